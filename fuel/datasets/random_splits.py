@@ -1,6 +1,7 @@
 """Splits of examples at random, with or without equal shares of classes."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.config_parser import config
 from fuel.datasets.dataset import Dataset, _read_whole
+from fuel.datasets.run_bounds import runs_in
+from fuel.storage.reader import rows_of_ranges
 from fuel.utils.checks import not_negative
 
 __all__ = ['random_split']
@@ -17,7 +20,8 @@ __all__ = ['random_split']
 def random_split(examples: int | Dataset,
                  shares: Mapping[str, float | None], *,
                  seed: int | None = None,
-                 stratify: str | ArrayLike | None = None
+                 stratify: str | ArrayLike | None = None,
+                 groups: str | None = None
                  ) -> dict[str, NDArray[numpy.intp]]:
     """Split examples at random into several sets.
 
@@ -34,6 +38,13 @@ def random_split(examples: int | Dataset,
         The class of each example, or the source of the data set that has
         it: each split gets its share of every class, to the nearest example.
         Defaults to None: of all examples together.
+    groups : {'runs'}, optional
+        Put whole runs of the data set into one split: episodes, documents,
+        or the windows of one. Each split gets at least one, and its share of
+        the examples to the nearest run. Defaults to None: examples are split
+        one by one, with a warning if the data set has several runs, since
+        neighbours in a run are alike. Where that is meant, pass
+        ``len(dataset)``.
 
     Returns
     -------
@@ -44,8 +55,8 @@ def random_split(examples: int | Dataset,
     Raises
     ------
     ValueError
-        If the shares do not add up, a split would be empty, or there is not
-        one class for each example.
+        If the shares do not add up, a split would be empty, there is not
+        one class for each example, or there are no runs.
 
     Examples
     --------
@@ -58,22 +69,43 @@ def random_split(examples: int | Dataset,
     >>> dataset[splits['test']][1]
     [0, 0, 0, 1, 1]
     >>> scheme = ShuffledScheme(splits['train'], 2)
+
+    Windows of one run overlap, and stay together:
+
+    >>> from fuel.datasets import Windows
+    >>> windows = Windows(dataset, 2, runs={'lengths': [4, 3, 3]})
+    >>> random_split(windows, {'train': None, 'test': .4}, seed=1,
+    ...              groups='runs')['test']
+    array([0, 1, 2])
     """
     count = len(examples) if isinstance(examples, Dataset) else (
         not_negative('examples', examples))
     _check_shares(shares)
     rng = numpy.random.RandomState(
         config.default_seed if seed is None else seed)
-    groups: list[Any] = [numpy.arange(count)]
+    runs = None if isinstance(examples, int) else runs_in(examples)
+    if groups is not None:
+        if groups != 'runs' or stratify is not None:
+            raise ValueError(
+                f"groups must be 'runs', without stratify, got {groups!r} "
+                f'and stratify={stratify!r:.40}')
+        return _split_runs(examples, runs, shares, rng)
+    if runs is not None and len(runs) > 2:
+        warnings.warn(
+            f'the examples of {type(examples).__name__} lie in '
+            f'{len(runs) - 1} runs, and neighbours in a run are alike: those '
+            f"of one split tell of another. Pass groups='runs', or "
+            f'len(dataset) if this is meant', stacklevel=2)
+    classes: list[Any] = [numpy.arange(count)]
     if stratify is not None:
-        groups = _groups(_classes(examples, stratify), count)
+        classes = _by_class(_classes(examples, stratify), count)
     parts: dict[str, list[Any]] = {name: [] for name in shares}
-    for group in groups:
-        order = group[rng.permutation(len(group))]
+    for of_class in classes:
+        order = of_class[rng.permutation(len(of_class))]
         for name, rows in _cut(order, shares).items():
             parts[name].append(rows)
     found = {name: numpy.sort(numpy.concatenate(rows))
-             for name, rows in parts.items()} if groups else {}
+             for name, rows in parts.items()} if classes else {}
     for name in shares:
         if not len(found.get(name, ())):
             raise ValueError(
@@ -108,6 +140,42 @@ def _cut(order: NDArray[Any], shares: Mapping[str, float | None]
     return found
 
 
+def _split_runs(examples: int | Dataset, runs: NDArray[numpy.intp] | None,
+                shares: Mapping[str, float | None],
+                rng: numpy.random.RandomState,
+                ) -> dict[str, NDArray[numpy.intp]]:
+    """Return the examples of each split, of whole runs."""
+    if runs is None:
+        raise ValueError(
+            f"groups='runs' needs a data set with runs, and "
+            f'{type(examples).__name__} has none: give it an attribute runs, '
+            f'the bounds of the runs, or read it by Windows')
+    lengths = numpy.diff(runs)
+    order = numpy.flatnonzero(lengths)
+    order = order[rng.permutation(len(order))]
+    if len(order) < len(shares):
+        raise ValueError(
+            f'{len(order)} runs cannot be split into {len(shares)} sets, '
+            f'each of whole runs')
+    ends = numpy.cumsum(lengths[order])
+    # The rest comes last, so that the others are cut as they are given.
+    names = sorted(shares, key=lambda name: shares[name] is None)
+    found, start, wanted = {}, 0, 0.
+    for place, name in enumerate(names):
+        stop = len(order)
+        share = shares[name]
+        if place < len(names) - 1 and share is not None:
+            wanted += share * float(ends[-1])
+            stop = int(numpy.argmin(abs(ends - wanted))) + 1
+            # Each split has a run, and leaves one for each that follows.
+            stop = min(max(stop, start + 1),
+                       len(order) - (len(names) - place - 1))
+        chosen = numpy.sort(order[start:stop])
+        found[name] = rows_of_ranges(runs[chosen], lengths[chosen])
+        start = stop
+    return {name: found[name] for name in shares}
+
+
 def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
     if not isinstance(stratify, str):
         return numpy.asarray(stratify)
@@ -121,7 +189,7 @@ def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
     return _read_whole(examples, stratify)
 
 
-def _groups(classes: Any, count: int) -> list[NDArray[numpy.intp]]:
+def _by_class(classes: Any, count: int) -> list[NDArray[numpy.intp]]:
     """Return the examples of each class, the classes in sorted order."""
     if classes.ndim == 2 and classes.shape[1] == 1:
         classes = classes[:, 0]

@@ -109,18 +109,15 @@ class SpanReader(Reader):
 
     def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
-        # All, since to list the rows of all windows takes too long.
-        first = self._first_rows
-        return self.rows.prefetch_budget(slice(
-            int(first.min()), int((first + self._cuts.lengths).max())))
+        return self.rows.prefetch_budget(self._all_rows())
 
     def prefetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
         return self.rows.prefetch(self._rows_of_examples(rows), budget)
 
-    def needs_fetching(self) -> int | None:
-        """See :meth:`Reader.needs_fetching`."""
-        return self.rows.needs_fetching()
+    def fetch_budget(self, rows: slice | IndexArray) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        return self.rows.fetch_budget(self._all_rows())
 
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
@@ -129,6 +126,15 @@ class SpanReader(Reader):
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
         return self.rows.byte_ranges(self._rows_of_examples(rows))
+
+    def _all_rows(self) -> slice:
+        """Return a range that has the rows of all examples.
+
+        To list them would take too long.
+        """
+        first = self._first_rows
+        return slice(int(first.min()), int(
+            (first + self._cuts.lengths).max())) if len(first) else slice(0, 0)
 
     def _rows_of_examples(self, examples: IndexArray) -> IndexArray:
         return numpy.unique(self.rows_of(self._cuts.find(examples)))
@@ -280,7 +286,7 @@ class MaskReader(SpanReader):
         """Return None: nothing is read."""
         return None
 
-    def needs_fetching(self) -> int | None:
+    def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """Return None: nothing is read."""
         return None
 

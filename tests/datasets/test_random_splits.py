@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.datasets import IndexableDataset, random_split
+from fuel.datasets import IndexableDataset, Runs, Windows, random_split
 from fuel.datasets.random_splits import held_out
 
 
@@ -81,3 +81,64 @@ def test_held_out_examples_are_not_trained_on():
     assert list(range(10)) == sorted(numpy.concatenate(
         list(found.values())).tolist())
     assert list(range(4)) == held_out(4, None, 0)['train'].tolist()
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=30),
+       st.floats(.1, .9), st.integers(0, 5))
+def test_split_of_runs_has_whole_runs(lengths, share, seed):
+    """Each split has one at least, and its share to the nearest run."""
+    rows = IndexableDataset({'x': numpy.arange(sum(lengths))})
+    rows.runs = numpy.concatenate([[0], numpy.cumsum(lengths)])
+    if sum(length > 0 for length in lengths) < 2:
+        return
+    found = random_split(rows, {'train': None, 'test': share}, seed=seed,
+                         groups='runs')
+    assert ['train', 'test'] == list(found)
+    numbers = numpy.repeat(numpy.arange(len(lengths)), lengths)
+    train, test = (set(numbers[found[name]]) for name in ('train', 'test'))
+    assert train and test and not train & test
+    assert list(range(len(rows))) == sorted(numpy.concatenate(
+        list(found.values())).tolist())
+    assert all((numpy.diff(part) > 0).all() for part in found.values())
+    away = abs(len(found['test']) - share * len(rows))
+    assert away <= max(lengths)
+    again = random_split(rows, {'train': None, 'test': share}, seed=seed,
+                         groups='runs')
+    assert all(numpy.array_equal(found[name], again[name]) for name in found)
+
+
+def test_split_of_windows_has_no_row_twice():
+    """Windows of one run overlap, and lie in one split."""
+    windows = Windows(IndexableDataset({'x': numpy.arange(60)}), 4,
+                      runs={'lengths': [10] * 6})
+    splits = random_split(windows, {'a': .5, 'b': .3, 'c': None},
+                          groups='runs')
+    assert [21, 14, 7] == [len(part) for part in splits.values()]
+    rows = [set(windows[part][0].ravel()) for part in splits.values()]
+    assert not (rows[0] & rows[1] or rows[0] & rows[2] or rows[1] & rows[2])
+
+
+def test_random_split_by_rows_of_runs_warns():
+    """The number of examples in the place of the data set says it is meant;
+    one run is none to be split, and whole runs are examples."""
+    rows = IndexableDataset({'x': numpy.arange(60)})
+    windows = Windows(rows, 4, runs={'lengths': [30, 30]})
+    with pytest.warns(UserWarning, match=r"Windows lie in 2 runs.*'runs'"):
+        random_split(windows, {'a': .5, 'b': .5})
+    random_split(len(windows), {'a': .5, 'b': .5})
+    random_split(Windows(rows, 4), {'a': .5, 'b': .5})
+    random_split(Runs(rows, runs={'lengths': [30, 30]}), {'a': .5, 'b': .5})
+
+
+@pytest.mark.parametrize(('lengths', 'kwargs', 'text'), [
+    (None, {}, 'IndexableDataset has none'),
+    ([10], {}, '1 runs cannot be split into 2 sets'),
+    ([5, 5], {'groups': 'rows'}, "groups must be 'runs'"),
+    ([5, 5], {'stratify': 'x'}, "stratify='x'")])
+def test_split_of_runs_that_cannot_be(lengths, kwargs, text):
+    """The text says why."""
+    rows = IndexableDataset({'x': numpy.arange(10)})
+    if lengths:
+        rows = Windows(rows, 1, runs={'lengths': lengths})
+    with pytest.raises(ValueError, match=text):
+        random_split(rows, {'a': .5, 'b': .5}, **{'groups': 'runs', **kwargs})
