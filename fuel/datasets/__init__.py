@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from fuel.datasets.celeba import CelebA as CelebA
     from fuel.datasets.cifar10 import CIFAR10 as CIFAR10
     from fuel.datasets.cifar100 import CIFAR100 as CIFAR100
+    from fuel.datasets.columns import Rows as Rows
     from fuel.datasets.csv import CSVDataset as CSVDataset
     from fuel.datasets.dogs_vs_cats import DogsVsCats as DogsVsCats
+    from fuel.datasets.hdf5_dataset import HDF5Dataset as HDF5Dataset
     from fuel.datasets.imagenet import ILSVRC2010 as ILSVRC2010
     from fuel.datasets.imagenet import ILSVRC2012 as ILSVRC2012
     from fuel.datasets.iris import Iris as Iris
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
 # These wait until they are asked for, and so do the built-in data sets.
-_LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy', 'Runs': 'runs',
+_LATER = {'CSVDataset': 'csv', 'HDF5Dataset': 'hdf5_dataset',
+          'NPYDataset': 'npy', 'Rows': 'columns', 'Runs': 'runs',
           'TextFile': 'text', 'Windows': 'windows',
           'random_split': 'random_splits'}
 

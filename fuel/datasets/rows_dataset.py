@@ -52,10 +52,15 @@ class SplitDataset(Dataset):
                  splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
         self.which_sets = which_sets
         self.num_stored = num_rows
-        self._order = _order_of_splits(splits, which_sets, num_rows)
+        self._order = self._find_order(num_rows, splits)
         super().__init__(**kwargs)
         self.example_iteration_scheme = SequentialExampleScheme(
             self.num_examples)
+
+    def _find_order(self, num_rows: int,
+                    splits: Mapping[str, Any] | None) -> Order:
+        """Return the rows of the splits in use, in their order."""
+        return order_of_splits(splits, self.which_sets, num_rows)
 
     @property
     def num_examples(self) -> int:
@@ -166,21 +171,27 @@ class RowsDataset(SplitDataset):
             return
         self._direct = None
         self.load()
-        now = self.readers
         try:
-            for source in self.provides_sources:
-                path = before[source].path
-                if source not in now:
-                    raise StateMismatchError(
-                        f'{path!r} had the source {source!r} when the data '
-                        f'set was made, and now has {sorted(now)}: make the '
-                        f'data set again')
-                check_same_length(path, len(before[source]), len(now[source]))
-                check_same_types(path, {source: _type_of(before[source])},
-                                 {source: _type_of(now[source])})
+            self._check_renewed(before, self.readers)
         except StateMismatchError:
             self.readers = before
             raise
+
+    def _check_renewed(self, before: dict[str, Reader],
+                       now: dict[str, Reader]) -> None:
+        """Refuse files with other examples than there were."""
+        for source in self.provides_sources:
+            if source not in before:
+                continue
+            path = before[source].path
+            if source not in now:
+                raise StateMismatchError(
+                    f'{path!r} had the source {source!r} when the data '
+                    f'set was made, and now has {sorted(now)}: make the '
+                    f'data set again')
+            check_same_length(path, len(before[source]), len(now[source]))
+            check_same_types(path, {source: _type_of(before[source])},
+                             {source: _type_of(now[source])})
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
         readers = self.readers
@@ -199,7 +210,7 @@ class RowsDataset(SplitDataset):
         return parts
 
 
-def _order_of_splits(splits: Mapping[str, Any] | None,
+def order_of_splits(splits: Mapping[str, Any] | None,
                     which_sets: Sequence[str] | None,
                     num_rows: int) -> Order:
     """Return the rows of some splits, one split after the other."""

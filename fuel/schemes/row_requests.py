@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from fuel.schemes.requests import RequestIterator
-from fuel.schemes.shard import Rows
+from fuel.schemes.shard import BatchPart
 from fuel.typing import Request
 
 
@@ -81,11 +81,11 @@ class RowRequests(ChosenRequests):
         self.position += 1
         return request
 
-    def rows_at(self, position: int) -> Rows:
+    def rows_at(self, position: int) -> BatchPart:
         """Return which rows of a request were wanted last."""
         total = len(as_splittable(self.requests.compact_at(position)))
-        return Rows(slice(None) if self.rows is None else self.rows, total,
-                    total)
+        rows = slice(None) if self.rows is None else self.rows
+        return BatchPart(rows, total, total)
 
 
 def as_splittable(request: Request) -> Any:
@@ -100,7 +100,7 @@ def as_splittable(request: Request) -> Any:
         "by='batch'")
 
 
-def marks(count: int | None, repeats: bool, rows: Rows | None) -> Any:
+def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
     """Return which rows of an item repeat some, True for each.
 
     Of an example, `count` is None and one boolean is returned.

@@ -14,7 +14,7 @@ GRANULARITIES = ('batch', 'example')
 POLICIES = ('uneven', 'drop', 'pad')
 
 
-class Rows(NamedTuple):
+class BatchPart(NamedTuple):
     """Rows of a whole batch: which, and how many it has.
 
     Those from number `real` on repeat examples of the start.
@@ -162,7 +162,7 @@ class Round:
         self.shard = shard
         self.left = shard.num_shards
 
-    def deal(self, real: int, full: int, is_last: bool) -> Rows | None:
+    def deal(self, real: int, full: int, is_last: bool) -> BatchPart | None:
         """Return which rows of the next batch are the rank's, None if none.
 
         `real`: how many examples the batch has.
@@ -182,7 +182,7 @@ class Round:
         if not 0 <= place < ranks:
             return None
         rows = _part(place, ranks, total)
-        return Rows(rows, total, real) if rows.start < rows.stop else None
+        return BatchPart(rows, total, real) if rows.start < rows.stop else None
 
 
 def num_of_rank(total: int, shard: Shard) -> int:

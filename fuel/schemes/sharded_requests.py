@@ -15,7 +15,7 @@ import numpy
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests
 from fuel.schemes.row_requests import ChosenRequests, as_splittable, marks
-from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
+from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
 from fuel.typing import Request
 
 
@@ -181,7 +181,7 @@ class SplitRequests(RankRequests):
         self._ahead: list[Any] = []
         # Of such an order: which request was dealt last, and its rows.
         self._number = -1
-        self._rows: Rows | None = None
+        self._rows: BatchPart | None = None
 
     @property
     def batch_size(self) -> int:
@@ -238,18 +238,18 @@ class SplitRequests(RankRequests):
         for _ in islice(self, count):
             pass
 
-    def rows_at(self, position: int) -> Rows | None:
+    def rows_at(self, position: int) -> BatchPart | None:
         """Return the rank's rows of a request: of any, or of the last."""
         if self.is_random_access:
             return self._deal(self._whole_at(position, True), position)
         return self._rows if position == self._number else None
 
-    def _deal(self, whole: Request, position: int) -> Rows | None:
+    def _deal(self, whole: Request, position: int) -> BatchPart | None:
         return Round(self.shard).deal(
             len(as_splittable(whole)), self._size,
             position + 1 == self.num_requests)
 
-    def _part(self, indices: Any, rows: Rows) -> Any:
+    def _part(self, indices: Any, rows: BatchPart) -> Any:
         if rows.total > rows.real:
             indices = self._padded(indices)
         return indices[rows.rows]

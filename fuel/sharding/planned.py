@@ -16,7 +16,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
 from fuel.epochs.stage import stage_of
 from fuel.schemes.row_requests import RowRequests, marks
-from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
+from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
 from fuel.typing import Batch, EpochReader, StreamLike
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PlannedReader:
         self._is_over = False
         # The batch that ranks split which was read last, and the rank's rows.
         self.number = -1
-        self._rows: Rows | None = None
+        self._rows: BatchPart | None = None
 
     @property
     def epoch(self) -> Any:
@@ -117,7 +117,7 @@ class PlannedReader:
             self._end(self.epoch.requested)
         return batch
 
-    def _deal(self, step: Round) -> Rows | None:
+    def _deal(self, step: Round) -> BatchPart | None:
         """Return the rank's rows of the batches that a step has left, up to
         the one that they are of; None if none has any."""
         while step.left and self.epoch.requested < self.plan.num_items:
@@ -132,7 +132,7 @@ class PlannedReader:
                 return rows
         return None
 
-    def rows_at(self, item: int) -> Rows | None:
+    def rows_at(self, item: int) -> BatchPart | None:
         """Return which rows of a batch were read, None if none were."""
         return self._rows if item == self.number else None
 
@@ -245,10 +245,10 @@ def items_of(iterator: DataIterator) -> int:
     return int(requests.num_requests)
 
 
-def rows_at(iterator: DataIterator, number: int) -> Rows | None:
+def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
     """Return which rows of a whole batch come, None if all do."""
     _, owner = _owner_of(iterator, 'rows_at')
-    found: Rows | None = None if owner is None else owner.rows_at(number)
+    found: BatchPart | None = None if owner is None else owner.rows_at(number)
     return found
 
 

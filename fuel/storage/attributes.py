@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy
@@ -17,6 +17,9 @@ from fuel.storage.raw_file import raw_file
 CONTINUATION = 0x10
 ATTRIBUTE = 0x0C
 SHARED = 2
+# What attributes have in themselves.
+PLAIN_CLASSES = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM,
+                 h5py.h5t.REFERENCE)
 # No object has so many blocks; one that is damaged may lead in circles.
 MOST_BLOCKS = 1000
 
@@ -69,6 +72,17 @@ def read_text(node: h5py.Dataset | h5py.Group, name: str) -> str | None:
         value = value.encode('utf8', 'surrogateescape')
     return (value.decode('utf8', 'replace') if isinstance(value, bytes)
             else str(value))
+
+
+def read_attribute(node: h5py.Dataset | h5py.Group, name: str) -> Any:
+    """Return an attribute of numbers, text or references; None if there is
+    none."""
+    if name not in node.attrs:
+        return None
+    kind = h5py.h5a.open(node.id, name.encode()).get_type().get_class()
+    if kind not in PLAIN_CLASSES:
+        check_attribute(node, name)
+    return node.attrs[name]
 
 
 def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:

@@ -17,7 +17,7 @@ from fuel.epochs.pipeline import length_of
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.kernels import draws
-from fuel.schemes.shard import Rows
+from fuel.schemes.shard import BatchPart
 from fuel.sharding.pipeline import sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.transformers.base import Transformer
@@ -228,7 +228,7 @@ class SeededTransformer(Transformer):
         for place in places:
             yield self._generator(*more, place)
 
-    def _rows(self, count: int) -> Rows | None:
+    def _rows(self, count: int) -> BatchPart | None:
         """Return which rows of the whole batch came, None if all did."""
         if self.produces_examples:
             return None

@@ -33,6 +33,10 @@ DATASETS = {
     'H5PYDataset in memory': lambda folder: H5PYDataset(
         folder / 'data.hdf5', ('train',), load_in_memory=True,
         sources=('features', 'images')),
+    'HDF5Dataset': lambda folder: pipelines.parts(folder),
+    'HDF5Dataset split': lambda folder: pipelines.parts(
+        folder, splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]},
+        which_sets=('train',)),
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'Windows': pipelines.windows,

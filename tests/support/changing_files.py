@@ -15,7 +15,8 @@ import h5py
 import numpy
 from support.hdf5_files import split_array
 
-from fuel.datasets import CSVDataset, H5PYDataset, NPYDataset
+from fuel.datasets import (
+    CSVDataset, H5PYDataset, HDF5Dataset, NPYDataset)
 from fuel.datasets.text import TextFile
 from fuel.exceptions import FuelError
 from fuel.schemes import (
@@ -44,6 +45,13 @@ def write_hdf5(path, version, **options):
         file.create_dataset('x', data=rows_of(version), **options)
         file.attrs['split'] = split_array(
             [('train', 'x', 0, NUM_ROWS, None, True)])
+
+
+def write_parts(path, version):
+    """Write rows into two groups."""
+    rows = rows_of(version)
+    with h5py.File(path, 'w') as file:
+        file['1/x'], file['2/x'] = rows[:CHUNK], rows[CHUNK:]
 
 
 def write_ragged(path, version):
@@ -118,6 +126,11 @@ def open_hdf5(path, **kwargs):
     return H5PYDataset(path, ('train',), **kwargs)
 
 
+def open_parts(path, **kwargs):
+    """Return the data set of two groups."""
+    return HDF5Dataset(path, ['x'], parts='*', **kwargs)
+
+
 def open_csv(path, **kwargs):
     """Return the data set of a table, with one source."""
     return CSVDataset(path, {'x': [
@@ -171,6 +184,7 @@ FILES = {
         functools.partial(open_hdf5, cache_bytes=CHUNK * COLUMNS * 4),
         chunks=(CHUNK, COLUMNS), compression='gzip'),
     'h5py': _hdf5(chunks=(CHUNK, COLUMNS), scaleoffset=0),
+    'parts': (write_parts, open_parts),
     'ragged': (write_ragged, open_hdf5),
     'npy': (write_npy, NPYDataset),
     'npz': (write_npz, NPYDataset),

@@ -14,6 +14,7 @@ from PIL import Image
 from fuel.datasets import (
     CSVDataset,
     H5PYDataset,
+    HDF5Dataset,
     IndexableDataset,
     IterableDataset,
     NPYDataset,
@@ -129,6 +130,13 @@ def write_files(folder):
                   'test': dict.fromkeys(three, (10, N)),
                   'some': dict.fromkeys(two, (-1, -1, chosen.ref))}
         file.attrs['split'] = H5PYDataset.create_split_array(splits)
+    with h5py.File(folder / 'parts.hdf5', 'w') as file:
+        for number, length in enumerate((5, 1, 4, 4)):
+            file[f'run{number}/x'] = rng.randint(
+                0, 256, (length, 3, 2)).astype('uint8')
+            file.create_dataset(
+                f'run{number}/deep/y', data=numpy.arange(length) + number,
+                chunks=(2 if length > 1 else 1,), compression='gzip')
     import tables
     with tables.open_file(str(folder / 'data.tables'), 'w') as file:
         file.create_array('/', 'x', numpy.arange(N * 2).reshape(N, 2))
@@ -212,6 +220,11 @@ def runs(folder):
     """Return a data set of six runs of rows."""
     return Runs(NPYDataset(folder / 'pairs.npy'),
                 runs={'lengths': [4, 0, 5, 1, 2, 2]})
+
+
+def parts(folder, sources=('x', 'deep/y'), **kwargs):
+    """Return a data set of several groups of an HDF5 file."""
+    return HDF5Dataset(folder / 'parts.hdf5', sources, parts='run*', **kwargs)
 
 
 def image_file(number):
@@ -414,6 +427,8 @@ PIPELINES = {
         f, ('train',), True, remote=True),
     'H5PYDataset gzip examples': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)),
+    'HDF5Dataset': lambda f: batches(dataset=parts(f)),
+    'HDF5Dataset examples': lambda f: examples(dataset=parts(f)),
     'NPYDataset': lambda f: batches(dataset=NPYDataset(f / 'pairs.npy')),
     'NPYDataset examples': lambda f: examples(
         dataset=NPYDataset(f / 'pairs.npy')),

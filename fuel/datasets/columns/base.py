@@ -1,0 +1,70 @@
+"""The base of columns: which array of a file is a source, and its reading."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import ClassVar, TypeAlias
+
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.row_orders import IndexArray
+from fuel.describe import SourceType
+from fuel.storage import Reader
+
+
+@dataclass(frozen=True, repr=False)
+class FileColumn:
+    """A column of a data set: what of a file becomes a source.
+
+    Two columns are equal if their ``repr`` is, which can be pasted.
+
+    `counts_rows`: whether it says how many rows a part has.
+    `divides_parts`: whether its reader has more parts than there are, which
+        are runs unless others are named.
+    `first_row`: which row of a part is its first one.
+    """
+
+    counts_rows: ClassVar[bool] = True
+    divides_parts: ClassVar[bool] = False
+
+    @property
+    def first_row(self) -> int:
+        """See :class:`FileColumn`."""
+        return 0
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the examples.
+
+        `name`: of the source, for errors.
+        """
+        raise NotImplementedError
+
+    def paths(self) -> Sequence[str]:
+        """Return the paths that each part must have, the first of which
+        names the column."""
+        raise NotImplementedError
+
+    def bounds_of_parts(self, parts: Parts, reader: Reader) -> IndexArray:
+        """Return the first row of each part, and the number of rows."""
+        return reader.part_bounds
+
+    def type_of(self, reader: Reader) -> SourceType:
+        """Return type and shape of an example of its reader."""
+        return SourceType(reader.dtype, None if reader.dtype.hasobject
+                          else reader.shape[1:])
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING:
+                shown.append(repr(value))
+            elif value != field.default:
+                shown.append(f'{field.name}={value!r}')
+        return f'{type(self).__name__}({", ".join(shown)})'
+
+
+#: Names of arrays, or columns; a mapping gives the sources other names.
+Columns: TypeAlias = (
+    str | FileColumn | Sequence[str | FileColumn]
+    | Mapping[str, str | FileColumn])
+

@@ -1,0 +1,179 @@
+"""Open columns: the readers of a data set, its splits and its runs."""
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.splits import find_splits, rows_of_split
+from fuel.datasets.row_orders import IndexArray, Order, length, simplify
+from fuel.datasets.rows_dataset import order_of_splits
+from fuel.storage import Reader
+from fuel.utils.hdf5_errors import naming_file
+
+
+class Wanted(NamedTuple):
+    """What is wanted of files.
+
+    `columns`: all that may be asked for, by source.
+    `used`: the sources that are opened at once; at least one. A part that
+        lacks one is left out, or an error.
+    `splits`, `which_sets`, `missing`: see
+        :class:`~fuel.datasets.hdf5_dataset.HDF5Dataset`.
+    """
+
+    columns: Mapping[str, FileColumn]
+    used: Sequence[str]
+    splits: Mapping[str, Any] | str | None
+    which_sets: Sequence[str] | None
+    missing: str
+
+
+class OpenColumns(dict[str, Reader]):
+    """The readers of columns, each opened when it is first asked for.
+
+    `order`: the rows of the splits that are used.
+    `splits`: all there are, by name.
+    """
+
+    def __init__(self, parts: Parts, wanted: Wanted) -> None:
+        super().__init__()
+        self.parts = parts
+        self._wanted = wanted
+        columns, used = wanted.columns, wanted.used
+        if wanted.missing == 'skip':
+            parts.skip_without([
+                path for source in used for path in columns[source].paths()])
+        self._counting = _counting_column(columns, used)
+        first = self[self._counting]
+        self.num_rows = len(first)
+        if columns[self._counting].divides_parts:
+            parts.divided = first.part_bounds
+        for source in used:
+            self._open(source)
+        self.splits = find_splits(parts, wanted.splits)
+        self.order = self._find_order()
+
+    def __missing__(self, source: str) -> Reader:
+        return self._open(source)
+
+    def _open(self, source: str) -> Reader:
+        if source in self:
+            return self[source]
+        column, parts = self._wanted.columns[source], self.parts
+        with naming_file(parts.path_of(0), source):
+            reader = column.open(parts, source)
+        if column.counts_rows:
+            self._check_bounds(source, column.bounds_of_parts(parts, reader))
+        # What HDF5 knew of it is about the files as they were.
+        parts.check()
+        self[source] = reader
+        return reader
+
+    def _check_bounds(self, source: str, bounds: IndexArray) -> None:
+        """Refuse a column with other rows than the first one."""
+        parts = self.parts
+        if parts.bounds is None:
+            parts.bounds = bounds
+        if numpy.array_equal(parts.bounds, bounds):
+            return
+        counts, others = numpy.diff(parts.bounds), numpy.diff(bounds)
+        part = int(numpy.flatnonzero(counts != others)[0])
+        raise ValueError(
+            f'{parts.describe(part)}: all columns must have the same number '
+            f'of rows, but {self._counting!r} has {counts[part]} and '
+            f'{source!r} has {others[part]}; leave one of them out, or cut '
+            f'rows off with Rows(..., start=..., stop=...)')
+
+    def _find_order(self) -> Order:
+        found, which_sets = dict(self.splits), self._wanted.which_sets
+        if which_sets is not None and not isinstance(which_sets, str):
+            for name in which_sets:
+                if name in found:
+                    found[name] = rows_of_split(
+                        self.parts, name, self.splits[name])
+        order = order_of_splits(found, which_sets, self.num_rows)
+        kept = self._with_twins(order)
+        if not length(kept):
+            raise ValueError(
+                f'no row of the splits {tuple(which_sets or ())} is left: '
+                f'those are left out whose next row, which a column with '
+                f'start= has, lies in no split')
+        return kept
+
+    def _with_twins(self, order: Order) -> Order:
+        """Return the rows whose later rows, of columns that begin further
+        on, are of the splits too: nothing of another split is read."""
+        starts = {column.first_row for column in self._wanted.columns.values()
+                  if column.counts_rows}
+        shifts = {start - min(starts) for start in starts} - {0}
+        if not shifts or (isinstance(order, slice)
+                          and length(order) == self.num_rows):
+            return order
+        bounds = self.parts.bounds
+        assert bounds is not None
+        has = numpy.zeros(self.num_rows, bool)
+        has[order] = True
+        rows = numpy.arange(self.num_rows)[order]
+        ends = bounds[numpy.searchsorted(bounds, rows, 'right')]
+        kept = numpy.ones(len(rows), bool)
+        for shift in shifts:
+            twins = rows + shift
+            kept &= (twins >= ends) | has[numpy.minimum(
+                twins, self.num_rows - 1)]
+        return order if kept.all() else simplify(rows[kept])
+
+    def summary(self) -> dict[str, object]:
+        """Return what a saved state must fit, beside the columns."""
+        parts, order = self.parts, self.order
+        assert parts.bounds is not None
+        names = '\n'.join(parts.names).encode('utf-8', 'surrogateescape')
+        return {
+            'files': _relative_names(parts),
+            'parts': f'{len(parts)} of {_checksum(names, parts.bounds)}',
+            'runs': _checksum(parts.find_runs()),
+            'splits': (f'rows {order.start} to {order.stop}' if isinstance(
+                order, slice) else _checksum(order))}
+
+
+def _counting_column(columns: Mapping[str, FileColumn],
+                     used: Sequence[str]) -> str:
+    """Return the source that says how many rows parts have.
+
+    It need not be used: values of parts and runs belong to rows.
+    """
+    counting = [source for source in (*used, *columns)
+                if columns[source].counts_rows]
+    if not counting:
+        raise ValueError(
+            f'the columns {list(columns.values())} have one value for each '
+            f'part or run, and none of them counts rows: name one that does, '
+            f'and choose the others with sources=')
+    return min(counting,
+               key=lambda source: not columns[source].divides_parts)
+
+
+def _relative_names(parts: Parts) -> tuple[str, ...]:
+    """Return the names of the files in the folder that has all of them."""
+    names = [os.path.abspath(path).replace(os.sep, '/').split('/')
+             for path in parts.paths]
+    depth = 0
+    while all(len(name) > depth + 1 and name[depth] == names[0][depth]
+              for name in names):
+        depth += 1
+    return tuple(['/'.join(name[depth:]) for name in names])
+
+
+def _checksum(*contents: bytes | IndexArray) -> str:
+    checksum = 0
+    for content in contents:
+        checksum = zlib.crc32(
+            content if isinstance(content, bytes)
+            else numpy.ascontiguousarray(content).view(numpy.uint8).data,
+            checksum)
+    return f'{checksum:08x}'

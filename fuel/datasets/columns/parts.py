@@ -1,0 +1,309 @@
+"""The parts of a data set in HDF5 files: files, or groups of files."""
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.hdf5.open_files import OpenFile, open_files
+from fuel.datasets.row_orders import IndexArray
+from fuel.datasets.run_bounds import RunsGiven, find_bounds
+from fuel.remote.location import RemotePath
+from fuel.storage.attributes import read_attribute
+from fuel.storage.nodes import Node, find_arrays, find_node, linked_path
+from fuel.suggestions import did_you_mean
+from fuel.utils.hdf5_errors import naming_file
+
+# Of many names, how many an error shows.
+SHOWN = 10
+MAGIC = re.compile(r'[*?[]')
+
+
+class Parts:
+    """The parts of a data set, whose rows follow each other.
+
+    `files`: held open.
+    `paths`: of the files, as they were given.
+    `names`: of each part, its path in its file; '' for a whole file.
+    `file_numbers`: of each part, the number of its file.
+    `bounds`: shape (parts + 1,), the first row of each and the number of
+        rows; None until a column has said it.
+    `divided`: the same of what a column divides the parts into; None if none
+        does.
+    `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
+    """
+
+    bounds: IndexArray | None = None
+    divided: IndexArray | None = None
+
+    def __init__(self, files: Sequence[OpenFile], paths: Sequence[str],
+                 pattern: str | None, runs: RunsGiven | None, anywhere: bool,
+                 cache_bytes: int | None) -> None:
+        self.files = files
+        self.paths = paths
+        self.cache_bytes = cache_bytes
+        self._runs_given = runs
+        self._runs: IndexArray | None = None
+        self._pattern = pattern
+        self._anywhere = anywhere
+        # Files that links lead to.
+        self._linked: dict[str, OpenFile] = {}
+        self._nodes: dict[str, list[Node | None]] = {}
+        found = [(number, name, group)
+                 for number, opened in enumerate(files)
+                 for name, group in self._groups_of(
+                     opened.file, paths[number])]
+        self.file_numbers = [number for number, _, _ in found]
+        self.names = [name for _, name, _ in found]
+        self._groups = [group for _, _, group in found]
+        #: All parts by what they may be called, also those left out.
+        self.numbers: Mapping[str, Sequence[int]] = self._numbers_by_name()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _groups_of(self, file: h5py.File,
+                   path: str) -> list[tuple[str, h5py.Group]]:
+        """Return the parts in a file, in their natural order."""
+        root = file['/']
+        if self._pattern is None:
+            return [('', root)]
+        with naming_file(path):
+            found = sorted(self._search(root, self._pattern.split('/')),
+                           key=lambda each: natural_key(each[0]))
+            if not found:
+                have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
+                raise ValueError(
+                    f'{path!r} has no group {self._pattern!r}; it has '
+                    f'{have}')
+        return found
+
+    def _search(self, group: h5py.Group, patterns: Sequence[str],
+                prefix: str = '') -> Iterator[tuple[str, h5py.Group]]:
+        first, *rest = patterns
+        names = (fnmatch.filter(group, first) if MAGIC.search(first)
+                 else [first])
+        for name in names:
+            node = find_node(group, name, self.open_linked)
+            if not isinstance(node, h5py.Group):
+                continue
+            if rest:
+                yield from self._search(node, rest, f'{prefix}{name}/')
+            else:
+                yield f'{prefix}{name}', node
+
+    def _numbers_by_name(self) -> Mapping[str, Sequence[int]]:
+        """Return the parts by name: path in the file, the same without what
+        all of them begin with, and the last name; of whole files, the path
+        and the last name."""
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(self.names):
+            path = name or self.path_of(number)
+            fixed = 0
+            if self._pattern is not None:
+                begin = MAGIC.split(self._pattern, maxsplit=1)[0]
+                fixed = begin.rfind('/') + 1
+            for called in dict.fromkeys((
+                    os.path.basename(path), path[fixed:], path)):
+                found.setdefault(called, []).append(number)
+        return found
+
+    def path_of(self, number: int) -> str:
+        """Return the path of the file that a part is in."""
+        return self.paths[self.file_numbers[number]]
+
+    def describe(self, number: int) -> str:
+        """Return what a part is called in errors."""
+        name = self.names[number]
+        return self.path_of(number) + (f', group {name!r}' if name else '')
+
+    def open_linked(self, file: h5py.File, name: str) -> h5py.File:
+        """Return the file that a link in another one names."""
+        path = os.fsdecode(file.filename)
+        if isinstance(self.paths[0], RemotePath):
+            raise ValueError(
+                f'{path!r} leads to another file, {name!r}, which is not '
+                f'followed from a remote file')
+        origin = next((given for given, opened in zip(
+            self.paths, self.files, strict=True) if opened.file == file), path)
+        target = linked_path(os.path.dirname(os.path.abspath(origin)), origin,
+                             name, self._anywhere)
+        if target not in self._linked:
+            self._linked[target] = open_files.get(target)
+        return self._linked[target].file
+
+    def check(self) -> None:
+        """Raise DamagedFileError if a file is not what it was."""
+        for opened in (*self.files, *self._linked.values()):
+            opened.check()
+
+    def find_runs(self) -> IndexArray:
+        """Return the bounds of the runs of all rows."""
+        if self._runs is None:
+            assert self.bounds is not None
+            self._runs = (
+                self.divided if self._runs_given is None
+                and self.divided is not None else find_bounds(
+                    self._runs_given, numpy.diff(self.bounds), self.read,
+                    self.describe))
+        return self._runs
+
+    def find(self, path: str) -> list[Node | None]:
+        """Return what a path leads to in each part."""
+        found = self._nodes.get(path)
+        if found is None:
+            found = self._nodes[path] = []
+            for number, group in enumerate(self._groups):
+                with naming_file(self.path_of(number)):
+                    found.append(find_node(group, path, self.open_linked))
+        return found
+
+    def nodes(self, path: str) -> list[Node]:
+        """Return the arrays or groups of a path, one in each part."""
+        found = []
+        for number, node in enumerate(self.find(path)):
+            if node is None:
+                raise self._missing(path, number)
+            found.append(node)
+        return found
+
+    def arrays(self, path: str) -> list[h5py.Dataset]:
+        """Return the arrays of a path, one in each part."""
+        found = []
+        for number, node in enumerate(self.nodes(path)):
+            if not isinstance(node, h5py.Dataset):
+                raise ValueError(
+                    f'{self.describe(number)}: {path!r} is a group, and has '
+                    f'no rows{_hint_for(path, node)}')
+            if not node.shape:
+                raise ValueError(
+                    f'{self.describe(number)}: {path!r} is a single value, '
+                    f'and has no rows; Constant({path!r}) repeats it')
+            found.append(node)
+        return found
+
+    def read(self, number: int, path: str) -> NDArray[Any]:
+        """Return a whole array of a part."""
+        node = self.find(path)[number]
+        if not isinstance(node, h5py.Dataset):
+            raise self._missing(path, number)
+        with naming_file(self.path_of(number), path):
+            whole: NDArray[Any] = numpy.asarray(node[()])
+        return whole
+
+    def attributes(self, name: str, starts: IndexArray,
+                   stops: IndexArray) -> list[Any]:
+        """Return an attribute of the part that each of some ranges of rows
+        lies in."""
+        assert self.bounds is not None
+        found: dict[int, Any] = {}
+        numbers = (numpy.searchsorted(self.bounds, starts, 'right') - 1
+                   ).clip(0, len(self) - 1).tolist()
+        for number, start, stop in zip(
+                numbers, starts.tolist(), stops.tolist(), strict=True):
+            if stop > self.bounds[number + 1]:
+                raise ValueError(
+                    f'the run of rows {start} to {stop} goes through several '
+                    f'parts, each with attributes of its own')
+            if number not in found:
+                found[number] = self._attribute(number, name)
+        return [found[number] for number in numbers]
+
+    def _attribute(self, number: int, name: str) -> Any:
+        group = self._groups[number]
+        with naming_file(self.path_of(number)):
+            value = read_attribute(group, name)
+            if value is None:
+                have = ', '.join(map(repr, group.attrs)) or 'none'
+                raise ValueError(
+                    f'{self.describe(number)} has no attribute {name!r}; it '
+                    f'has {have}')
+        return value
+
+    def _missing(self, path: str, number: int) -> ValueError:
+        group = self._groups[number]
+        have = [name for name, _ in find_arrays(group, self.open_linked)]
+        shown = ', '.join(map(repr, have[:SHOWN])) or 'none'
+        more = ', ...' if len(have) > SHOWN else ''
+        others = sum(node is not None for node in self._nodes[path])
+        remedy = ("; missing='skip' leaves out such parts" if others else '')
+        hint = did_you_mean(path, have, ' ({})')
+        return ValueError(
+            f'{self.describe(number)} has no array {path!r}{hint}; it has '
+            f'{shown}{more}{remedy}')
+
+    def skip_without(self, paths: Sequence[str]) -> None:
+        """Leave out the parts that lack one of some paths."""
+        has_all = numpy.all([[node is not None for node in self.find(path)]
+                             for path in paths], axis=0)
+        if has_all.all():
+            return
+        if not has_all.any():
+            raise ValueError(
+                f'none of the {len(self)} parts has all of '
+                f'{", ".join(map(repr, paths))}; the first is '
+                f'{self.describe(0)}')
+        kept = numpy.flatnonzero(has_all).tolist()
+        places = {number: place for place, number in enumerate(kept)}
+        self.file_numbers = [self.file_numbers[number] for number in kept]
+        self.names = [self.names[number] for number in kept]
+        self._groups = [self._groups[number] for number in kept]
+        self._nodes.clear()
+        self.numbers = {
+            name: [places[number] for number in numbers if number in places]
+            for name, numbers in self.numbers.items()}
+
+    def default_paths(self, besides: Sequence[str],
+                      wanted: Sequence[str]) -> list[str]:
+        """Return the paths of all arrays of the first part that have the
+        common length.
+
+        `besides`: paths that are no sources, nor what is below them.
+        `wanted`: arrays that must be there, one of which says the length.
+        """
+        hidden = tuple([f'{path.strip("/")}/' for path in besides])
+        lengths: dict[int, list[str]] = {}
+        with naming_file(self.path_of(0)):
+            for path, array in find_arrays(self._groups[0],
+                                           self.open_linked):
+                if array.size and not f'{path}/'.startswith(hidden):
+                    lengths.setdefault(len(array), []).append(path)
+        for paths in lengths.values():
+            if len(lengths) == 1 or {*wanted} & {*paths}:
+                return sorted(paths, key=natural_key)
+        if not lengths:
+            raise ValueError(
+                f'{self.describe(0)} has no arrays with an example in each '
+                f'row')
+        found = [f'of {count}: {", ".join(map(repr, paths[:SHOWN]))}'
+                 + ', ...' * (len(paths) > SHOWN)
+                 for count, paths in sorted(lengths.items())]
+        raise ValueError(
+            f'{self.describe(0)} has arrays of several lengths, so their rows '
+            f'are not examples of one data set ({"; ".join(found[:SHOWN])}'
+            f'{"; ..." * (len(found) > SHOWN)}); name those that are, as '
+            f'columns=[...]')
+
+
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Return what sorts names with numbers as people do: a_2 before a_10."""
+    return [(int(part), '') if part.isdigit() else (-1, part)
+            for part in re.split(r'([0-9]+)', text)]
+
+
+def _hint_for(path: str, group: h5py.Group) -> str:
+    """Return which column reads a group, if that is known."""
+    names = set(group)
+    if {'data', 'indices', 'indptr'} <= names:
+        return f': CSR({path!r}) reads it'
+    if {'codes', 'categories'} <= names:
+        return f': Categorical({path!r}) reads it'
+    return '' if not names else (
+        '; it has ' + ', '.join(repr(f'{path}/{name}')
+                                for name in sorted(names)[:SHOWN]))

@@ -1,0 +1,118 @@
+"""Splits of data sets in parts: by rows, by names of parts, out of files."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.row_orders import IndexArray
+from fuel.storage.nodes import find_arrays, find_node
+from fuel.suggestions import did_you_mean
+from fuel.utils.hdf5_errors import naming_file
+
+
+class Listed(NamedTuple):
+    """What a file says of a split: names of parts, rows, or a mask."""
+
+    file_number: int
+    content: NDArray[Any]
+
+
+def find_splits(parts: Parts, splits: Mapping[str, Any] | str | None,
+                ) -> dict[str, Any]:
+    """Return the splits by name.
+
+    `splits`: a mapping, or the path of a group of lists in the files.
+    """
+    if splits is None:
+        return {}
+    if isinstance(splits, Mapping):
+        return dict(splits)
+    if not isinstance(splits, str):
+        raise ValueError(
+            'splits must be a dict from names to (start, stop), rows or '
+            'names of parts, or the path of a group of such lists in the '
+            f'file, got {splits!r:.80}')
+    found: dict[str, list[Listed]] = {}
+    for number, opened in enumerate(parts.files):
+        path = parts.paths[number]
+        with naming_file(path):
+            group = find_node(opened.file['/'], splits, parts.open_linked)
+            if not isinstance(group, h5py.Group):
+                raise ValueError(
+                    f'{path!r} has no group {splits!r} of lists of '
+                    f'rows or parts for each split')
+            for name, array in find_arrays(group, parts.open_linked):
+                found.setdefault(name, []).append(Listed(number, array[()]))
+    return dict(found)
+
+
+def rows_of_split(parts: Parts, name: str, split: Any) -> Any:
+    """Return the rows of a split: a range, or a list in its order."""
+    if isinstance(split, list) and split and isinstance(split[0], Listed):
+        return numpy.concatenate([
+            _rows_listed(parts, name, listed) for listed in split])
+    if isinstance(split, (list, tuple, numpy.ndarray)) and len(split) and (
+            all(isinstance(part, (str, bytes)) for part in split)):
+        return _rows_of_parts(
+            parts, _numbers(parts, f'split {name!r}', map(_text, split)))
+    return split
+
+
+def _rows_listed(parts: Parts, split: str, listed: Listed) -> IndexArray:
+    """Return the rows of a split in one file."""
+    number, content = listed
+    where = f'split {split!r} of {parts.paths[number]!r}'
+    inside = [part for part, file in enumerate(parts.file_numbers)
+              if file == number]
+    if content.dtype.kind in 'SO':
+        known = set(inside)
+        numbers = _numbers(parts, where, map(_text, content.ravel().tolist()))
+        # In the order of the parts, which files do not keep.
+        return _rows_of_parts(parts, sorted(known.intersection(numbers)))
+    assert parts.bounds is not None
+    first, stop = ((int(parts.bounds[inside[0]]),
+                    int(parts.bounds[inside[-1] + 1])) if inside else (0, 0))
+    if content.dtype.kind == 'b' and content.shape == (stop - first,):
+        return first + numpy.flatnonzero(content)
+    if content.ndim != 1 or content.dtype.kind not in 'iu':
+        raise ValueError(
+            f'{where} must be a list of rows, a mask of the {stop - first} '
+            f'rows or a list of names of parts, got {content.dtype} of shape '
+            f'{content.shape}')
+    wrong = content[(content < 0) | (content >= stop - first)]
+    if len(wrong):
+        raise ValueError(f'{where} has the row {wrong[0]}, and the rows are '
+                         f'0 to {stop - first - 1}')
+    return first + content.astype(numpy.intp)
+
+
+def _numbers(parts: Parts, where: str, names: Any) -> list[int]:
+    """Return the parts that names stand for."""
+    numbers: list[int] = []
+    for name in names:
+        if name not in parts.numbers:
+            known = list(parts.numbers)
+            shown = ', '.join(map(repr, known[:10]))
+            raise ValueError(
+                f'{where}: there is no part {name!r}'
+                f'{did_you_mean(name, known, " ({})")}; the parts are called '
+                f'{shown}{", ..." * (len(known) > 10)}')
+        numbers += parts.numbers[name]
+    return numbers
+
+
+def _rows_of_parts(parts: Parts, numbers: Sequence[int]) -> IndexArray:
+    assert parts.bounds is not None
+    return numpy.concatenate([
+        numpy.arange(parts.bounds[number], parts.bounds[number + 1])
+        for number in numbers] or [numpy.arange(0)]).astype(numpy.intp)
+
+
+def _text(name: str | bytes) -> str:
+    return (name.decode('utf-8', 'surrogateescape')
+            if isinstance(name, bytes) else str(name))

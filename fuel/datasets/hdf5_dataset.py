@@ -1,0 +1,426 @@
+"""Data sets in HDF5 files of any layout, as they are."""
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import h5py
+import numpy
+
+from fuel.datasets.checks import refuse_unknown_sources
+from fuel.datasets.columns.base import FileColumn, Columns
+from fuel.datasets.columns.opening import OpenColumns, Wanted
+from fuel.datasets.columns.parts import MAGIC, Parts, natural_key
+from fuel.datasets.columns.rows import Rows
+from fuel.datasets.hdf5.file_access import access_to
+from fuel.datasets.hdf5.split_table import all_splits
+from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.row_sources import RowSource
+from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
+from fuel.describe import SourceTypes
+from fuel.describe.pipeline import dataset_text
+from fuel.exceptions import StateMismatchError
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import StorageOptions
+from fuel.utils import do_not_pickle_attributes
+from fuel.utils.arguments import safely
+from fuel.utils.checks import not_negative
+
+#: A path, URL or pattern of paths, or several of them.
+Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
+
+# Longer lists of rows are not shown.
+MOST_SHOWN = 100
+
+
+@do_not_pickle_attributes('readers', '_order')
+class HDF5Dataset(RowsDataset):
+    """A data set in HDF5 files of any layout, which are read as they are.
+
+    Parameters
+    ----------
+    files : str, path-like or list of them
+        A file, several, whose rows follow each other, or a pattern such as
+        ``'data/*.h5'``, whose files come in natural order (``2.h5`` before
+        ``10.h5``). A file may be a URL.
+    columns : list or dict, optional
+        The sources: paths of arrays in the file, or below each part, or
+        columns such as :class:`~fuel.datasets.columns.CSR`; a dict names
+        the sources otherwise. Defaults to every array, which all must have
+        the same length.
+    parts : str, optional
+        Pattern of the groups that are parts, such as ``'data/demo_*'`` or
+        ``'*'``; rows are numbered through all parts, which come in natural
+        order. Defaults to None: each file is a part.
+    runs : str or dict, optional
+        Which rows belong together: ``{'lengths': path}``, ``{'offsets':
+        path}``, ``{'ends': path}`` (or several paths), ``{'numbers': path}``,
+        of arrays in each part; or ``'all'``. Defaults to None: each part is
+        a run.
+    splits : dict or str, optional
+        Maps names of splits to ``(start, stop)``, to a list or array of rows
+        or to a list of names of parts; or the path of a group of such lists
+        in the files. Defaults to None: there are none.
+    which_sets : tuple of str, optional
+        The splits to use, concatenated in this order. Defaults to None: all
+        rows.
+    missing : {'error', 'skip'}, optional
+        Of a part that lacks a column: an error, or to leave out the part.
+    cache_bytes : int, optional
+        See :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    storage_options : dict, optional
+        See :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    follow : {'folder', 'anywhere'}, optional
+        Where other files lie that a file may name by external links and
+        virtual data sets: in or below its folder, or anywhere.
+    **kwargs
+        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+
+    Attributes
+    ----------
+    num_examples : int
+    columns : dict of str to FileColumn
+    runs : numpy.ndarray
+    categories : dict of str to tuple
+    split_names : tuple of str
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing, or a pattern fits none.
+    ValueError
+        If a file is one of Fuel's own (see
+        :class:`~fuel.datasets.hdf5.H5PYDataset`), a part lacks an array or
+        has one of another type or shape than others have, columns have
+        different lengths, or splits or runs are not within the rows.
+    DamagedFileError
+        If a file is damaged, or changed in use.
+
+    Notes
+    -----
+    What comes back is the caller's own, in native byte order. ``repr`` is
+    the call that makes the data set. A pickle holds paths, not data, and no
+    credentials. Several threads, and forked children, may read at once.
+    Columns that are not among `sources` are opened when they are asked for.
+
+    Examples
+    --------
+    >>> import h5py, numpy, os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'demos.hdf5')
+    >>> with h5py.File(path, 'w') as file:
+    ...     for number in range(12):
+    ...         file[f'data/demo_{number}/actions'] = numpy.full(3, number)
+    >>> dataset = HDF5Dataset(path, ['actions'], parts='data/demo_*')
+    >>> dataset.num_examples
+    36
+    >>> dataset.get_data(None, [35, 6])
+    (array([11,  2]),)
+    >>> dataset.close(None)
+    >>> folder.cleanup()
+    """
+
+    readers: Any
+    _order: Any
+    unsaved_arguments = ('cache_bytes', 'files', 'follow', 'storage_options')
+
+    def __init__(self, files: Files, columns: Columns | None = None, *,
+                 parts: str | None = None, runs: RunsGiven | None = None,
+                 splits: Mapping[str, Any] | str | None = None,
+                 which_sets: Sequence[str] | None = None,
+                 missing: str = 'error', cache_bytes: int | None = None,
+                 storage_options: StorageOptions | None = None,
+                 follow: str = 'folder', **kwargs: Any) -> None:
+        self.files = _as_files(files, storage_options)
+        self._accesses = [access_to(path, None)
+                          for path in _expand(self.files)]
+        self.parts = _as_pattern(parts)
+        self._runs, self._splits = runs, splits
+        self.which_sets = which_sets
+        self.missing = _one_of('missing', missing, ('error', 'skip'))
+        self.follow = _one_of('follow', follow, ('folder', 'anywhere'))
+        self.cache_bytes = None if cache_bytes is None else not_negative(
+            'cache_bytes', cache_bytes, 'a number of bytes, an integer')
+        sources = kwargs.get('sources')
+        if isinstance(sources, str):
+            refuse_unknown_sources(sources, ())
+        self._used = tuple(sources or ())
+        self.columns = {} if columns is None else _as_columns(columns)
+        self.load()
+        super().__init__(which_sets, None, self._used, **kwargs)
+        self.provides_sources = tuple(self.columns)
+
+    def load(self) -> None:
+        """Open the files."""
+        opened = []
+        for access in self._accesses:
+            # Not as it was when it was opened before.
+            access.close()
+            opened.append(access.open())
+            _refuse_own_format(access.path, opened[-1].file)
+        parts = Parts(opened, [access.path for access in self._accesses],
+                      self.parts, self._runs, self.follow == 'anywhere',
+                      self.cache_bytes)
+        if not self.columns:
+            besides = names_in(self._runs)
+            if isinstance(self._splits, str):
+                besides.append(self._splits)
+            self.columns = {path: Rows(path) for path in parts.default_paths(
+                besides, self._used)}
+        self._used = self._used or tuple(self.columns)
+        refuse_unknown_sources(self._used, tuple(self.columns))
+        readers = OpenColumns(parts, Wanted(
+            self.columns, self._used, self._splits, self.which_sets,
+            self.missing))
+        self.readers, self._order = readers, readers.order
+
+    def _find_order(self, num_rows: int,
+                    splits: Mapping[str, Any] | None) -> Order:
+        order: Order = self.readers.order
+        return order
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source."""
+        readers = self.readers
+        return RowSource(readers[source], self._order, self._order,
+                         self.num_stored, readers)
+
+    def read_stored(self, name: str) -> Any:
+        """Return all rows of a source, or an array of the files: of all
+        parts, one after the other."""
+        if name in self.columns:
+            return self.readers[name].read(slice(None))
+        parts = self.readers.parts
+        return numpy.concatenate([
+            parts.read(number, name) for number in range(len(parts))])
+
+    def renew(self) -> None:
+        """Open the files again if one was changed or replaced."""
+        order = self._order
+        try:
+            super().renew()
+        except StateMismatchError:
+            self._order = order
+            raise
+
+    def _check_renewed(self, before: Any, now: Any) -> None:
+        super()._check_renewed(before, now)
+        for what, value in now.summary().items():
+            if before.summary()[what] != value:
+                raise StateMismatchError(
+                    f'{self._accesses[0].path!r} has other {what} than it '
+                    f'had when the data set was made: it is another file, or '
+                    f'was made again; make the data set again too')
+
+    def close(self, state: Any) -> None:
+        """Let go of the files, which are opened again when they are used."""
+        self._direct = None
+        vars(self).pop('_readers', None)
+        for access in self._accesses:
+            access.close()
+
+    def reset(self, state: Any) -> Any:
+        """Return the state for a fresh start; the files stay open."""
+        return state
+
+    @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of remote files, without credentials; None of local ones.
+        They are assigned to a data set that was unpickled."""
+        return self._accesses[0].storage_options
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        for access in self._accesses:
+            access.storage_options = options
+        self.close(None)
+
+    @property
+    def runs(self) -> IndexArray:
+        """The bounds of the runs: run i has the examples ``runs[i]`` to
+        before ``runs[i + 1]`` (array of shape (runs + 1,), dtype intp).
+
+        Where splits are used, these are the longest stretches of following
+        rows of one run.
+        """
+        return cut_runs(self.readers.parts.find_runs(), self._order)[0]
+
+    def run_attributes(self, name: str) -> list[Any]:
+        """Return an attribute of the group, or file, that each run is in.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        list
+            One value for each run of :attr:`runs`.
+
+        Raises
+        ------
+        ValueError
+            If a part has no such attribute, or a run goes through several
+            parts.
+        """
+        readers: OpenColumns = self.readers
+        bounds = readers.parts.find_runs()
+        numbers = cut_runs(bounds, self._order)[1]
+        return readers.parts.attributes(
+            name, bounds[numbers], bounds[numbers + 1])
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Names of the splits there are (tuple of str)."""
+        return tuple(self.readers.splits)
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources that are open."""
+        readers = vars(self).get('_readers', {})
+        return {source: self.columns[source].type_of(reader)
+                for source, reader in readers.items()}
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return checksums of columns, parts, runs and splits."""
+        return {**self.readers.summary(),
+                'columns': ', '.join(f'{source}: {self.columns[source]!r}'
+                                     for source in self.sources)}
+
+    def details(self) -> Sequence[str]:
+        """Return the files, and how many parts, runs and splits there are."""
+        paths = [str(access.path) for access in self._accesses]
+        found = paths if len(paths) < 3 else [
+            f'{paths[0]} to {paths[-1]}, {len(paths)} files']
+        readers = vars(self).get('_readers')
+        if readers is not None:
+            if self.parts is not None:
+                found.append(f'{len(readers.parts)} parts')
+            if readers.splits:
+                found.append(f'has splits {", ".join(readers.splits)}')
+        return [*found, *super().details()]
+
+    def __repr__(self) -> str:
+        """Return the call that makes the data set."""
+        files = self.files if isinstance(self.files, str) else list(
+            self.files)
+        shown = [repr(files), _shown_columns(self.columns)]
+        given = {'parts': self.parts, 'runs': self._runs,
+                 'splits': self._splits, 'which_sets': self.which_sets,
+                 'storage_options': safely(
+                     None, lambda: self.storage_options) or None,
+                 'sources': vars(self).get('_sources')}
+        shown += [f'{name}={_shown(value)}' for name, value in given.items()
+                  if value is not None]
+        shown += [f'{name}={value!r}' for name, value, default in (
+            ('missing', self.missing, 'error'),
+            ('follow', self.follow, 'folder'),
+            ('cache_bytes', self.cache_bytes, None)) if value != default]
+        return f'{type(self).__name__}({", ".join(shown)})'
+
+    def __str__(self) -> str:
+        """Return the call, and what is known of the data set."""
+        return f'{self!r}\n{dataset_text(self)}'
+
+
+def _as_files(files: Files, storage_options: StorageOptions | None,
+              ) -> str | list[str]:
+    """Return files as they were given, without credentials in a repr."""
+    if isinstance(files, (str, os.PathLike)):
+        return as_path(os.fsdecode(files), storage_options)
+    found = [as_path(os.fsdecode(file), storage_options) for file in files]
+    if not found:
+        raise ValueError('at least one file is needed, got none')
+    return found
+
+
+def _expand(files: str | Sequence[str]) -> list[str]:
+    """Return the paths of files, of a pattern in natural order."""
+    if not isinstance(files, str):
+        return [path for file in files for path in _expand(file)]
+    if isinstance(files, RemotePath) or not MAGIC.search(files) or (
+            os.path.exists(files)):
+        return [files]
+    found = sorted(glob.glob(files, recursive=True), key=natural_key)
+    if not found:
+        raise FileNotFoundError(
+            f'there is no file like {os.path.abspath(files)!r}')
+    return found
+
+
+def _as_pattern(parts: object) -> str | None:
+    """Return a pattern of groups without slashes at its ends."""
+    if parts is None:
+        return None
+    pattern = parts.strip('/') if isinstance(parts, str) else ''
+    if not pattern:
+        raise ValueError(
+            "parts must be a pattern of groups, such as 'data/demo_*', got "
+            f'{parts!r}')
+    return pattern
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise ValueError(
+            f'{name} must be {" or ".join(map(repr, known))}, got {value!r}')
+    return value
+
+
+def _as_columns(columns: Columns) -> dict[str, FileColumn]:
+    """Return columns by source."""
+    if isinstance(columns, Mapping):
+        named = dict(columns)
+    else:
+        several = [columns] if isinstance(columns, (str, FileColumn)) else (
+            list(columns))
+        names = [column if isinstance(column, str) else column.paths()[0]
+                 for column in several]
+        named = dict(zip(names, several, strict=True))
+        if len(named) < len(several):
+            raise ValueError(
+                'a column is there twice, so one needs another name, as in '
+                f"{{'name': ...}}: {', '.join(map(repr, several))}")
+    if not named:
+        raise ValueError('at least one column is needed, got none')
+    for source, column in named.items():
+        if not isinstance(source, str) or not isinstance(
+                column, (str, FileColumn)):
+            raise ValueError(
+                f'columns must be paths of arrays or columns such as '
+                f'Rows(path), got {source!r}: {column!r}')
+    return {source: Rows(column) if isinstance(column, str) else column
+            for source, column in named.items()}
+
+
+def _refuse_own_format(path: str, file: h5py.File) -> None:
+    """Refuse a file in Fuel's own format."""
+    if 'split' in file.attrs:
+        splits: tuple[str, ...] = safely(('train',), all_splits, file)
+        raise ValueError(
+            f"{path!r} has the attribute 'split', so it is in Fuel's own "
+            f'format: read it with H5PYDataset({path!r}, {splits[:1]})')
+
+
+def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
+    """Return columns as they are written, the plain ones by their paths."""
+    short = {source: column.path if isinstance(column, Rows)
+             and column == Rows(column.path) else column
+             for source, column in columns.items()}
+    if all(source == column for source, column in short.items()):
+        return repr(list(short))
+    return repr(short)
+
+
+def _shown(value: object) -> str:
+    """Return an argument as it is written, but for long lists of rows."""
+    if isinstance(value, Mapping):
+        return '{' + ', '.join(f'{key!r}: {_shown(one)}'
+                               for key, one in value.items()) + '}'
+    if isinstance(value, numpy.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, range)) and len(value) > MOST_SHOWN:
+        return f'<{len(value)} rows>'
+    return repr(value)
