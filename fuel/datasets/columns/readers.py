@@ -59,9 +59,9 @@ class ChangedReader(Reader):
         """See :meth:`Reader.prefetch`."""
         return self._reader.prefetch(rows, budget)
 
-    def needs_fetching(self) -> int | None:
-        """See :meth:`Reader.needs_fetching`."""
-        return self._reader.needs_fetching()
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        return self._reader.fetch_budget(rows)
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
