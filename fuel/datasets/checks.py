@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fuel.epochs.datasets import takes_requests
+from fuel.epochs.readers import takes_requests
 from fuel.exceptions import NotAStreamError
 from fuel.suggestions import did_you_mean
 from fuel.utils.arguments import is_dataset

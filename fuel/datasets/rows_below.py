@@ -13,7 +13,7 @@ from fuel.datasets.row_sources import (
     MemoryReader, RequestedReader, Requests, RowSource)
 from fuel.datasets.run_bounds import (
     RunsGiven, cut_runs, find_bounds, rows_described, runs_in)
-from fuel.epochs.datasets import types_in
+from fuel.describe.source_types import types_of
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.storage import Reader
 from fuel.typing import DatasetLike
@@ -38,7 +38,7 @@ def find_sources(dataset: DatasetLike) -> dict[str, Found]:
                  if source is not None and source.reader is not None}
         if len(found) == len(stored):
             return found
-    requests, types = Requests(dataset), types_in(dataset)
+    requests, types = Requests(dataset), types_of(dataset)
     count = int(num_examples_of(dataset))
     return {name: Found(RequestedReader(
         requests, name, count, types.get(name)), slice(0, count), None)

@@ -19,7 +19,7 @@ from fuel.datasets.run_bounds import RunsGiven, runs_in
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, RunReader, SpanReader)
 from fuel.describe import SourceType, SourceTypes
-from fuel.epochs.datasets import types_in
+from fuel.describe.source_types import types_of
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.storage import Reader
@@ -309,7 +309,7 @@ class Runs(RunDataset):
             source: known if isinstance(self.readers[source], FirstRowReader)
             else SourceType(known.dtype, None if known.shape is None
                             else (None, *known.shape))
-            for source, known in types_in(self.dataset).items()}
+            for source, known in types_of(self.dataset).items()}
 
     def _cut(self, bounds: IndexArray) -> Cuts:
         return Cuts(bounds)

@@ -12,7 +12,7 @@ from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, Spans, WindowReader, no_zeros)
 from fuel.datasets.runs import RunDataset, RunRows
 from fuel.describe import SourceType, SourceTypes
-from fuel.epochs.datasets import types_in
+from fuel.describe.source_types import types_of
 from fuel.storage import Reader
 from fuel.typing import AxisLabels, DatasetLike, Sources
 from fuel.utils.checks import not_negative, positive
@@ -153,7 +153,7 @@ class Windows(RunDataset):
         self.first = dict(first or {})
         self.dense = (dense,) if isinstance(dense, str) else tuple(dense)
         self._check_choices(dataset.sources)
-        for source, known in types_in(dataset).items():
+        for source, known in types_of(dataset).items():
             if pad == 'zero' and known.dtype is not None and (
                     known.dtype.hasobject):
                 raise no_zeros(source, 'of objects')
@@ -193,7 +193,7 @@ class Windows(RunDataset):
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
         known = {source: self._type_of(source, of_row)
-                 for source, of_row in types_in(self.dataset).items()}
+                 for source, of_row in types_of(self.dataset).items()}
         if self.pad is not None:
             known[self.mask_source] = SourceType(
                 numpy.dtype(bool), (self.length,))

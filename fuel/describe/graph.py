@@ -82,12 +82,10 @@ class PipelineGraph:
         path : str
             Ends in ``.svg`` for the drawing.
         """
-        from fuel.utils.atomic_files import atomic_path
+        from fuel.utils.atomic_files import write_text
         name = os.fspath(path)
-        text = self.svg() if name.endswith('.svg') else self.source
-        with atomic_path(name) as temporary, open(
-                temporary, 'w', encoding='utf-8') as file:
-            file.write(text)
+        write_text(
+            name, self.svg() if name.endswith('.svg') else self.source)
 
     def _repr_svg_(self) -> str | None:
         return None if _find_dot() is None else self.svg()

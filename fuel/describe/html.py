@@ -9,8 +9,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.utils.arguments import is_dataset
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import is_dataset, safely
 from fuel.describe.pipeline import (
     Described, Source, ask, dataset_stage, described, source_text, stream_text,
     type_text)

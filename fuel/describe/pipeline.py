@@ -77,14 +77,10 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
     inside = here if here.endswith(('worker', 'workers')) else runs_in
     for child in safely(list[Any](), child_streams, stream):
         _describe(child, number, depth + 1, inside, found)
-    dataset = safely(None, _dataset_of, stream)
+    dataset = safely(None, lambda: vars(stream).get('dataset'))
     if dataset is not None:
         found.append(dataset_stage(
             dataset, len(found), number, depth + 1, inside))
-
-
-def _dataset_of(stream: object) -> Any:
-    return vars(stream).get('dataset')
 
 
 def dataset_stage(dataset: object, number: int = 0,
@@ -195,18 +191,15 @@ def _nested(subject: object, depth: int) -> str:
 
 def stream_text(stream: object) -> str:
     """Return a pipeline, one stage a line, each reading the next."""
-    lines = [_line(stage) for stage in described(stream)]
+    lines = ['  ' * stage.depth + f'{stage.name}: {_text(stage)}'
+             for stage in described(stream)]
     return '\n'.join(lines) or f'<{type(stream).__name__}>'
 
 
 def dataset_text(dataset: object) -> str:
     """Return a data set in one line."""
-    sources = safely('', _dataset_line, dataset)
-    return f'<{type(dataset).__name__}{sources}>'
-
-
-def _dataset_line(dataset: object) -> str:
-    return ': ' + '; '.join(_parts(dataset_stage(dataset)))
+    known = safely('', lambda: f': {_text(dataset_stage(dataset))}')
+    return f'<{type(dataset).__name__}{known}>'
 
 
 def iterator_text(iterator: object) -> str:
@@ -222,26 +215,19 @@ def _position(iterator: Any) -> str:
         count = None
     examples = safely(None, present, stream, 'produces_examples')
     what = {True: 'example', False: 'batche'}.get(examples, 'item')
-    where = f'{epoch.position} {what}s read'
-    if count is not None:
-        where = f'{epoch.position} of {count} {what}s read'
+    total = '' if count is None else f' of {count}'
     end = ', at its end' if epoch.finished else ''
-    return f': {where}{end}; {short(stream)}'
+    return f': {epoch.position}{total} {what}s read{end}; {short(stream)}'
 
 
-def _line(stage: Described) -> str:
-    return '  ' * stage.depth + f'{stage.name}: ' + '; '.join(_parts(stage))
-
-
-def _parts(stage: Described) -> list[str]:
+def _text(stage: Described) -> str:
     runs_in = f'in {stage.runs_in}'
     if stage.runs_in.startswith('server'):
         runs_in = f'from {stage.runs_in}'
-    is_stream = not is_dataset(stage.subject)
     sources = ', '.join(map(source_text, stage.sources))
-    return [part for part in (
+    return '; '.join(filter(None, (
         sources, stage.items, *stage.details,
-        runs_in if is_stream else '') if part]
+        '' if is_dataset(stage.subject) else runs_in)))
 
 
 def source_text(source: Source) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.encoded import Encoded
+from fuel.epochs.state import Encoded
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of

@@ -5,9 +5,8 @@ import threading
 import weakref
 from typing import Any
 
-from fuel.epochs.encoded import Encoded
+from fuel.epochs.state import RUNNING, Encoded, Unavailable
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.state import RUNNING, Unavailable
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State
 from fuel.utils.forks import Step, at_fork, for_each

@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from fuel.epochs.encoded import Encoded, Identified, copied_with_text
+from fuel.epochs.state import RUNNING, Encoded, Identified, copied_with_text
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State, StreamLike
-
-
-class Count(NamedTuple):
-    """How many items were delivered, and how many reads were made."""
-
-    position: int
-    requested: int
 
 
 def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
@@ -47,15 +39,16 @@ def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
     return None
 
 
-def count(counters: Sequence[Counter]) -> list[Count] | None:
-    """Return where the stages are; None if more than that changed."""
-    counts: list[Count] = []
+def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
+    """Return how many items the stages delivered, and how many reads they
+    made; None if more than that changed."""
+    counts: list[tuple[int, int]] = []
     for _, epoch, child in counters:
         if epoch.failed or epoch.skipped or (
                 not epoch.finished and epoch.attributes.get(
                     'child_epoch_iterator') is not child):
             return None
-        counts.append(Count(epoch.position, epoch.requested))
+        counts.append((epoch.position, epoch.requested))
     return counts
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
-from fuel.epochs.encoded import Identified, copied_with_text
+from fuel.epochs.state import (
+    Identified, Position, Unavailable, copied_with_text)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.state import Position, Unavailable
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import (

@@ -5,7 +5,8 @@ one does (see :mod:`fuel.epochs.state_check`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from fuel.typing import State, StreamLike
@@ -56,23 +57,21 @@ def as_state(position: Position | State | Unavailable) -> State:
     if not isinstance(position, Position):
         state: State = available(position)
         return state
-    state = dict(position_fields(position))
-    state['epoch'] = RUNNING
-    state['children'] = [as_state(child) for child in position.children]
-    return state
+    return {**position_fields(position), 'epoch': RUNNING,
+            'children': [as_state(child) for child in position.children]}
 
 
-def position_fields(position: Position) -> list[tuple[str, Any]]:
+def position_fields(position: Position) -> State:
     """Return the parts of a stage's state that change within an epoch."""
-    return [
-        ('position', position.position),
-        ('requested', position.requested),
-        ('scheme', available(position.start)),
-        ('dataset', available(position.dataset_position)),
-        ('rng', None if position.rng is None
-         else rng_state.as_plain(position.rng)),
-        ('leftover', available(position.leftover)),
-        ('failed', sorted(position.failed))]
+    return {
+        'position': position.position,
+        'requested': position.requested,
+        'scheme': available(position.start),
+        'dataset': available(position.dataset_position),
+        'rng': None if position.rng is None
+        else rng_state.as_plain(position.rng),
+        'leftover': available(position.leftover),
+        'failed': sorted(position.failed)}
 
 
 def position_of(iterator: Iterator[object]
@@ -88,3 +87,65 @@ def position_of(iterator: Iterator[object]
         return get_position()
     except Exception as error:  # noqa: BLE001 (raised if it is wanted)
         return Unavailable(error)
+
+
+_encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
+
+
+def as_text(value: object) -> str:
+    """Return plain data as JSON: short, with the keys in order."""
+    return _encoder.encode(value)
+
+
+class Encoded:
+    """Plain data that stay as they are: encoded once, copied often.
+
+    `source`: what was encoded.
+    `text`: the same as JSON.
+    `copy`: returns what JSON gives back, in lists and dicts of its own.
+    """
+
+    __slots__ = ('copy', 'source', 'text')
+
+    def __init__(self, source: object) -> None:
+        self.source = source
+        self.text = as_text(source)
+        self.copy = copier_of(json.loads(self.text))
+
+
+def copier_of(value: Any) -> Callable[[], Any]:
+    """Return a function that copies some plain data."""
+    if not isinstance(value, (dict, list)):
+        return lambda: value
+    parts = value.values() if isinstance(value, dict) else value
+    if {dict, list}.isdisjoint(map(type, parts)):
+        return value.copy
+    items: Iterable[tuple[Any, Any]] = (
+        value.items() if isinstance(value, dict) else enumerate(value))
+    nested = [(key, copier_of(part)) for key, part in items
+              if isinstance(part, (dict, list))]
+
+    def copy() -> Any:
+        copied = value.copy()
+        for key, copy_part in nested:
+            copied[key] = copy_part()
+        return copied
+
+    return copy
+
+
+class Identified(NamedTuple):
+    """A state that says what it is a state of, and its JSON text."""
+
+    state: State
+    text: str
+
+
+def copied_with_text(value: object) -> tuple[Any, str]:
+    """Return a copy of what may differ from batch to batch, and its text."""
+    if value is None:
+        return None, 'null'
+    if value == []:
+        return [], '[]'
+    text = as_text(value)
+    return json.loads(text), text

@@ -4,17 +4,13 @@ from __future__ import annotations
 import copy
 from typing import Any, NoReturn
 
-from fuel.epochs.encoded import as_text
-from fuel.epochs.datasets import (
-    close_state,
-    position_in,
-    takes_positions,
-)
+from fuel.epochs.state import (
+    FINISHED, NOT_STARTED, RUNNING, as_text, available)
+from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, fingerprint
 from fuel.epochs.sealing import checksum
 from fuel.epochs.share_state import is_share_state, read_share_state
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING, available
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import (
     ShardedScheme,

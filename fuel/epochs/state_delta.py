@@ -44,15 +44,12 @@ def _compare(old: object, new: object, path: Path, found: Changes) -> None:
         for key in old:
             _compare(old[key], new[key], [*path, key], found)
     elif isinstance(old, list) and isinstance(new, list) \
-            and len(old) == len(new) and _hold_stages(new):
+            and len(old) == len(new) and all(
+                isinstance(part, (dict, Position)) for part in new):
         for place in range(len(old)):
             _compare(old[place], new[place], [*path, place], found)
     elif not is_same(old, new):
         found.append((path, new))
-
-
-def _hold_stages(elements: list[Any]) -> bool:
-    return all(isinstance(element, (dict, Position)) for element in elements)
 
 
 def _compare_position(old: object, new: Position, path: Path,
@@ -61,7 +58,7 @@ def _compare_position(old: object, new: Position, path: Path,
     if not isinstance(old, dict) or len(old['children']) != len(new.children):
         found.append((path, as_state(new)))
         return
-    for key, value in position_fields(new):
+    for key, value in position_fields(new).items():
         _compare(old[key], value, [*path, key], found)
     _compare(old['children'], new.children, [*path, 'children'], found)
 

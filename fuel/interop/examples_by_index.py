@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.epochs.datasets import known_length
+from fuel.epochs.readers import known_length
 from fuel.typing import Batch, DatasetLike, Indices, NamedBatch
 from fuel.utils.overrides import covers
 

@@ -11,10 +11,9 @@ from fuel.describe.pipeline import HERE
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.state import NOT_STARTED
 from fuel.iterator import DataIterator
-from fuel.profiling.bottleneck import (
-    MORE_WORKERS, WORKERS, remedy, sentence, stages_in)
+from fuel.profiling.report import (
+    MORE_WORKERS, WORKERS, Profile, StageProfile, remedy, sentence, stages_in)
 from fuel.profiling.clock import Clock, Tally, instrument
-from fuel.profiling.report import Profile, StageProfile
 from fuel.utils.checks import not_negative, positive
 
 
@@ -73,16 +72,14 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     not_negative('warm_up', warm_up)
     before = _state_of(stream)
     meter = Meter(stream)
-    run = _Run(stream, meter)
     try:
-        run.read(warm_up)
+        meter.read(warm_up)
         meter.restart()
         begin = time.perf_counter()
-        items, step_seconds = run.read(batches, step)
+        items, step_seconds = meter.read(batches, step)
         seconds = time.perf_counter() - begin
         stages = with_shares(meter.stages(), step_seconds)
     finally:
-        del run
         meter.stop()
         if before is not None:
             stream.load_state_dict(before)
@@ -100,39 +97,6 @@ def _state_of(stream: Any) -> Any:
     return None
 
 
-class _Run:
-    """Reads a stream, in as many epochs as it takes."""
-
-    def __init__(self, stream: Any, meter: Meter) -> None:
-        self._stream = stream
-        self._meter = meter
-        self._clock: Clock | None = None
-
-    def read(self, count: int,
-             step: Callable[[Any], object] | None = None
-             ) -> tuple[int, float]:
-        """Read some items; return how many, and the seconds of the steps."""
-        done, seconds, fruitless = 0, 0., 0
-        while done < count and fruitless < 2:
-            fruitless += 1
-            for item in self._running_epoch():
-                if step is not None:
-                    begin = time.perf_counter()
-                    step(item)
-                    seconds += time.perf_counter() - begin
-                done, fruitless = done + 1, 0
-                if done == count:
-                    return done, seconds
-            self._clock = None
-        return done, seconds
-
-    def _running_epoch(self) -> Clock:
-        """Return the clock of the running epoch, or of a new one."""
-        if self._clock is None:
-            self._clock = self._meter.attach(self._stream.get_epoch_iterator())
-        return self._clock
-
-
 class Meter:
     """Measures the stages of a pipeline, in all its epochs.
 
@@ -144,6 +108,8 @@ class Meter:
         # The streams are kept, so that no other gets the same `id`.
         self._tallies: dict[int, tuple[Any, Tally]] = {}
         self._remote = list(_remote_streams(stream))
+        # The running epoch.
+        self._clock: Clock | None = None
         try:
             for one in self._remote:
                 one.measure_stages()
@@ -155,13 +121,37 @@ class Meter:
         """Return an epoch iterator that measures, in the place of another."""
         return instrument(iterator, self._tally_of)
 
+    def read(self, count: int,
+             step: Callable[[Any], object] | None = None
+             ) -> tuple[int, float]:
+        """Read some items, in as many epochs as it takes.
+
+        Returns: How many, and the seconds of the steps.
+        """
+        done, seconds, fruitless = 0, 0., 0
+        while done < count and fruitless < 2:
+            fruitless += 1
+            if self._clock is None:
+                self._clock = self.attach(self._stream.get_epoch_iterator())
+            for item in self._clock:
+                if step is not None:
+                    begin = time.perf_counter()
+                    step(item)
+                    seconds += time.perf_counter() - begin
+                done, fruitless = done + 1, 0
+                if done == count:
+                    return done, seconds
+            self._clock = None
+        return done, seconds
+
     def restart(self) -> None:
         """Measure the stages of this process anew."""
         for _, tally in self._tallies.values():
             tally.clear()
 
     def stop(self) -> None:
-        """Stop to measure the remote stages."""
+        """Stop to measure the remote stages, and leave the epoch."""
+        self._clock = None
         for one in self._remote:
             # One that has failed measures no more.
             with suppress(Exception):

@@ -5,11 +5,10 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.utils.arguments import one_line
+from fuel.utils.arguments import NamedArguments, one_line
 from fuel.schemes.shard import Round, Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import SchemeLike, State
-from fuel.utils.arguments import NamedArguments
 from fuel.utils.overrides import covers, defines_together
 
 _IMMUTABLE = frozenset({str, int, float, bool, type(None)})
@@ -248,18 +247,9 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
         raise TypeError(
             f'{name} says how many examples to take, not which: shard the '
             'stream that it is for, with shard()')
-    if not shard.splits:
-        return
-    if scheme.requests_examples:
-        raise ValueError(
-            f"by='example' splits batches, but {name} requests single "
-            "examples: use by='batch', which gives a rank every n-th example")
-    size = batch_size_of(scheme)
-    if size is not None and size < shard.num_shards:
-        raise ValueError(
-            f"by='example' cannot split batches of {size} examples over "
-            f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
-            "ranks or by='batch'")
+    if shard.splits:
+        shard.check_split(f'{name} requests', scheme.requests_examples,
+                          batch_size_of(scheme))
 
 
 def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:

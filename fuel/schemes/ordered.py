@@ -3,18 +3,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Never
 
-from fuel.schemes.iteration_scheme import num_requests_of
+from fuel.schemes.iteration_scheme import (
+    IterationScheme, num_requests_of, scheme_state)
 from fuel.schemes.base import (
     BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme, load_no_state,
     load_rng_state, no_state, rng_state)
-from fuel.schemes.iteration_scheme import IterationScheme, scheme_state
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
                                             CountedRequests, OneShotBatches)
 from fuel.schemes.requests import (
     BatchRequests, BatchSizeRequests, ExampleRequests, PermutedBatches,
-    PermutedExamples, num_batches, shuffled)
+    PermutedExamples, ShuffledOrder, draw_order, num_batches)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 
@@ -241,7 +242,8 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
         """Return an iterator over the batches of a new epoch."""
         indices = self._sequence()
         return PermutedBatches(
-            indices, self.batch_size, shuffled(len(indices), self.rng),
+            indices, self.batch_size,
+            ShuffledOrder(partial(draw_order, len(indices)), self.rng),
             self.drop_last, self.sorted_indices)
 
     random_access = True
@@ -303,7 +305,8 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
         indices = self._sequence()
-        return PermutedExamples(indices, shuffled(len(indices), self.rng))
+        return PermutedExamples(
+            indices, ShuffledOrder(partial(draw_order, len(indices)), self.rng))
 
     random_access = True
     state_dict = rng_state

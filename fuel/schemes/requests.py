@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy
@@ -303,11 +302,11 @@ class PermutedBatches(Permuted):
 class BatchSizeRequests(RequestIterator):
     """The same batch size over and over; the last may be smaller."""
 
-    def __init__(self, batch_size: int, num_requests: float,
-                 last_size: int) -> None:
+    def __init__(self, batch_size: int, num_requests: float = math.inf,
+                 last_size: int | None = None) -> None:
         self.batch_size = batch_size
         self.num_requests = num_requests
-        self.last_size = last_size
+        self.last_size = batch_size if last_size is None else last_size
 
     def _request(self, position: int) -> Any:
         if position == self.num_requests - 1:
@@ -339,11 +338,6 @@ def num_batches(num_examples: int, batch_size: int,
     if drop_last:
         return num_examples // batch_size
     return -(-num_examples // batch_size)
-
-
-def shuffled(size: int, rng: RandomGenerator) -> ShuffledOrder:
-    """Return the numbers below `size` in an order drawn from `rng`."""
-    return ShuffledOrder(partial(draw_order, size), rng)
 
 
 def draw_order(size: int, rng: RandomGenerator) -> NDArray[Any]:

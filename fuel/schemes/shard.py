@@ -66,6 +66,22 @@ class Shard(NamedTuple):
         """Which of those items is the rank's (int)."""
         return 0 if self.splits else self.rank
 
+    def check_split(self, owner: str, is_single: bool,
+                    size: int | None) -> None:
+        """Refuse single examples, or batches of too few to be split.
+
+        `owner`: what gives or requests them, and the verb.
+        """
+        if is_single:
+            raise ValueError(
+                f"by='example' splits batches, but {owner} single examples: "
+                "use by='batch', which gives a rank every n-th example")
+        if size is not None and size < self.num_shards:
+            raise ValueError(
+                f"by='example' cannot split batches of {size} examples over "
+                f'num_shards={self.num_shards} ranks: use larger batches, '
+                "fewer ranks or by='batch'")
+
     def part(self, size: int) -> slice:
         """Return the rows of a batch of a usual size that are the rank's."""
         return _part(self.rank, self.num_shards, size)

@@ -80,21 +80,13 @@ def _check_split(stage: Stage, shard: Shard) -> None:
     """Refuse to split what cannot be split over ranks."""
     if not shard.splits:
         return
-    name = stage.name
-    if stage.stream.produces_examples:
-        raise ValueError(
-            f"by='example' splits batches, but {name} gives single examples: "
-            "use by='batch', which gives a rank every n-th example")
     size = stage.split_size()
+    shard.check_split(
+        f'{stage.name} gives', stage.stream.produces_examples, size)
     if size is None:
         raise ValueError(
-            f"by='example' cannot split the batches of {name}: split those "
-            "that it reads, or use by='batch'")
-    if size < shard.num_shards:
-        raise ValueError(
-            f"by='example' cannot split batches of {size} examples over "
-            f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
-            "ranks or by='batch'")
+            f"by='example' cannot split the batches of {stage.name}: split "
+            "those that it reads, or use by='batch'")
 
 
 def _check_padding(stage: Stage, shard: Shard) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
 from fuel.epochs.stage import stage_of
-from fuel.schemes.row_requests import RowRequests, marks
+from fuel.schemes.sharded_requests import RowRequests, marks
 from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
 from fuel.typing import Batch, EpochReader, StreamLike
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy
 
-from fuel.schemes.iteration_scheme import is_scheme
-from fuel.epochs.datasets import takes_requests
-from fuel.schemes.iteration_scheme import num_examples_of
+from fuel.schemes.iteration_scheme import is_scheme, num_examples_of
+from fuel.epochs.readers import takes_requests
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,

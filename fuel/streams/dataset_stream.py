@@ -4,15 +4,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
-from fuel.describe import SourceTypes
 from fuel.describe.pipeline import short
-from fuel.epochs.datasets import (
-    close_state,
-    known_length,
-    open_reader,
-    takes_requests,
-    types_in,
-)
+from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.readers import (
+    close_state, known_length, open_reader, takes_requests)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.pipeline import check_agreement
@@ -180,7 +175,7 @@ class DataStream(AbstractDataStream):
 
     def known_types(self) -> SourceTypes:
         """Return what the data set knows, of batches if they come."""
-        types = types_in(self.dataset)
+        types = types_of(self.dataset)
         # A stream may give its sources other names.
         types = {source: types[own] for source, own in zip(
             self.sources, self.dataset.sources, strict=False) if own in types}

@@ -4,22 +4,14 @@ from __future__ import annotations
 from typing import Any
 import weakref
 
-from fuel.epochs.datasets import position_in
-from fuel.epochs.encoded import Identified
+from fuel.epochs.readers import position_in
+from fuel.epochs.state import (
+    FINISHED, NOT_STARTED, RUNNING, Identified, Position, Unavailable,
+    as_state, available, position_of)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import identified
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import (
-    FINISHED,
-    NOT_STARTED,
-    RUNNING,
-    Position,
-    Unavailable,
-    as_state,
-    available,
-    position_of,
-)
 from fuel.epochs.state_check import DAMAGE, checked_state
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
@@ -108,10 +100,7 @@ class StreamStage(Stage):
             return
         source = f'the {type(self.dataset).__name__} that {self.name} reads'
         if shard.splits:
-            raise ValueError(
-                f"by='example' splits batches, but {source} gives single "
-                "examples: use by='batch', which gives a rank every n-th "
-                'example')
+            shard.check_split(f'{source} gives', True, None)
         if shard.uneven == 'pad':
             raise ValueError(
                 f"uneven='pad' repeats examples from the start of an epoch, "

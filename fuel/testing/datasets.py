@@ -4,12 +4,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from fuel.epochs.datasets import known_length
+from fuel.epochs.readers import known_length
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.testing.data import freeze
+from fuel.testing.data import Frozen, freeze
 from fuel.testing.promises import (
     Promises,
     expect,
@@ -99,27 +100,23 @@ class DatasetCase:
     def requests(self) -> list[list[object]]:
         """Return for each scheme the first requests that it makes."""
         found: list[list[object]] = []
-        for scheme in pickle.loads(pickle.dumps(
-                self.schemes)):
+        for scheme in pickle.loads(pickle.dumps(self.schemes)):
             requests = scheme and scheme.get_request_iterator()
             found.append([None] * 2 if requests is None else [
                 next(requests) for _ in range(2)])
         return found
 
+    def read(self, dataset: Any, state: object) -> list[list[Frozen]]:
+        """Return what these requests give, of a state but the first each."""
+        return [[freeze(dataset.get_data(state, request))
+                 for request in requests[:2 if state is None else 1]]
+                for requests in self.requests()]
 
-class StreamOf:
-    """Builds streams over a data set; it pickles if what it holds does."""
 
-    def __init__(self, build: Callable[[], DatasetLike],
-                 scheme: SchemeLike | None) -> None:
-        self.build = build
-        self.scheme = pickle.dumps(scheme)
-
-    def __call__(self) -> DataStream:
-        """Return a new stream."""
-        return DataStream(
-            self.build(),
-            iteration_scheme=pickle.loads(self.scheme))
+def stream_over(build: Callable[[], DatasetLike],
+                scheme: bytes) -> DataStream:
+    """Return a new stream over a data set, with a pickled scheme."""
+    return DataStream(build(), iteration_scheme=pickle.loads(scheme))
 
 
 def default_schemes(build: Callable[[], DatasetLike]) -> Schemes:
@@ -150,10 +147,7 @@ def check_sources(case: DatasetCase) -> None:
 
 def check_labels(case: DatasetCase) -> None:
     """Axis labels are None, or names of axes for each source."""
-    labels = labels_in(case.build())
-    if labels is None:
-        return
-    for source, named in labels.items():
+    for source, named in (labels_in(case.build()) or {}).items():
         expect(named is None or isinstance(named, str)
                or all(isinstance(name, str) for name in named),
                f'The labels of {source!r} are {named!r}.')
@@ -182,15 +176,11 @@ def check_requests(case: DatasetCase) -> None:
 def check_states(case: DatasetCase) -> None:
     """What is read with one state does not depend on other states."""
     with case.opened() as (dataset, state):
-        expected = [[freeze(dataset.get_data(state, request))
-                     for request in requests[:2 if state is None else 1]]
-                    for requests in case.requests()]
+        expected = case.read(dataset, state)
     with case.opened() as (dataset, first):
         second = dataset.open()
         for each in (first, second):
-            got = [[freeze(dataset.get_data(each, request))
-                    for request in requests[:2 if each is None else 1]]
-                   for requests in case.requests()]
+            got = case.read(dataset, each)
             expect(expected == got,
                    f'With one state {expected} came, and with two {got}: keep '
                    'what changes in what open() returns.')
@@ -215,7 +205,7 @@ def check_pickle(case: DatasetCase) -> None:
 def check_streams(case: DatasetCase) -> None:
     """Streams that read the data set keep their own promises."""
     for scheme in case.schemes:
-        check_stream(StreamOf(case.build, scheme),
+        check_stream(partial(stream_over, case.build, pickle.dumps(scheme)),
                      another_process=case.another_process)
 
 

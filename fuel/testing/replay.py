@@ -1,19 +1,21 @@
-"""Continue saved positions in another process, and report what follows."""
+"""Streams to be checked, whose saved positions are continued, here or in
+another process."""
 from __future__ import annotations
 
 import json
 import multiprocessing
 import pickle
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.testing.data import Frozen, freeze_all
-from fuel.testing.promises import BrokenPromiseError
+from fuel.testing.promises import BrokenPromiseError, expect, expect_made
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 
@@ -92,12 +94,17 @@ def _follow(build: Callable[[], Any], saved: Saved) -> Followed:
     else:
         stream, epoch = pickle.loads(saved.payload)
     try:
-        with counted_requests(stream) as requests:
-            rest = freeze_all(epoch)
-        return Followed(
-            rest, freeze_all(stream.get_epoch_iterator()), len(requests))
+        return follow(stream, epoch)
     finally:
         stream.close()
+
+
+def follow(stream: Any, epoch: Iterator[Any]) -> Followed:
+    """Return what follows in an epoch of a stream, and in the next."""
+    with counted_requests(stream) as requests:
+        rest = freeze_all(epoch)
+    return Followed(
+        rest, freeze_all(stream.get_epoch_iterator()), len(requests))
 
 
 class ReplayProcess:
@@ -209,3 +216,80 @@ def serve(connection: Connection, start_method: str) -> None:
         except Exception:  # noqa: BLE001 (it is reported there)
             text = traceback.format_exc()
         connection.send_bytes(pickle.dumps((followed, text)))
+
+
+#: Items that an epoch may have: one that never ends would not be noticed.
+MOST_ITEMS = 10_000
+
+Replay: TypeAlias = Callable[
+    [Callable[[], Any], Sequence[Saved]], list[Followed]]
+
+
+class StreamCase:
+    """A way to make a stream, and the epochs that such a stream has.
+
+    Parameters
+    ----------
+    build : callable
+        Makes a new stream, equal to all others that it makes.
+    draws : bool
+        Whether items are drawn at random while an epoch runs.
+    replay : callable
+        Continues from saved positions, perhaps in another process.
+    """
+
+    def __init__(self, build: Callable[[], Any], draws: bool,
+                 replay: Replay) -> None:
+        self.build = build
+        self.draws = draws
+        self.replay = replay
+
+    @contextmanager
+    def stream(self) -> Iterator[Any]:
+        """Make a stream, and close it at the end of the block."""
+        stream = self.build()
+        expect_made(stream, 'stream', 'get_epoch_iterator')
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+    @cached_property
+    def epochs(self) -> list[list[Frozen]]:
+        """The first two epochs of a stream, each read to its end."""
+        with self.stream() as stream:
+            return [freeze_all(up_to_end(stream.get_epoch_iterator()))
+                    for _ in range(2)]
+
+    def expect_epoch(self, expected: list[Frozen], got: list[Frozen],
+                     where: str) -> None:
+        """Compare the items of an epoch, and name the first that differs."""
+        for place, pair in enumerate(zip(expected, got, strict=False)):
+            expect(pair[0] == pair[1],
+                   f'{where}, item {place} should be {pair[0]}, but it is '
+                   f'{pair[1]}.')
+        expect(len(expected) == len(got),
+               f'{where}, {len(expected)} items should come, but '
+               f'{len(got)} came.')
+
+
+def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of an epoch, which has to end."""
+    for place, item in enumerate(epoch):
+        expect(place < MOST_ITEMS,
+               f'An epoch goes on after {MOST_ITEMS} items: get_data() has to '
+               'raise StopIteration at its end, or the iteration scheme has '
+               'to; of a large data set, check a few examples.')
+        yield item
+
+
+@contextmanager
+def replaying(another_process: ReplayProcess | bool) -> Iterator[Replay]:
+    """Return what continues from saved positions, for one block."""
+    if isinstance(another_process, ReplayProcess):
+        yield another_process.replay
+    elif another_process:
+        with ReplayProcess() as process:
+            yield process.replay
+    else:
+        yield replay

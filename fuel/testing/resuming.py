@@ -5,10 +5,10 @@ import json
 import pickle
 from typing import Any
 
-from fuel.testing.case import StreamCase
+from fuel.testing.replay import (
+    Followed, Saved, StreamCase, counted_requests, follow)
 from fuel.testing.data import Frozen, freeze, freeze_all
 from fuel.testing.promises import Promises, expect
-from fuel.testing.replay import Followed, Saved, counted_requests
 
 #: Bytes of a state as JSON: it holds counts, never data.
 MOST_BYTES = 20000
@@ -64,15 +64,12 @@ def save_at(case: StreamCase, kind: str, epoch: int, step: int
         saved = Saved(
             kind, json.dumps(stream.state_dict()).encode()
             if kind == 'state' else pickle.dumps((stream, iterator)))
-        with counted_requests(stream) as requests:
-            rest = freeze_all(iterator)
-        followed = Followed(
-            rest, freeze_all(stream.get_epoch_iterator()), len(requests))
+        followed = follow(stream, iterator)
         if kind == 'state' and step > len(case.epochs[0]):
             # A stream whose epoch is over begins the next.
-            followed = Followed(
-                followed.following,
-                freeze_all(stream.get_epoch_iterator()), len(requests))
+            followed = followed._replace(
+                rest=followed.following,
+                following=freeze_all(stream.get_epoch_iterator()))
         return saved, followed
 
 

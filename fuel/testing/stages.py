@@ -119,16 +119,9 @@ def check_stage(build: StageBuilder, *,
              StageCase(build, stream, draws, another_process))
 
 
-class StageOf:
-    """Builds a stage over a stream; it pickles if both builders do."""
-
-    def __init__(self, build: StageBuilder, over: Builder) -> None:
-        self.build = build
-        self.over = over
-
-    def __call__(self) -> StreamLike:
-        """Return a new stage."""
-        return self.build(self.over())
+def stage_over(build: StageBuilder, over: Builder) -> StreamLike:
+    """Return a new stage over a new stream."""
+    return build(over())
 
 
 class StageCase:
@@ -136,7 +129,8 @@ class StageCase:
 
     def __init__(self, build: StageBuilder, over: Builder, draws: bool,
                  another_process: ReplayProcess | bool) -> None:
-        self.build = StageOf(build, over)
+        self.build = partial(stage_over, build, over)
+        self.over = over
         self.draws = draws
         self.another_process = another_process
 
@@ -182,7 +176,7 @@ def check_one_to_one(case: StageCase) -> None:
     stage: Any = case.build()
     if stage.one_to_one:
         count = sum(1 for _ in stage.get_epoch_iterator())
-        below = sum(1 for _ in case.build.over().get_epoch_iterator())
+        below = sum(1 for _ in case.over().get_epoch_iterator())
         expect(count == below, f'{count} items came of {below}.')
 
 
@@ -198,7 +192,7 @@ def check_purity(case: StageCase) -> None:
 
     def items() -> list[Any]:
         # A stage may change them in place.
-        return list(case.build.over().get_epoch_iterator())
+        return list(case.over().get_epoch_iterator())
 
     for ordered in reversed, list:
         found = [as_tuple(transform(item)) for item in ordered(items())]

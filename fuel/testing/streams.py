@@ -1,8 +1,9 @@
 """What every stream promises to whoever iterates over it."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy
@@ -10,7 +11,7 @@ import numpy
 from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream, DataStream
-from fuel.testing.case import StreamCase, replaying, up_to_end
+from fuel.testing.replay import ReplayProcess, StreamCase, replaying, up_to_end
 from fuel.testing.data import (
     Frozen,
     arrays_in,
@@ -19,7 +20,6 @@ from fuel.testing.data import (
     overwrite,
 )
 from fuel.testing.promises import Promises, expect, expect_builder, keep
-from fuel.testing.replay import ReplayProcess
 from fuel.testing.resuming import RESUMING_PROMISES
 from fuel.transformers import Transformer
 from fuel.typing import StreamLike
@@ -218,9 +218,7 @@ def check_interleaved(case: StreamCase) -> None:
         seen: list[list[Frozen]] = [[], []]
         for _ in range(max(map(len, case.epochs)) + 1):
             for epoch, items in zip(epochs, seen, strict=True):
-                for data in epoch:
-                    items.append(freeze(data))
-                    break
+                items.extend(freeze_all(islice(epoch, 1)))
         for expected, got in zip(case.epochs, seen, strict=True):
             case.expect_epoch(expected, got, 'Read in turns')
 
@@ -231,23 +229,8 @@ def check_threads(case: StreamCase) -> None:
         return
     with case.stream() as stream:
         epochs = [stream.get_epoch_iterator() for _ in range(2)]
-        seen: list[list[Frozen]] = [[], []]
-        errors: list[BaseException] = []
-
-        def read(place: int) -> None:
-            try:
-                seen[place] += freeze_all(epochs[place])
-            except BaseException as error:  # noqa: BLE001 (raised below)
-                errors.append(error)
-
-        threads = [threading.Thread(target=read, args=(place,))
-                   for place in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for error in errors:
-            raise error
+        with ThreadPoolExecutor(2) as threads:
+            seen = threads.map(freeze_all, epochs)
         for expected, got in zip(case.epochs, seen, strict=True):
             case.expect_epoch(expected, got, 'Read in a thread')
 
@@ -306,8 +289,7 @@ def epochs_by_next(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
 
 def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
     """Read epochs by ``iterate_epochs``."""
-    for epoch in stream.iterate_epochs():
-        yield freeze_all(epoch)
+    return map(freeze_all, stream.iterate_epochs())
 
 
 def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:

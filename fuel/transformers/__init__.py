@@ -22,7 +22,7 @@ from fuel.transformers.sourcewise import (
     AgnosticSourcewiseTransformer, AgnosticTransformer, SourcewiseTransformer)
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.base import Transformer
-from fuel.transformers.batch import Batch
+from fuel.transformers.batch import Batch, Unpack
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX
 from fuel.transformers.several import Chain, Merge
@@ -31,11 +31,9 @@ from fuel.transformers.rename import FilterSources, Rename
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
 from fuel.transformers.mixture import Mix
-from fuel.transformers.padding import Padding
-from fuel.transformers.padding_marks import MarkPadding
+from fuel.transformers.padding import MarkPadding, Padding
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:
     from fuel.transformers.multiprocessing import MultiProcessing

@@ -235,8 +235,7 @@ class Cache(Transformer):
         """Return what makes any batch of an epoch."""
         requests: Any = epoch.request_iterator
         return RowPlan(
-            epoch.attributes['child_epoch_iterator'], requests.batch_size,
-            requests.num_requests, requests.last_size, 0,
+            epoch.attributes['child_epoch_iterator'], requests, 0,
             partial(join_batches, sources=self.data_stream.sources))
 
     def num_items(self) -> None:

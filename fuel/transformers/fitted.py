@@ -17,7 +17,7 @@ from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
-from fuel.utils.atomic_files import atomic_path
+from fuel.utils.atomic_files import write_text
 from fuel.utils.progress import progress
 
 FORMAT = 1
@@ -158,9 +158,7 @@ class FittedParameters:
         text = json.dumps(
             {'fuel': self._kind, 'format': FORMAT, **asdict(self)},
             sort_keys=True, indent=1)
-        with atomic_path(os.fspath(path)) as temporary, open(
-                temporary, 'w', encoding='utf-8') as file:
-            file.write(f'{text}\n')
+        write_text(path, f'{text}\n')
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

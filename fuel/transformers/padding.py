@@ -1,14 +1,17 @@
-"""A stage that makes sequences of different lengths equally long."""
+"""Stages that pad sequences, and that mark what pads an epoch of ranks."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import DTypeLike
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
 from fuel.kernels import pad_sequences
+from fuel.sharding.planned import padding_of
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
@@ -137,3 +140,82 @@ def _warn_of_unknown(names: Iterable[str], sources: Iterable[str]) -> None:
         check_known('mask_sources', names, sources)
     except ValueError as error:
         warnings.warn(f'{error}; it is ignored', stacklevel=3)
+
+
+class MarkPadding(Transformer):
+    """Marks the examples that a rank repeats, by a source of booleans.
+
+    Where ranks share an order with ``uneven='pad'``, some repeat examples of
+    the start at the end of an epoch. Losses and scores leave those out that
+    are marked.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    source : str, optional
+        Name of the new source, which comes last: a boolean for each example
+        of a batch, True if it is a repetition. Defaults to ``'is_padding'``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Raises
+    ------
+    ValueError
+        If there is a source of that name, or the stream is made in another
+        process.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset([1, 2, 3]), batch_size=1)
+    >>> marked = MarkPadding(stream.shard(1, 2, uneven='pad'))
+    >>> list(marked.get_epoch_iterator())
+    [([2], array([False])), ([1], array([ True]))]
+    """
+
+    one_to_one = True
+    keeps_rows = True
+
+    def __init__(self, data_stream: StreamLike, source: str = 'is_padding',
+                 **kwargs: Any) -> None:
+        if source in data_stream.sources:
+            raise ValueError(
+                f'source must be a new name, but {source!r} is one of '
+                f'{tuple(data_stream.sources)}')
+        _check_process(data_stream)
+        labels: Mapping[str, Any] | None = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                **labels, source: (() if data_stream.produces_examples
+                                   else ('batch',))})
+        super().__init__(data_stream, data_stream.produces_examples,
+                         **kwargs)
+        self.source = source
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return (*self.data_stream.sources, self.source)
+
+    def transform_example(self, example: Batch) -> Batch:
+        """Return an example with its mark."""
+        return (*example, padding_of(self.child_epoch_iterator, None))
+
+    def transform_batch(self, batch: Batch) -> Batch:
+        """Return a batch with a mark for each example."""
+        return (*batch, padding_of(
+            self.child_epoch_iterator, len(batch[0])))
+
+
+def _check_process(stream: StreamLike) -> None:
+    stage = stage_of(stream)
+    if stage.passes_items_on:
+        raise ValueError(
+            f'MarkPadding cannot see which examples {type(stream).__name__} '
+            'repeats, since that prefetches: put it before that stage')
+    if stage.depends_on_data and stage.shard_of_inputs is not None:
+        raise ValueError(
+            f'MarkPadding cannot see which examples {type(stream).__name__} '
+            'makes of those that are repeated: put it before that stage')
+    for child in child_streams(stream):
+        _check_process(child)

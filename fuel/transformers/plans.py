@@ -1,7 +1,6 @@
 """Plans of the stages whose order does not depend on the data."""
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,21 +9,23 @@ from fuel.sharding.planned import (
     ItemPlan, Standing, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
+from fuel.schemes.requests import BatchSizeRequests
 from fuel.streams import AbstractDataStream
 from fuel.typing import Batch
 
 
 class ExamplePlan(ItemPlan):
-    """Items made of `size` examples of a stream that can be sought.
+    """Items made of examples of a stream that can be sought.
 
-    `last_size`: how many the last request asks for.
+    `requests`: how many examples each item has.
     """
 
-    def __init__(self, child: DataIterator, size: int, num_requests: float,
-                 last_size: int, strictness: int,
+    def __init__(self, child: DataIterator, requests: BatchSizeRequests,
+                 strictness: int,
                  make: Callable[[list[Any]], Batch]) -> None:
         self.child = child
-        self.size = size
+        size = self.size = int(requests.batch_size)
+        num_requests = requests.num_requests
         self.total = self._count_examples()
         self.make = make
         self.strictness = strictness
@@ -33,7 +34,7 @@ class ExamplePlan(ItemPlan):
             most = self.total // size
         self.num_items = int(min(most, num_requests))
         self.last = (int(num_requests) - 1 if num_requests <= most
-                     else None, last_size)
+                     else None, requests.last_size)
         # Whether the stage finds that its stream has ended.
         self._reads_all = num_requests > most
 
@@ -141,7 +142,8 @@ class ExamplesOfRows(RowPlan):
 
     def __init__(self, child: DataIterator, step: int,
                  make: Callable[[Batch], Iterator[Batch]]) -> None:
-        super().__init__(child, 1, math.inf, 1, 0, lambda parts: parts[0])
+        super().__init__(
+            child, BatchSizeRequests(1), 0, lambda parts: parts[0])
         self.step = step
         self.split = make
         self.expected = -1

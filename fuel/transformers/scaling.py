@@ -114,8 +114,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     def _scale(self, data: Any, source_name: str,
                dtype: numpy.dtype[Any]) -> Any:
         """Return data scaled, in a type where they would be float64."""
-        scale = _as_operand('scale', self.scale)
-        shift = _as_operand('shift', self.shift)
+        scale, shift = self._operands()
         try:
             return _apply(data, scale, shift, dtype)
         except TypeError as error:
@@ -127,8 +126,11 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     def is_integral(self) -> bool:
         """Return whether integers stay integers."""
-        return _is_integral(_as_operand('scale', self.scale)) and (
-            _is_integral(_as_operand('shift', self.shift)))
+        return all(map(_is_integral, self._operands()))
+
+    def _operands(self) -> tuple[Any, Any]:
+        return (_as_operand('scale', self.scale),
+                _as_operand('shift', self.shift))
 
     def request_conversions(
             self, epoch: Epoch, conversions: Mapping[str, Conversion],
@@ -162,8 +164,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     def _scaled(self, dtypes: Mapping[str, numpy.dtype[Any]],
                 ) -> dict[str, Conversion]:
         """Return conversions that scale and cast in one pass."""
-        scale = _as_operand('scale', self.scale)
-        shift = _as_operand('shift', self.shift)
+        scale, shift = self._operands()
         if self.is_integral() or not (_is_real(scale) and _is_real(shift)):
             return {}
         return {source: Conversion(dtype, float(scale), float(shift))

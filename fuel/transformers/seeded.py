@@ -129,9 +129,6 @@ class SeededTransformer(Transformer):
                  and isinstance(child, DataIterator) else None)
         return found or (self._item, self._item + count * self._step)
 
-    def _present(self) -> int:
-        return self._numbers()[0]
-
     @property
     def one_to_one(self) -> bool:
         """Whether each item is made of one of `data_stream` alone (bool)."""
@@ -171,7 +168,7 @@ class SeededTransformer(Transformer):
 
     def _generator(self, *more: int) -> numpy.random.Generator:
         return numpy.random.default_rng(
-            [self._key, self._present() + self._offset, *more])
+            [self._key, self._numbers()[0] + self._offset, *more])
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
         """Return what is drawn for the rows of the present batch.
@@ -233,7 +230,7 @@ class SeededTransformer(Transformer):
         if self.produces_examples:
             return None
         child = self.child_epoch_iterator
-        rows = (rows_at(child, self._present())
+        rows = (rows_at(child, self._numbers()[0])
                 if isinstance(child, DataIterator) else None)
         if rows is None and self._splits:
             raise NotImplementedError(

@@ -5,15 +5,13 @@ from contextlib import suppress
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import require_one_to_one
+from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.encoded import Identified
+from fuel.epochs.state import RUNNING, Identified, as_state
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import RUNNING, as_state
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
 from fuel.streams.stage import StreamStage
-from fuel.epochs.pipeline import length_of
 from fuel.transformers.base import ALL, Transformer
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
@@ -152,8 +150,9 @@ class WorkerStage(RemoteStream, Transformer):
         if opened is not None:
             self._after, self._calls = None, ()
             return opened
-        if pending is not None and pending['epoch'] == RUNNING:
-            session = WorkerSession(pending)
+        resumed = runtime.resumed()
+        if resumed is not None:
+            session = WorkerSession(resumed)
             session.begin(self._get_team())
             return session
         if pending is not None:
@@ -165,7 +164,9 @@ class WorkerStage(RemoteStream, Transformer):
             after = None
         else:
             after = last.last_state()
-        self._leave_idle_sessions()
+        # Nobody reads these any more.
+        for epoch in runtime.release_left():
+            session_of(epoch).leave()
         session = WorkerSession(after, after=True, calls=self._calls)
         session.begin(self._get_team(), last)
         self._after, self._calls = None, ()
@@ -183,11 +184,6 @@ class WorkerStage(RemoteStream, Transformer):
     def _start_team(self) -> Team:
         """Start the workers."""
         raise NotImplementedError
-
-    def _leave_idle_sessions(self) -> None:
-        """Leave the epochs that nobody reads any more."""
-        for epoch in runtime_of(self).release_left():
-            session_of(epoch).leave()
 
     @property
     def worker_pids(self) -> list[int]:

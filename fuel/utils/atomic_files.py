@@ -119,3 +119,10 @@ def flush_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file of text in UTF-8 as a whole or not at all."""
+    with atomic_path(path) as temporary, open(
+            temporary, 'w', encoding='utf-8') as file:
+        file.write(text)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Literal
@@ -9,13 +10,17 @@ from typing import Any, Literal
 import numpy
 from numpy.typing import NDArray
 
-from fuel.wire.dtypes import LONGEST_AXIS, check_shape, check_text, rebuild
-from fuel.wire.header import LIMITS, Limits, WireError, get_field
+from fuel.wire.header import (
+    LIMITS, PLAIN_KINDS, Limits, WireError, get_field)
 
 # Elements whose type takes no bytes are not paid for by the sender.
 _MOST_EMPTY = 1 << 20
 # Smaller buffers are copied: they may share memory with other messages.
 _SMALL = 1 << 14
+_MOST_FIELDS = 1000
+_LONGEST_NAME = 40
+_LARGEST_ITEM = 1 << 31
+_LONGEST_AXIS = 1 << 48
 
 
 def decode(items: object, buffers: Sequence[Any],
@@ -158,7 +163,7 @@ class Decoder:
                 f'a message of this size may have {-self._arrays} ragged '
                 'arrays less')
         lengths = self.counts(count * dimensions)
-        if max(lengths, default=0) >= LONGEST_AXIS:
+        if max(lengths, default=0) >= _LONGEST_AXIS:
             raise WireError('not the shapes of arrays')
         if dimensions == 1:
             flat = own_array(self.take(), dtype, sum(lengths))
@@ -218,3 +223,69 @@ def _empty(shape: list[int], dtype: numpy.dtype[Any],
         return numpy.ndarray(tuple(shape), dtype, order=order)
     except (ValueError, MemoryError) as error:
         raise WireError(f'not a shape: {error}') from None
+
+
+def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
+    """Return the data type that :func:`encode` was given."""
+    try:
+        dtype = _rebuild(described, depth)
+    except (TypeError, ValueError, OverflowError, MemoryError,
+            SyntaxError) as error:
+        raise WireError(
+            f'not a data type: {str(described)[:80]} ({error})') from None
+    # An array has no type with a shape of its own; only fields have.
+    if (dtype.hasobject or dtype.itemsize > _LARGEST_ITEM
+            or dtype.subdtype is not None):
+        raise WireError(f'a data type that is not allowed: {dtype}')
+    return dtype
+
+
+def _rebuild(described: object, depth: int) -> numpy.dtype[Any]:
+    if depth < 0:
+        raise ValueError('nested too deeply')
+    if isinstance(described, str):
+        # Only what `dtype.str` gives: NumPy's own parser takes much more.
+        if len(described) > _LONGEST_NAME or described[:1] not in '<>|=' \
+                or described[1:2] not in PLAIN_KINDS:
+            raise ValueError('unknown')
+        return numpy.dtype(described)
+    if isinstance(described, list):
+        base, shape = described
+        lengths = tuple(check_shape(shape))
+        return numpy.dtype((_rebuild(base, depth - 1), lengths))
+    if not isinstance(described, dict) or described.keys() != {
+            'names', 'formats', 'offsets', 'itemsize'}:
+        raise ValueError('unknown')
+    if len(described['formats']) > _MOST_FIELDS or not all(
+            type(number) is int and 0 <= number <= _LARGEST_ITEM
+            for number in [*described['offsets'], described['itemsize']]):
+        raise ValueError('too large')
+    if not all(isinstance(name, str) for name in described['names']):
+        raise ValueError('a name is a text')
+    return numpy.dtype({
+        'names': list(described['names']),
+        'formats': [_rebuild(one, depth - 1)
+                    for one in described['formats']],
+        'offsets': described['offsets'], 'itemsize': described['itemsize']})
+
+
+def check_text(array: NDArray[Any]) -> None:
+    """Refuse code points that no text has; Python fails on them later."""
+    dtype = array.dtype
+    if dtype.names is not None:
+        for name in dtype.names:
+            check_text(array[name])
+    elif dtype.kind == 'U' and array.size and dtype.itemsize:
+        codes = numpy.ascontiguousarray(array).view(
+            numpy.dtype(numpy.uint32).newbyteorder(dtype.byteorder))
+        if int(codes.max()) > sys.maxunicode:
+            raise WireError('a text with a code point beyond Unicode')
+
+
+def check_shape(shape: object) -> list[int]:
+    """Return a shape, if it is one."""
+    if not isinstance(shape, list) or len(shape) > 32 or not all(
+            type(length) is int and 0 <= length < _LONGEST_AXIS
+            for length in shape):
+        raise WireError(f'not a shape: {str(shape)[:80]}')
+    return shape

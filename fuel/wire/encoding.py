@@ -8,8 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.arrays import as_regular
-from fuel.wire.dtypes import describe_dtype
-from fuel.wire.header import LIMITS
+from fuel.wire.header import LIMITS, PLAIN_KINDS
 
 _NUMBERS = frozenset((bool, int, float, complex))
 
@@ -190,3 +189,25 @@ def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
         [one.reshape(-1) for one in elements]).view(numpy.uint8))
     return {'type': 'ragged', 'dtype': describe_dtype(first.dtype),
             'dimensions': first.ndim, 'count': len(elements)}
+
+
+def describe_dtype(dtype: numpy.dtype[Any]) -> Any:
+    """Return a data type as JSON.
+
+    Returns: A list is a type and the shape of a sub-array, a dict a structure.
+    """
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return [describe_dtype(base), list(shape)]
+    if dtype.fields is not None and dtype.names is not None:
+        return {'names': list(dtype.names),
+                'formats': [describe_dtype(dtype.fields[name][0])
+                            for name in dtype.names],
+                'offsets': [dtype.fields[name][1] for name in dtype.names],
+                'itemsize': dtype.itemsize}
+    if dtype.hasobject or dtype.kind not in PLAIN_KINDS \
+            or numpy.dtype(dtype.str) != dtype:
+        raise TypeError(
+            f'arrays of type {dtype} cannot be sent: convert them to numbers '
+            'or bytes before')
+    return dtype.str

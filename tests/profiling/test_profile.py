@@ -19,7 +19,7 @@ from fuel.client.received import take_stages
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.profiling import Profile, StageProfile
-from fuel.profiling.bottleneck import remedy, sentence
+from fuel.profiling.report import remedy, sentence
 from fuel.profiling.clock import Clock
 from fuel.profiling.meter import with_shares
 from fuel.schemes import ConstantScheme

@@ -37,7 +37,7 @@ from fuel.transformers.image import (
     RandomHorizontalFlip,
     Resize,
 )
-from fuel.transformers.image.minimum_size import enlarged
+from fuel.transformers.image.sizes import enlarged
 from fuel.transformers.image.resampling import resize_image, rotate_image
 
 FILTERS = {'nearest': Image.Resampling.NEAREST,

@@ -17,7 +17,7 @@ from fuel.wire import (
     pack_header,
     unpack_header,
 )
-from fuel.wire.dtypes import rebuild
+from fuel.wire.decoding import rebuild
 
 STRUCTURED = numpy.dtype({
     'names': ['a', 'b'], 'formats': ['<i2', ('>f4', (2,))],

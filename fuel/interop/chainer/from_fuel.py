@@ -5,8 +5,8 @@ from collections.abc import Iterator as Iterates
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.epochs.datasets import known_length
 from fuel.epochs.pipeline import child_streams, length_of
+from fuel.epochs.readers import known_length
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import as_state
 from fuel.epochs.sealing import sealed

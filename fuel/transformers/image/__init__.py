@@ -1,11 +1,11 @@
 """Stages that decode, move and convert images."""
 from fuel.transformers.axis_labels import (ExpectsAxisLabels as
                                            ExpectsAxisLabels)
-from fuel.transformers.image.fixed_size import CenterCrop, Resize
+from fuel.transformers.image.sizes import (
+    CenterCrop, MinimumImageDimensions, Resize)
 from fuel.transformers.image.decode import ImagesFromBytes
 from fuel.transformers.image.rotation import (
     Random2DRotation, RandomHorizontalFlip)
-from fuel.transformers.image.minimum_size import MinimumImageDimensions
 from fuel.transformers.image.normalize import Normalize
 from fuel.transformers.image.random_crop import (RandomFixedSizeCrop,
                                                  RandomResizedCrop)

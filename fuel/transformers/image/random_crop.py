@@ -17,7 +17,8 @@ from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
     BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, at_place,
     check_image, images_of, is_stacked, map_images, new_stack)
-from fuel.transformers.image.fixed_size import FixedSizeStage, copy_window
+from fuel.transformers.image.sizes import (
+    FixedSizeStage, copy_window, slack_of, with_size)
 from fuel.transformers.seeded import (
     RandomTransformer, SeededTransformer, draw_integers)
 from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
@@ -88,9 +89,7 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of images of the size of the window."""
-        shape = None if known.shape is None else (
-            *known.shape[:-2], *self.window_shape)
-        return known._replace(shape=shape)
+        return with_size(known, self.window_shape)
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
@@ -108,8 +107,9 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         images = images_of(source_batch)
         shares = self._draw_shares(len(images))
         if is_stacked(source_batch):
-            rows, columns = self._slack(images[0], 'each image') if len(
-                images) else (0, 0)
+            rows, columns = slack_of(
+                images[0], self.window_shape, 'each image') if len(
+                    images) else (0, 0)
             if self.draws_by_seed:
                 tops, lefts = (shares * (rows + 1, columns + 1)).astype(int).T
             else:
@@ -146,21 +146,10 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         map_images(crop, len(images), self.num_threads)
         return out
 
-    def _slack(self, image: Image, which: str) -> tuple[int, int]:
-        """Return how many rows and columns an image has too many."""
-        rows = image.shape[-2] - self.window_shape[0]
-        columns = image.shape[-1] - self.window_shape[1]
-        if rows < 0 or columns < 0:
-            raise ValueError(
-                f'{which} has the shape {image.shape}, which is smaller than '
-                f'window_shape {self.window_shape}: choose a smaller window, '
-                'or put MinimumImageDimensions before this stage')
-        return rows, columns
-
     def _draw_one(self, image: Image, which: str,
                   shares: Any) -> tuple[int, int]:
         """Return where the window of an image lies."""
-        rows, columns = self._slack(image, which)
+        rows, columns = slack_of(image, self.window_shape, which)
         if self.draws_by_seed:
             top, left = shares[0]
             return int(top * (rows + 1)), int(left * (columns + 1))

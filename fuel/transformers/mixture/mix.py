@@ -9,23 +9,23 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import runtime_of
-from fuel.sharding.pipeline import can_seek
-from fuel.epochs.state import as_state, position_of
-from fuel.kernels.mixing import MixReader
-from fuel.schemes.mixing import MixingScheme
 from fuel.epochs.pipeline import length_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
+from fuel.kernels.mixing import MixReader
+from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.schemes.mixing import MixingScheme
+from fuel.schemes.shard import num_of_rank
+from fuel.sharding.pipeline import batch_size_below, can_seek
+from fuel.sharding.planned import ENDLESS, items_of
 from fuel.transformers.base import ALL
 from fuel.transformers.mixture.position import Mixture, Stop
-from fuel.transformers.mixture.reader import Finish, MixtureReader
-from fuel.transformers.mixture.sharing import (
-    MixturePlan,
-    SharedMixture,
-    SharedStage,
-)
+from fuel.transformers.mixture.reader import (
+    Finish, MixStage, MixturePlan, MixtureReader)
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
+from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
-from fuel.typing import AxisLabels, Batch, EpochReader, State, StreamLike
+from fuel.typing import AxisLabels, Batch, EpochReader, StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import covers
 
@@ -33,28 +33,7 @@ from fuel.utils.overrides import covers
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
 
 
-class MixStage(SharedStage):
-    """A mixture, whose streams may go on in the next epoch."""
-
-    __slots__ = ()
-
-    def state_between(self, epoch: str) -> State:
-        """Return the state while no epoch is running."""
-        state = super().state_between(epoch)
-        carried = self.stream._carried
-        if carried is not None:
-            state['children'] = [
-                as_state(position_of(iterator)) for iterator in carried]
-        return state
-
-    def copy(self) -> Any:
-        """Return a copy: the epochs to go on with are not its own."""
-        ours = super().copy()
-        vars(ours).pop('_carried', None)
-        return ours
-
-
-class Mix(SharedMixture):
+class Mix(SeveralStreams):
     """Mixes several streams by weights.
 
     Each item, a batch or an example, comes from one of the streams.
@@ -142,7 +121,13 @@ class Mix(SharedMixture):
     """
 
     __fuel_stage__ = MixStage
+    epoch_attributes = (*SeveralStreams.epoch_attributes, '_mixture')
     keeps = ALL
+    _mixture: Mixture | None = None
+    # Whether a plan reads the items, in any order.
+    is_sought = False
+    # With 'forever', the iterators that the next epoch goes on with.
+    _carried: list[Any] | None = None
 
     def __init__(self, data_streams: Streams, weights: Weights | None = None,
                  *, stop: Stop = 'first', epoch_size: int | None = None,
@@ -287,6 +272,50 @@ class Mix(SharedMixture):
         return MixturePlan(
             mixture, self._reader(mixture, iterators), iterators,
             self._finish(), self.count_items(epoch))
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether an epoch can go back to items it had before (bool)."""
+        return self.stop != 'forever'
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return stage_of(self).one_to_one and all(
+            can_seek(stream, forward=True) for stream in self.data_streams)
+
+    def count_items(self, epoch: Epoch) -> int:
+        """Return how many items an epoch has, of streams that can be
+        sought."""
+        most = self.epoch_size or ENDLESS
+        if self.stop == 'forever':
+            return most
+        mixture: Mixture = epoch.attributes['_mixture']
+        return min(most, mixture.count_all(lambda: list(map(
+            items_of, epoch.attributes['child_epoch_iterators']))))
+
+    def resume_plan(self, leftover: dict[str, Any]) -> None:
+        """Take up what a rank's :meth:`get_leftover` returned."""
+        self.set_leftover(leftover)
+
+    def split_size(self) -> int | None:
+        """Return the size of the smallest batches, None if ranks cannot
+        split those of each stream."""
+        sizes = [batch_size_below(stream) for stream in self.data_streams]
+        return None if None in sizes else min(filter(None, sizes))
+
+    def _read_in_order(self) -> str:
+        """Return the stream that is to blame, or what is, for an error."""
+        for name, stream in zip(self.names, self.data_streams, strict=True):
+            if not can_seek(stream, forward=True):
+                return f'the stream {name!r}'
+        return 'its streams by a method of its own'
+
+    def _share_of(self, total: int | None) -> int | None:
+        """Return how many of all items the rank has that reads in order."""
+        scheme = self.iteration_scheme
+        return total if total is None or not isinstance(
+            scheme, ShardedScheme) else num_of_rank(total, scheme.sharding)
 
     @property
     def one_to_one(self) -> bool:

@@ -1,19 +1,24 @@
-"""Reads the items of a mixture, and skips those that are left out."""
+"""The stage of a mixture, and what reads its items: in order, or a rank's."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy
 
-from fuel.epochs.pipeline import is_skippable, skip
-from fuel.sharding.planned import items_of
-from fuel.sharding.pipeline import can_seek
-from fuel.schemes.shard import place_of_rank
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.pipeline import is_skippable, length_of, skip
+from fuel.epochs.state import as_state, position_of
+from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.schemes.requests import BatchSizeRequests
+from fuel.schemes.shard import Shard, place_of_rank
+from fuel.sharding.pipeline import can_seek, copied_pipeline
+from fuel.sharding.planned import ItemPlan, Standing, items_of, seek, source_of
+from fuel.streams.stage import StreamStage
+from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
-from fuel.typing import Batch
+from fuel.transformers.plans import RowPlan
+from fuel.typing import Batch, State, StreamLike
 
 #: Takes an item and the number of the stream that it is from.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
@@ -212,3 +217,122 @@ class MixtureReader:
         for place, count in enumerate(counts.tolist()):
             skip(self._iterators[place], count)
             self._mixture.taken[place] += count
+
+
+class MixStage(StreamStage):
+    """A mixture, whose order several ranks share, and whose streams may go
+    on in the next epoch."""
+
+    __slots__ = ()
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state while no epoch is running."""
+        state = super().state_between(epoch)
+        carried = self.stream._carried
+        if carried is not None:
+            state['children'] = [
+                as_state(position_of(iterator)) for iterator in carried]
+        return state
+
+    def copy(self) -> Any:
+        """Return a copy: the epochs to go on with are not its own."""
+        ours = super().copy()
+        vars(ours).pop('_carried', None)
+        return ours
+
+    def mark_as_sought(self) -> None:
+        """Prepare a copy whose items are asked for in any order."""
+        self.stream.is_sought = self.can_plan
+
+    def share_in_order(self, shard: Shard) -> None:
+        """Take a rank's share of items that are read in order."""
+        stream = self.stream
+        if shard.splits or shard.uneven == 'pad':
+            raise ValueError(
+                f'{self.name} mixes {stream._read_in_order()}, of which no '
+                'item is known without those before it: ranks can '
+                "take every n-th item, by='batch' with uneven='uneven' or "
+                f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}; "
+                'or mix data sets that take indices, and put the stages that '
+                'depend on the data behind the mixture')
+        copies: dict[int, StreamLike] = {}
+        # One stream may be mixed with itself.
+        self.replace_inputs([
+            copied_pipeline(child, copies) for child in self.inputs])
+        stream.iteration_scheme = ShardedScheme(self.scheme, shard)
+
+
+class MixturePlan(ItemPlan):
+    """Items of a mixture of streams that can be sought."""
+
+    def __init__(self, mixture: Mixture, reader: MixtureReader,
+                 iterators: list[Any], finish: Finish | None,
+                 num_items: int) -> None:
+        self.mixture = mixture
+        self.reader = reader
+        self.iterators = iterators
+        self.num_items = num_items
+        self._finish = finish
+        self._rows: dict[int, RowPlan] = {}
+        # The batch found last, its stream and its number there.
+        self._found = -1, -1, -1
+
+    def _find(self, item: int) -> tuple[int, int, RowPlan]:
+        """Return the stream of a batch, its number there, and the plan of
+        that stream's rows."""
+        if self._found[0] != item:
+            place = self.reader.find(item)
+            child = self.iterators[place]
+            self._found = item, place, child.epoch.requested
+            if place not in self._rows or (
+                    self._rows[place].child is not child):
+                self._rows[place] = _rows_of(child)
+        _, place, number = self._found
+        return place, number, self._rows[place]
+
+    def rows(self, item: int) -> int:
+        """Return how many examples an item has."""
+        _, number, plan = self._find(item)
+        return plan.rows(number)
+
+    def full_size(self, item: int) -> int:
+        """Return how many examples a batch of its stream has."""
+        return self._find(item)[2].size
+
+    def read(self, item: int) -> Batch:
+        """Return an item."""
+        return self.reader.read_at(item)
+
+    def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
+        """Return rows of a batch, padded from the start of its stream."""
+        place, number, plan = self._find(item)
+        self.mixture.taken[place] += 1
+        try:
+            batch = plan.read_rows(number, rows, padding)
+        finally:
+            # Back from the start, if it was padded.
+            seek(plan.child, number + 1)
+        return batch if self._finish is None else self._finish(batch, place)
+
+    def finish(self) -> None:
+        """Go to the end of the epoch, where the next one may go on."""
+        self.reader.skip_to(self.num_items)
+
+    def standing(self, item: int) -> Standing:
+        """Return where the mixture stands before an item."""
+        self.reader.skip_to(item)
+        return Standing(
+            self.mixture.state(), list(map(position_of, self.iterators)))
+
+
+def _rows_of(child: Any) -> RowPlan:
+    """Return the plan of the rows of a stream's batches."""
+    requests: Any = source_of(child).request_iterator
+    sources = child.data_stream.sources
+
+    def make(batches: Sequence[Batch]) -> Batch:
+        # Only where it is padded, there are several.
+        return batches[0] if len(batches) == 1 else join_batches(
+            batches, sources)
+
+    return RowPlan(child, BatchSizeRequests(requests.batch_size), 0, make)
