@@ -305,8 +305,8 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
         indices = self._sequence()
-        return PermutedExamples(
-            indices, ShuffledOrder(partial(draw_order, len(indices)), self.rng))
+        order = ShuffledOrder(partial(draw_order, len(indices)), self.rng)
+        return PermutedExamples(indices, order)
 
     random_access = True
     state_dict = rng_state
