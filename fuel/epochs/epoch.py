@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.state import Position, Unavailable
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
-from fuel.typing import State, StreamLike
+from fuel.typing import State
 
 
 # What an epoch holds where compiled code finds it.
 _COMPILED = 'position', 'step', 'attributes', 'skipped'
+#: A stage that only counts (of a class that builds on this module), its epoch
+#: and the iterator that it reads.
+Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 
 
 class Epoch(EpochPosition):
@@ -118,11 +121,3 @@ class Epoch(EpochPosition):
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])
-
-
-class Counter(NamedTuple):
-    """A stream that only counts, its epoch and the iterator that it reads."""
-
-    stream: StreamLike
-    epoch: Epoch
-    child: Any

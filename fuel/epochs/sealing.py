@@ -26,16 +26,17 @@ def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
     next, or draws at random.  Then two numbers a stage say where it stands.
     """
     counters: list[Counter] = []
-    only_counts = stage_of(stream).only_counts(epoch)
+    stage = stage_of(stream)
+    only_counts = stage.only_counts(epoch)
     while only_counts:
         child = epoch.attributes.get('child_epoch_iterator')
-        counters.append(Counter(stream, epoch, child))
+        counters.append((stage, epoch, child))
         if child is None:
             return counters
         if not isinstance(child, EpochIterator):
             return None
         only_counts = child.only_counts()
-        stream, epoch = child.data_stream, child.epoch
+        stage, epoch = stage_of(child.data_stream), child.epoch
     return None
 
 
@@ -60,18 +61,20 @@ def sealed(stream: StreamLike, state: State) -> State:
 
 def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     """Return the state of an epoch of a stream, to be saved."""
-    counts = None if epoch.counters is None else count(epoch.counters)
-    if epoch.counters is None or counts is None or epoch.finished:
-        state = sealed(stream, stage_of(stream).state_of(epoch))
+    counters = epoch.counters
+    counts = None if counters is None else count(counters)
+    if counters is None or counts is None or epoch.finished:
+        stage = stage_of(stream)
+        state = _with_checksum(stage.identify(stage.state_of(epoch)))
         # Now it is known that there is a state.
         epoch.counters = None if epoch.finished else find_counters(
             stream, epoch)
         return state
     children: list[Identified] = []
-    for counter, counted in zip(
-            reversed(epoch.counters), reversed(counts), strict=True):
+    for (stage, running, _), counted in zip(
+            reversed(counters), reversed(counts), strict=True):
         children = [_joined(
-            stage_of(counter.stream), RUNNING, *counted, counter.epoch.start,
+            stage, RUNNING, *counted, running.start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children)]
     return _with_checksum(children[0])
@@ -107,19 +110,20 @@ def identified(stage: Stage, state: State) -> Identified:
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
-            scheme: State | None, others: list[tuple[Any, str]],
+            scheme: object, others: list[tuple[Any, str]],
             children: list[Identified]) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     """
     described = encoded_fingerprint(stage)
+    states, texts = zip(*children, strict=True) if children else ((), ())
     start = None if scheme is None else _encoded_scheme(stage.stream, scheme)
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
     # In the order of the keys, as the checksum is made when it is checked.
     text = (
-        f'{{"children":[{",".join([child.text for child in children])}],'
+        f'{{"children":[{",".join(texts)}],'
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
         f'"format":{FORMAT},"leftover":{leftover_text},'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
@@ -130,11 +134,11 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         'position': position, 'requested': requested,
         'scheme': None if start is None else start.copy(),
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
-        'failed': failed, 'children': [child.state for child in children],
+        'failed': failed, 'children': list(states),
     }, text)
 
 
-def _encoded_scheme(stream: StreamLike, state: State) -> Encoded:
+def _encoded_scheme(stream: StreamLike, state: object) -> Encoded:
     """Return the state that a scheme had when the epoch began."""
     runtime = runtime_of(stream)
     known = runtime.encoded_scheme

@@ -148,14 +148,15 @@ class Stage:
     @property
     def shard(self) -> Shard | None:
         """The share that the pipeline takes, None if it takes all."""
-        return (self.own_shard or shard_of(self.scheme)
-                or self.shard_of_inputs)
+        return self.own_shard or shard_of(self.scheme) or self.shard_of_inputs
 
     @property
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        shards = (stage_of(stream).shard for stream in self.inputs)
-        return next(filter(None, shards), None)
+        for stage in map(stage_of, self.inputs):
+            if shard := stage.shard:
+                return shard
+        return None
 
     @property
     def can_plan(self) -> bool:
@@ -293,9 +294,8 @@ class Stage:
             except Exception as error:
                 if epoch.count_failure(number):
                     continue
-                error.add_note(
-                    f'in stage {self.name}, item {epoch.position} of the '
-                    'epoch')
+                error.add_note(f'in stage {self.name}, item '
+                               f'{epoch.position} of the epoch')
                 raise
             if number in epoch.skipped:
                 epoch.count_failure(number)

@@ -199,12 +199,13 @@ class StreamStage(Stage):
             start = epoch.start
             data_state = epoch.attributes.get('data_state')
             kept, children = self._standing(epoch)
+            requested = epoch.requested
             return Position(
-                self.stream, epoch.position, epoch.requested, start,
+                self.stream, epoch.position, requested, start,
                 None if data_state is None
                 else position_in(self.dataset, data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
-                kept, epoch.failed_after(epoch.requested), children)
+                kept, epoch.failed_after(requested), children)
 
     def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
         """Return the stage's left-overs, and where its inputs stand."""
