@@ -81,6 +81,8 @@ def _empty(rows: int, columns: int) -> SparseRows:
     """Return what a batch is a copy of: to make one takes far longer."""
     from scipy.sparse import csr_array
     batch: SparseRows = csr_array((rows, columns))
+    # Of any length, since each copy gets others.
+    batch.indptr = batch.indptr[:1].copy()
     return batch
 
 
@@ -143,8 +145,10 @@ def stack_rows(batches: Sequence[SparseRows]) -> SparseRows:
         numpy.diff(batch.indptr) for batch in batches]).cumsum()
     indptr = numpy.concatenate([[0], ends])
     return make_csr(
-        numpy.concatenate([batch.data for batch in batches]),
-        numpy.concatenate([batch.indices for batch in batches]),
+        numpy.concatenate([
+            batch.data[:batch.indptr[-1]] for batch in batches]),
+        numpy.concatenate([
+            batch.indices[:batch.indptr[-1]] for batch in batches]),
         _narrowed(indptr, batches[0].indptr.dtype),
         (len(ends), columns[0]))
 

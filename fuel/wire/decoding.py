@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.sparse import SparseRows, make_csr
 from fuel.wire.header import (
     LIMITS, PLAIN_KINDS, Limits, WireError, get_field)
 
@@ -21,6 +22,8 @@ _MOST_FIELDS = 1000
 _LONGEST_NAME = 40
 _LARGEST_ITEM = 1 << 31
 _LONGEST_AXIS = 1 << 48
+_NUMBERS = frozenset('biufc')
+_INDEX_TYPES = frozenset(map(numpy.dtype, ('i4', 'i8')))
 
 
 def decode(items: object, buffers: Sequence[Any],
@@ -79,6 +82,8 @@ class Decoder:
         if kind in ('array', 'scalar'):
             array = self.array(item)
             return array if kind == 'array' else array[()]
+        if kind == 'csr':
+            return self.sparse(item)
         if kind == 'bytes':
             return bytes(self.take())
         if kind == 'value':
@@ -121,6 +126,37 @@ class Decoder:
         if order == 'F':
             return flat.reshape(shape[::-1]).T
         return flat.reshape(shape)
+
+    def sparse(self, item: dict[str, Any]) -> SparseRows:
+        """Return a sparse batch.
+
+        SciPy's compiled code reads and writes where the indices say.
+        """
+        shape = check_shape(item.get('shape'))
+        data, indices, indptr = [
+            self.array(get_field(item, name, dict))
+            for name in ('data', 'indices', 'indptr')]
+        index_type = indices.dtype.newbyteorder('=')
+        if data.ndim != 1 or data.dtype.kind not in _NUMBERS:
+            raise WireError(f'the values of a sparse batch have the type '
+                            f'{data.dtype} and shape {data.shape}')
+        if index_type not in _INDEX_TYPES or indices.dtype != indptr.dtype:
+            raise WireError(f'the indices of a sparse batch have the types '
+                            f'{indices.dtype} and {indptr.dtype}')
+        if len(shape) != 2 or indices.shape != data.shape or indptr.shape != (
+                shape[0] + 1,) or shape[1] > numpy.iinfo(index_type).max:
+            raise WireError(
+                f'a sparse batch of shape {shape} with {data.shape} values, '
+                f'{indices.shape} columns and {indptr.shape} bounds of rows')
+        if indptr[0] or indptr[-1] != len(data) or (
+                indptr[1:] < indptr[:-1]).any():
+            raise WireError('the rows of a sparse batch do not follow each '
+                            'other from its first value to its last')
+        if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+            raise WireError(f'a sparse batch of {shape[1]} columns has values '
+                            f'in others, from {indices.min()} to '
+                            f'{indices.max()}')
+        return make_csr(data, indices, indptr, (shape[0], shape[1]))
 
     def counts(self, size: int) -> list[int]:
         """Return the next buffer as non-negative integers."""

@@ -8,6 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.arrays import as_regular
+from fuel.utils.sparse import SparseRows, is_sparse
 from fuel.wire.header import LIMITS, PLAIN_KINDS
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -18,8 +19,9 @@ Buffers = list[Any]
 def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
     """Describe the data of each source.
 
-    `data`: arrays of any type but object, lists (a rectangular one arrives as
-        an array, a ragged one as a list of arrays), bytes, text, numbers.
+    `data`: arrays of any type but object, sparse batches, lists (a rectangular
+        one arrives as an array, a ragged one as a list of arrays), bytes,
+        text, numbers.
     Returns: ready for JSON.
     Returns: contiguous arrays and bytes, not copied where possible.
     """
@@ -71,6 +73,8 @@ def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
         return {'type': 'value', 'value': value}
     if isinstance(value, float):
         return {'type': 'float', 'value': value.hex()}
+    if is_sparse(value):
+        return _encode_sparse(value, buffers)
     if hasattr(value, '__array__'):
         return encode_item(numpy.asarray(value), buffers, depth + 1)
     raise TypeError(
@@ -93,6 +97,16 @@ def encode_array(kind: str, array: NDArray[Any],
         buffers.append(flat.reshape(-1).view(numpy.uint8))
     return {'type': kind, 'dtype': described, 'shape': list(array.shape),
             'order': order}
+
+
+def _encode_sparse(batch: SparseRows, buffers: Buffers) -> Any:
+    """Describe a sparse batch by its three arrays."""
+    # SciPy lets the first two be longer than what is used of them.
+    used = slice(int(batch.indptr[-1]))
+    return {'type': 'csr', 'shape': list(map(int, batch.shape)),
+            'data': encode_array('array', batch.data[used], buffers),
+            'indices': encode_array('array', batch.indices[used], buffers),
+            'indptr': encode_array('array', batch.indptr, buffers)}
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:

@@ -127,7 +127,7 @@ def raw_client(context, server, name, **more):
     raw.linger = 0
     raw.connect(server.address)
     raw.send(pack_header({
-        'type': 'hello', 'version': 1, 'client': name, 'sources': 1,
+        'type': 'hello', 'version': VERSION, 'client': name, 'sources': 1,
         'hwm': 10, **more}))
     raw.recv_multipart()
     return raw
@@ -207,7 +207,7 @@ def test_client_that_asks_and_does_not_read_is_disconnected():
             raw.linger, raw.rcvhwm, raw.rcvbuf = 0, 1, 4096
             raw.connect(server.address)
             raw.send(pack_header({
-                'type': 'hello', 'version': 1, 'client': 'deaf',
+                'type': 'hello', 'version': VERSION, 'client': 'deaf',
                 'sources': 1, 'hwm': 10}))
             raw.send(pack_header({'type': 'join', 'join': 1}))
             wait_until(lambda: server.counts['batches'])
@@ -225,8 +225,8 @@ def test_refusal_in_the_middle_of_an_epoch_is_raised_at_once():
         def serve():
             identity, _ = router.recv_multipart()
             router.send_multipart([identity, pack_header({
-                'type': 'welcome', 'version': 1, 'run': 'r', 'sources': ['x'],
-                'examples': False})])
+                'type': 'welcome', 'version': VERSION, 'run': 'r',
+                'sources': ['x'], 'examples': False})])
             while b'"join"' not in (message := router.recv_multipart())[1]:
                 pass
             router.send_multipart([message[0], pack_header({

@@ -16,6 +16,7 @@ from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping
 from fuel.wire import pack_header
+from fuel.wire.header import VERSION
 from fuel.wire.messages import ask_status
 
 pytestmark = pytest.mark.timeout(60)
@@ -215,7 +216,7 @@ def test_second_greeting_replaces_the_first():
         twice.connect(server.address)
         for name in 'ab':
             twice.send(pack_header({
-                'type': 'hello', 'version': 1, 'client': name, 'hwm': 5,
+                'type': 'hello', 'version': VERSION, 'client': name, 'hwm': 5,
                 'sources': 2}))
             twice.recv_multipart()
             twice.send(pack_header({'type': 'join', 'join': 1}))
@@ -237,7 +238,7 @@ def test_client_whose_name_another_takes_connects_again():
         other.linger = 0
         other.connect(server.address)
         other.send(pack_header({
-            'type': 'hello', 'version': 1, 'client': name, 'hwm': 5,
+            'type': 'hello', 'version': VERSION, 'client': name, 'hwm': 5,
             'sources': 2}))
         other.recv_multipart()
         found += [int(numbers[0]) for _, numbers in epoch]

@@ -43,6 +43,7 @@ from fuel.server import Server, recv_arrays, send_arrays
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping, MultiProcessing, Transformer
 from fuel.wire import WireError, pack_header
+from fuel.wire.header import VERSION
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -716,8 +717,8 @@ FOREIGN_MESSAGES = [
     [b''], [b'GET / HTTP/1.1'], [b'x'] * 40, [b'FUEL'], [b'FUEL{}'],
     [pack_header({'type': 'handed', 'join': 1, 'indices': [1]})],
     [pack_header({'type': 'hello'})],
-    [pack_header({'type': 'hello', 'version': 1, 'client': 5, 'hwm': 1,
-                  'sources': 1})],
+    [pack_header({'type': 'hello', 'version': VERSION, 'client': 5,
+                  'hwm': 1, 'sources': 1})],
     [pack_header({'type': 'join', 'join': -1})],
     [pack_header({'type': 'odd'})], [b'FUEL' + b'[' * 3000000]]
 
@@ -734,8 +735,8 @@ def test_bytes_of_a_foreign_peer_disturb_nobody(serve, connect, caplog, name):
         peer.connect(server.address)
         if name == 'hello':
             peer.send(pack_header({
-                'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
-                'hwm': 3}))
+                'type': 'hello', 'version': VERSION, 'client': 'c',
+                'sources': 2, 'hwm': 3}))
             peer.recv()
         for message in FOREIGN_MESSAGES:
             peer.send_multipart(message)
@@ -810,8 +811,8 @@ def test_position_of_a_stranger_disturbs_nobody(serve, connect, resume):
         peer.linger = 100
         peer.connect(server.address)
         peer.send(pack_header({
-            'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
-            'hwm': 3}))
+            'type': 'hello', 'version': VERSION, 'client': 'c',
+            'sources': 2, 'hwm': 3}))
         peer.send(pack_header(
             {'type': 'join', 'join': 1, 'resume': resume}))
         answer = b''

@@ -10,10 +10,11 @@ import zmq
 
 from fuel.wire import pack_header
 from fuel.wire.curve import protect_client
+from fuel.wire.header import VERSION
 
 GREETING = (b'\xff' + bytes(8) + b'\x7f\x03\x01' + b'NULL'.ljust(20, b'\0')
             + bytes(32))
-HELLO = pack_header({'type': 'hello', 'version': 1, 'client': 'raw',
+HELLO = pack_header({'type': 'hello', 'version': VERSION, 'client': 'raw',
                      'sources': 1, 'hwm': 10})
 
 

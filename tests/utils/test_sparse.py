@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from fuel.utils.sparse import (cast_rows, copy_rows, count_rows, is_sparse,
                                make_csr, slice_rows, stack_rows, take_rows,
                                to_dense)
-from tests.support.sparse_rows import assert_same_rows, sparse_batches
+from support.sparse_rows import assert_same_rows, sparse_batches
 
 
 def test_make_csr_keeps_arrays_as_they_are():

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_array
+from support.sparse_rows import (assert_same_rows, random_csr,
+                                 sparse_batches)
 
+from fuel.utils.sparse import make_csr, to_dense
 from fuel.wire import (
     Limits,
     WireError,
@@ -111,6 +115,81 @@ def test_rectangular_list_arrives_as_array_ragged_as_list(sent, kind):
     assert len(sent) == len(actual)
     for expected, got in zip(sent, actual, strict=True):
         assert numpy.asarray(expected).tolist() == numpy.asarray(got).tolist()
+
+
+@given(sparse_batches(), st.booleans())
+def test_sparse_batches_arrive_as_they_were(batch, aligned):
+    """Types of values and indices, too, on their own and in lists."""
+    actual, (other, number) = over_the_wire([batch, [batch, 1]], aligned)
+    assert_same_rows(to_dense(batch), actual, batch)
+    assert_same_rows(to_dense(batch), other, batch)
+    assert number == 1
+
+
+def test_sparse_batch_is_sent_without_what_it_does_not_use():
+    """SciPy allows arrays that are longer than the rows."""
+    batch = csr_array(([1, 2, 3], [0, 1, 0], [0, 1, 3]), (2, 2))
+    batch.indptr[-1] = 2
+    (actual,) = over_the_wire([batch])
+    assert_same_rows(numpy.array([[1, 0], [0, 2]]), actual)
+
+
+def test_large_sparse_batch_is_not_copied():
+    """The memory of its frames becomes that of its arrays."""
+    items, buffers = encode([random_csr(100, 1000)])
+    frames = [numpy.array(buffer) for buffer in buffers]
+    (actual,) = decode(items, frames)
+    assert numpy.shares_memory(actual.data, frames[0])
+    assert numpy.shares_memory(actual.indices, frames[1])
+
+
+def sparse_message(data=(1., 2., 3.), indices=(0, 2, 1), indptr=(0, 2, 3),
+                   shape=(2, 3), index_type='i4', indptr_type=None):
+    """Return items and buffers of a sparse batch, sound or not."""
+    batch = make_csr(
+        numpy.array([1.]), numpy.array([0]), numpy.array([0, 1]), (1, 1))
+    (item,), _ = encode([batch])
+    item['shape'], buffers = list(shape), []
+    for name, values, kind in (
+            ('data', data, None), ('indices', indices, index_type),
+            ('indptr', indptr, indptr_type or index_type)):
+        (item[name],), added = encode([numpy.array(values, kind)])
+        buffers += added
+    return [item], buffers
+
+
+@pytest.mark.parametrize('change', [
+    {'indptr': (1, 2, 3)}, {'indptr': (0, 2, 2)}, {'indptr': (0, 4, 3)},
+    {'indptr': (0, -1, 3)}, {'indptr': (0, 2, 4)}, {'indptr': (0, 3)},
+    {'indptr': (0, 1, 2, 3)}, {'indptr': ()}, {'indptr': ((0, 2, 3),)},
+    {'indptr': (0, 2 ** 31, 3), 'index_type': 'u4'},
+    {'indices': (0, 3, 1)}, {'indices': (0, -1, 1)}, {'indices': (0, 1)},
+    {'indices': (0, 1, 1, 1)}, {'indices': ((0, 1, 1),)},
+    {'data': (1., 2.)}, {'data': ((1., 2., 3.),)}, {'data': ()},
+    {'index_type': 'f4'}, {'index_type': 'i2'}, {'index_type': 'u8'},
+    {'indptr_type': 'i8'}, *({'data': numpy.zeros(3, dtype)} for dtype in (
+        'S4', 'M8[s]', 'V4', [('a', 'f4')])),
+    {'shape': (2,)}, {'shape': (3, 3)}, {'shape': (2, 2)}, {'shape': ()},
+    {'shape': (2, 3, 1)}, {'shape': (2, 2 ** 31)}, {'shape': (2, -3)},
+    {'shape': (2 ** 60, 3)}, {'shape': (2, 3.)}, {'shape': (2, 0)}],
+    ids=str)
+def test_unsound_sparse_batch_is_refused(change):
+    """Compiled code would read and write anywhere."""
+    (batch,) = decode(*sparse_message())
+    assert_same_rows(numpy.array([[1, 0, 2], [0, 3, 0]]), batch)
+    with pytest.raises(WireError):
+        decode(*sparse_message(**change))
+
+
+@pytest.mark.parametrize('name', ['data', 'indices', 'indptr'])
+@pytest.mark.parametrize('value', [
+    None, 5, [], {}, {'type': 'bytes'}, {'type': 'csr'}])
+def test_sparse_batch_is_made_of_arrays(name, value):
+    """Of nothing else."""
+    items, buffers = sparse_message()
+    items[0][name] = value
+    with pytest.raises(WireError):
+        decode(items, buffers)
 
 
 @pytest.mark.parametrize('sent', [
@@ -249,10 +328,10 @@ def test_message_is_limited():
 
 VALUES = [None, True, False, -1, 0, 1, 2, 7, 2 ** 31, 2 ** 48, 2 ** 63,
           2 ** 80, 1.5, '', 'C', 'F', 'array', 'ragged', 'strings', 'list',
-          'objects', 'scalar', '<f8', '|O', '|S0', '<U9999999', '|V1', '>c8',
-          '<M8[ns]', 'f8', [], {}, [1, 2], [2 ** 40, 2 ** 40], ['<f8', [3]],
-          {'names': ['a'], 'formats': ['<f8'], 'offsets': [0],
-           'itemsize': 8}]
+          'objects', 'scalar', 'csr', '<f8', '|O', '|S0', '<U9999999',
+          '|V1', '>c8', '<M8[ns]', 'f8', [], {}, [1, 2], [2 ** 40, 2 ** 40],
+          ['<f8', [3]], {'names': ['a'], 'formats': ['<f8'],
+                         'offsets': [0], 'itemsize': 8}]
 
 
 def mutate(value, rng):
@@ -278,7 +357,7 @@ def fuzz(count, seed):
     items, buffers = encode([
         numpy.zeros((2, 3), '<f8'), [b'ab', b''], ['x'], [[1], [2, 3]],
         ragged, numpy.float32(1), 2.5, [1, None], b'abc',
-        numpy.zeros(2, STRUCTURED)])
+        numpy.zeros(2, STRUCTURED), random_csr(5, 4)])
     buffers = [bytes(buffer) for buffer in buffers]
     accepted = 0
     for _ in range(count):
@@ -296,7 +375,9 @@ def fuzz(count, seed):
                       for frame in frames]
         try:
             fields = unpack_header(bytes(data))
-            decode(fields.get('items'), frames)
+            for part in decode(fields.get('items'), frames):
+                if isinstance(part, csr_array):
+                    part.check_format(full_check=True)
             accepted += 1
         except WireError:
             pass

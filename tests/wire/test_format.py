@@ -10,9 +10,13 @@ import pytest
 import zmq
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 from support.process_pipelines import assert_same, build
+from support.sparse_rows import sparse_batches
 
 from fuel.server import Server
+from fuel.utils.sparse import to_dense
 from fuel.wire import encode
 
 PLAIN = st.one_of(
@@ -75,6 +79,10 @@ def read(item, frames):
         return read_array(item, frames)
     if kind == 'scalar':
         return read_array(item, frames)[()]
+    if kind == 'csr':
+        data, indices, indptr = (read_array(item[name], frames) for name in (
+            'data', 'indices', 'indptr'))
+        return csr_array((data, indices, indptr), item['shape'])
     if kind == 'bytes':
         return bytes(next(frames))
     if kind == 'value':
@@ -131,6 +139,14 @@ def test_page_describes_the_other_types(data):
     assert repr(data) == repr(actual)
 
 
+@given(sparse_batches())
+def test_page_describes_sparse_batches(batch):
+    """By their three arrays."""
+    items, buffers = encode([batch])
+    (actual,) = read_all(json.loads(json.dumps(items)), buffers)
+    assert_array_equal(to_dense(batch), to_dense(actual))
+
+
 class Client:
     """Speaks what the page says, and no more."""
 
@@ -160,7 +176,7 @@ def test_page_is_enough_for_a_client():
     with Server(build(), port=0) as server, zmq.Context() as context:
         client = Client(context, server)
         with client.socket:
-            client.say(type='hello', version=1, client='other', sources=2,
+            client.say(type='hello', version=2, client='other', sources=2,
                        examples=False, hwm=2, rank=None, shared_memory=False)
             welcome, _ = client.hear()
             assert 'welcome' == welcome['type']
