@@ -22,6 +22,7 @@ from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
 from fuel.utils.overrides import covers
+from fuel.utils.sparse import row_of, rows_between
 
 # How many examples are read at a time, where all are.
 _ROWS = 4096
@@ -463,7 +464,8 @@ def _examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
             f'an index of {name} is an integer, a slice or a list of '
             f'integers, got {index!r:.80} ({type(index).__name__})')
     if rows == []:
-        return tuple([part[:0] for part in _read(dataset, [0])])
+        return tuple([rows_between(part, 0, 0)
+                      for part in _read(dataset, [0])])
     return _read(dataset, rows)
 
 
@@ -474,7 +476,8 @@ def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
     state = dataset.open()
     try:
         data = dataset.get_data(state, [request] if is_alone else request)
-        return tuple([part[0] for part in data] if is_alone else data)
+        return tuple([row_of(part, 0) for part in data]
+                     if is_alone else data)
     finally:
         if state is not None:
             dataset.close(state)

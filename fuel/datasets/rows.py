@@ -17,6 +17,7 @@ from fuel.describe import SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices, native, own_record, take, take_row
 from fuel.utils.indices import check_slice
+from fuel.utils.sparse import copy_rows, is_sparse
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
@@ -28,6 +29,8 @@ def own(value: Any) -> Any:
         return _own_elements(array) if array.dtype.hasobject else array
     if isinstance(value, numpy.void):
         return own_record(value)
+    if is_sparse(value):
+        return copy_rows(value)
     if type(value) is list or type(value) is tuple:
         return _own_sequence(value)
     if type(value) is dict:

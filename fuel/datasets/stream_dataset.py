@@ -25,6 +25,7 @@ from fuel.streams import AbstractDataStream
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Batch, Request, StreamLike
+from fuel.utils.sparse import row_of
 
 
 class AskedRequests(RequestIterator):
@@ -140,7 +141,7 @@ class StreamDataset(Dataset):
             if self._makes_examples == is_one:
                 return self.filter_sources(self._read(request))
             if is_one:
-                return tuple([part[0] for part in self.filter_sources(
+                return tuple([row_of(part, 0) for part in self.filter_sources(
                     self._read([request]))])
             examples = [self.filter_sources(self._read(index))
                         for index in request]

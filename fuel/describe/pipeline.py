@@ -244,6 +244,8 @@ def type_text(known: SourceType | None) -> str:
     if known is None:
         return ''
     dtype = '' if known.dtype is None else str(known.dtype)
+    if known.is_sparse:
+        dtype = f'sparse {dtype}'.strip()
     if known.shape is None:
         return dtype
     lengths = ', '.join('?' if length is None else str(length)

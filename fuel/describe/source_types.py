@@ -21,19 +21,23 @@ class SourceType(NamedTuple):
     shape : tuple of (int or None), optional
         Length of each axis, None for one that is not known or differs from
         item to item.  Defaults to None: not known at all.
+    is_sparse : bool, optional
+        Whether the data are sparse.  The shape is then that of dense data,
+        so of an example (columns,).  Defaults to False.
     """
 
     dtype: numpy.dtype[Any] | None
     shape: tuple[int | None, ...] | None = None
+    is_sparse: bool = False
 
     def in_batches(self, size: int | None) -> SourceType:
         """Return the type of batches of such examples."""
         shape = None if self.shape is None else (size, *self.shape)
-        return SourceType(self.dtype, shape)
+        return self._replace(shape=shape)
 
     def example(self) -> SourceType:
         """Return the type of the examples of such batches."""
-        return SourceType(self.dtype, self.shape and self.shape[1:])
+        return self._replace(shape=self.shape and self.shape[1:])
 
     def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
         """Return what a stage leaves that keeps ``'dtype'``, ``'shape'`` or
@@ -42,7 +46,7 @@ class SourceType(NamedTuple):
         shape = self.shape if 'shape' in keeps else None
         # NumPy takes None for the type float64 where types are compared.
         return (None if dtype is None and shape is None
-                else SourceType(dtype, shape))
+                else self._replace(dtype=dtype, shape=shape))
 
     def in_part(self, part: Callable[[int], slice]) -> SourceType:
         """Return the type of the part of such batches that a rank takes."""

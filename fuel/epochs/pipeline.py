@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import Stage, stage_of
 from fuel.typing import Batch, StreamLike
+from fuel.utils.sparse import count_rows
 
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
@@ -119,7 +120,8 @@ def name_examples(child: DataIterator, data: Batch,
                   places: list[int] | None = None) -> str:
     """Return a description of the examples that a stage has just read."""
     try:
-        size = 1 if child.data_stream.produces_examples else len(data[0])
+        size = (1 if child.data_stream.produces_examples
+                else count_rows(data[0]))
         found = source_examples(child, 1)
         if found is None or len(found.indices) != size:
             return ''

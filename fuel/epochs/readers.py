@@ -15,6 +15,7 @@ from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.typing import Batch, DatasetLike, EpochReader, Request
 from fuel.utils.overrides import covers, defines_together
+from fuel.utils.sparse import count_bytes, iterate_rows
 
 
 def known_length(dataset: object) -> int | None:
@@ -145,7 +146,7 @@ class ExampleReader(PrefetchReader):
                 position + self._count * self.requests.step)
             return
         if batch:
-            self.fill(zip(*batch, strict=True))
+            self.fill(zip(*map(iterate_rows, batch), strict=True))
 
     def read(self) -> Batch:
         """Return the next example."""
@@ -157,7 +158,7 @@ class ExampleReader(PrefetchReader):
 
 def count_to_prefetch(example: Batch) -> int:
     """Return how many examples like this one to read at a time."""
-    size = sum(getattr(part, 'nbytes', 0) for part in example)
+    size = sum(count_bytes(part) for part in example)
     return max(1, min(PREFETCHED_EXAMPLES,
                       PREFETCHED_BYTES // max(1, size)))
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numpy import ndarray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import StreamLike
+from fuel.utils.sparse import arrays_of, count_rows, is_sparse
 
 Extents = list[tuple[int, int]]
 
@@ -89,15 +90,18 @@ def _produces_examples(stream: StreamLike) -> bool:
         return False
 
 
-def _length(part: Sized) -> int:
+def _length(part: object) -> int:
     try:
-        return len(part)
+        return count_rows(part)
     except TypeError:
         return 1
 
 
 def _arrays(part: object) -> Iterator[Any]:
     """Yield the arrays of a part of an item; lists hold one an example."""
+    if is_sparse(part):
+        yield from arrays_of(part)
+        return
     if isinstance(part, ndarray):
         if not part.dtype.hasobject:
             yield part

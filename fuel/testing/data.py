@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.sparse import arrays_of, is_sparse
+
 
 @dataclass(frozen=True)
 class Frozen:
@@ -46,6 +48,8 @@ def _plain(data: object) -> object:
         return 'objects', data.shape, [_plain(part) for part in data.flat]
     if isinstance(data, (numpy.ndarray, numpy.generic)):
         return type(data).__name__, data.dtype.str, data.shape, data.tobytes()
+    if is_sparse(data):
+        return 'sparse', data.shape, [_plain(part) for part in arrays_of(data)]
     if isinstance(data, (list, tuple)):
         return type(data).__name__, [_plain(part) for part in data]
     if isinstance(data, dict):
@@ -55,7 +59,9 @@ def _plain(data: object) -> object:
 
 def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
     """Yield all arrays that data are made of."""
-    if isinstance(data, numpy.ndarray):
+    if is_sparse(data):
+        yield from arrays_of(data)
+    elif isinstance(data, numpy.ndarray):
         yield data
         if data.dtype.hasobject:
             for part in data.flat:
@@ -67,7 +73,10 @@ def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
 
 def overwrite(data: object) -> None:
     """Write into everything in the data that can be written to."""
-    if isinstance(data, numpy.ndarray):
+    if is_sparse(data):
+        for array in arrays_of(data):
+            overwrite(array)
+    elif isinstance(data, numpy.ndarray):
         if data.dtype.hasobject:
             for part in data.flat:
                 overwrite(part)

@@ -22,6 +22,7 @@ from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import DatasetLike, SchemeLike
 from fuel.utils.arguments import labels_in
+from fuel.utils.sparse import iterate_rows
 
 Schemes = Sequence[SchemeLike | None]
 
@@ -167,8 +168,9 @@ def check_requests(case: DatasetCase) -> None:
                 back = dataset.get_data(state, before[::-1])
                 for source, part, reverse in zip(
                         dataset.sources, data, back, strict=True):
-                    expect(freeze(list(part)) == freeze(
-                        list(reverse)[::-1]),
+                    forth, back_again = (list(iterate_rows(found))
+                                         for found in (part, reverse))
+                    expect(freeze(forth) == freeze(back_again[::-1]),
                         f'Source {source!r} has {part} for {before}, but '
                         f'{reverse} for {before[::-1]}.')
 

@@ -23,6 +23,7 @@ from fuel.testing.promises import Promises, expect, expect_builder, keep
 from fuel.testing.resuming import RESUMING_PROMISES
 from fuel.transformers import Transformer
 from fuel.typing import StreamLike
+from fuel.utils.sparse import count_rows, is_sparse
 
 
 def check_stream(build: Callable[[], StreamLike], *,
@@ -90,8 +91,8 @@ def check_items(case: StreamCase) -> None:
                    f'Item {place} has {len(data)} parts for the sources '
                    f'{sources}.')
             if not stream.produces_examples:
-                lengths = [len(part) if isinstance(part, Sized) else None
-                           for part in data]
+                lengths = [count_rows(part) if isinstance(part, Sized)
+                           else None for part in data]
                 expect(None not in lengths and len(set(lengths)) <= 1,
                        f'Item {place} has parts of lengths {lengths} for '
                        f'the sources {sources}.')
@@ -115,6 +116,12 @@ def check_types(case: StreamCase) -> None:
         sources = tuple(stream.sources)
         for place, data in enumerate(stream.get_epoch_iterator()):
             for source, part in zip(sources, data, strict=True):
+                if is_sparse(part):
+                    columns = seen.setdefault((source, int), part.shape[1])
+                    expect(columns == part.shape[1],
+                           f'Source {source!r} came with {columns} columns, '
+                           f'and in item {place} with {part.shape[1]}.')
+                    part = part.data  # noqa: PLW2901 - what has the type
                 if (isinstance(part, (numpy.ndarray, numpy.generic))
                         and not part.dtype.hasobject):
                     dtype = seen.setdefault((source, type(part)), part.dtype)

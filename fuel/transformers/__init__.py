@@ -34,6 +34,7 @@ from fuel.transformers.mixture import Mix
 from fuel.transformers.padding import MarkPadding, Padding
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
+from fuel.transformers.to_dense import ToDense
 
 if TYPE_CHECKING:
     from fuel.transformers.multiprocessing import MultiProcessing
@@ -45,7 +46,7 @@ __all__ = [
     'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
     'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing', 'Padding',
     'Rename', 'ScaleAndShift', 'SeededTransformer', 'SortMapping',
-    'SourcewiseTransformer', 'Take', 'Transformer', 'Unpack']
+    'SourcewiseTransformer', 'Take', 'ToDense', 'Transformer', 'Unpack']
 
 # Most programs do without processes, so these are imported when asked for.
 _LAZY = ('BackgroundProcess', 'MultiProcessing')

@@ -13,6 +13,7 @@ from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import check_known, labels_of_batches
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive, saved_count
+from fuel.utils.sparse import require_dense
 
 
 class BucketBatch(SeededTransformer):
@@ -150,6 +151,7 @@ class BucketBatch(SeededTransformer):
         return batches
 
     def _measure(self, sequence: Sized) -> int:
+        require_dense(sequence, self.length_source, type(self).__name__)
         try:
             return len(sequence)
         except TypeError as error:

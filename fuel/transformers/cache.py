@@ -20,12 +20,14 @@ from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, SchemeLike, StreamLike
 from fuel.utils.checks import not_negative
+from fuel.utils.sparse import (
+    count_rows, is_sparse, iterate_rows, row_of, rows_between, stack_rows)
 
 
 class PartialBatch:
     """A batch of the child, and how much of it was delivered.
 
-    `parts`: the data of each source, as arrays or lists.
+    `parts`: the data of each source, as arrays, lists or sparse batches.
     `length`, `used`: numbers of examples.
     """
 
@@ -36,7 +38,7 @@ class PartialBatch:
         names = (*sources, *range(len(sources), len(batch)))
         self.parts = [_as_rows(part, name) for part, name
                       in zip(batch, names, strict=True)]
-        lengths = [len(part) for part in self.parts]
+        lengths = [count_rows(part) for part in self.parts]
         if len(set(lengths)) > 1:
             raise ValueError(
                 'all sources of a batch must have the same number of '
@@ -54,7 +56,7 @@ class PartialBatch:
         """Return the next example, which does not keep the batch alive."""
         if self.used >= self.length:
             raise StopIteration
-        example = [part[self.used] for part in self.parts]
+        example = [row_of(part, self.used) for part in self.parts]
         self.used += 1
         return tuple([part.copy() if isinstance(part, numpy.ndarray)
                       else part for part in example])
@@ -74,7 +76,7 @@ class PartialBatch:
 
 
 def _as_rows(part: Iterable[Any], source: object) -> Any:
-    if isinstance(part, list) or (
+    if isinstance(part, list) or is_sparse(part) or (
             isinstance(part, numpy.ndarray) and part.ndim):
         return part
     try:
@@ -150,7 +152,8 @@ class Cache(Transformer):
     def cache(self) -> list[list[Any]]:
         """For each source the examples to come (list of lists)."""
         return [[example for chunk in self._chunks
-                 for example in chunk.parts[place][chunk.used:]]
+                 for example in iterate_rows(rows_between(
+                     chunk.parts[place], chunk.used, chunk.length))]
                 for place in range(len(self._chunks[0].parts)
                                    if self._chunks else len(self.sources))]
 
@@ -218,7 +221,7 @@ class Cache(Transformer):
         for chunk in self._chunks:
             stop = min(chunk.length, chunk.used + size)
             for piece, part in zip(pieces, chunk.parts, strict=True):
-                piece.append(part[chunk.used:stop])
+                piece.append(rows_between(part, chunk.used, stop))
             size -= stop - chunk.used
             chunk.used = stop
         self._chunks = tuple([
@@ -279,14 +282,17 @@ def join_batches(batches: Iterable[Batch], sources: Sequence[str]) -> Batch:
 
 
 def join(pieces: list[Any]) -> Any:
-    """Return parts of batches as one new array."""
+    """Return parts of batches as one new array, or sparse batch."""
+    if all(map(is_sparse, pieces)):
+        return stack_rows(pieces)
     if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
             {piece.shape[1:] for piece in pieces}) == 1:
         joined = numpy.concatenate(pieces)
         return map_elements(_copied, joined) if joined.dtype == object \
             else joined
     return as_batch([
-        _copied(example) for piece in pieces for example in piece])
+        _copied(example) for piece in pieces
+        for example in iterate_rows(piece)])
 
 
 def _copied(example: object) -> object:

@@ -19,6 +19,7 @@ from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.overrides import calls
+from fuel.utils.sparse import cast_rows, is_sparse
 
 
 class _Caster(AgnosticSourcewiseTransformer):
@@ -182,6 +183,10 @@ class ForceFloatX(_Caster):
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return the data, as floatX if they are a floating array."""
+        if is_sparse(source_data):
+            is_floating = source_data.data.dtype.kind == 'f'
+            return cast(source_data, self.dtype) if is_floating \
+                else source_data
         if not isinstance(source_data, numpy.ndarray):
             return source_data
         if is_ragged(source_data):
@@ -207,6 +212,10 @@ def as_dtype(dtype: DTypeLike) -> Any:
 
 def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     """Return data as an array of a type, copied only where needed."""
+    if is_sparse(data):
+        if dtype.kind not in 'biufc':
+            raise TypeError(f'sparse batches hold numbers, and no {dtype}')
+        return cast_rows(data, dtype)
     array: Any = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
         return map_elements(lambda element: cast(element, dtype), data)

@@ -48,6 +48,7 @@ class ToBytes(SourcewiseTransformer):
 
     pure = True
     keeps_rows = True
+    takes_sparse = False
     # Of other sources all that is known stays.
     keeps = frozenset[str]()
 

@@ -19,6 +19,7 @@ from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import write_text
 from fuel.utils.progress import progress
+from fuel.utils.sparse import require_dense
 
 FORMAT = 1
 # Single examples are gathered into batches of this size to be fitted.
@@ -41,6 +42,7 @@ def batches_of(data_stream: StreamLike, source: str,
     with progress(label, count, delay=True) as bar:
         for item in items:
             bar.advance(1)
+            require_dense(item[place], source, label)
             if not data_stream.produces_examples:
                 yield item[place]
                 continue
@@ -193,6 +195,7 @@ class FittedParameters:
 class FittedStage(SourcewiseTransformer):
     """Base of the stages whose parameters were fitted before."""
 
+    takes_sparse = False
     _parameters_class: ClassVar[Any]
     # Name of the function that fits them.
     _fit: ClassVar[str]

@@ -45,6 +45,7 @@ class Flatten(SourcewiseTransformer):
 
     pure = True
     keeps_rows = True
+    takes_sparse = False
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         labels = labels_of(data_stream)

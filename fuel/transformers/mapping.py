@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy
-
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
+from fuel.transformers.ragged import pick_examples
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import in_order
+from fuel.utils.sparse import iterate_rows
 
 
 class Mapping(AgnosticTransformer):
@@ -159,8 +159,8 @@ class SortMapping:
 
     Notes
     -----
-    The order of examples with equal keys is kept. An array stays an array,
-    anything else becomes a list.
+    The order of examples with equal keys is kept. An array stays an array, a
+    sparse batch one, and anything else becomes a list.
 
     Examples
     --------
@@ -176,9 +176,8 @@ class SortMapping:
 
     def __call__(self, batch: Batch) -> tuple[Any, ...]:
         """Return a batch with its examples in sorted order."""
-        keys = [self.key(example) for example in zip(*batch, strict=True)]
+        keys = [self.key(example) for example in zip(
+            *map(iterate_rows, batch), strict=True)]
         order = sorted(
             range(len(keys)), key=keys.__getitem__, reverse=self.reverse)
-        return tuple([
-            data[order] if isinstance(data, numpy.ndarray)
-            else [data[place] for place in order] for data in batch])
+        return tuple([pick_examples(data, order) for data in batch])

@@ -30,6 +30,7 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """
 
     takes_integers = False
+    takes_sparse = False
     keeps_rows = True
     keeps = ALL
 

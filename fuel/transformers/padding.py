@@ -17,6 +17,7 @@ from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
     as_labels, as_names, as_tuple_of_names, check_known, labels_of)
 from fuel.typing import Batch, StreamLike
+from fuel.utils.sparse import count_rows, require_dense
 
 
 class Padding(Transformer):
@@ -126,6 +127,7 @@ class Padding(Transformer):
             if source not in self.mask_sources:
                 data.append(part)
                 continue
+            require_dense(part, source, type(self).__name__)
             try:
                 data.extend(pad_sequences(part, self.mask_dtype))
             except Exception as error:
@@ -204,7 +206,7 @@ class MarkPadding(Transformer):
     def transform_batch(self, batch: Batch) -> Batch:
         """Return a batch with a mark for each example."""
         return (*batch, padding_of(
-            self.child_epoch_iterator, len(batch[0])))
+            self.child_epoch_iterator, count_rows(batch[0])))
 
 
 def _check_process(stream: StreamLike) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.sparse import is_sparse, stack_rows, take_rows
+
 _NESTED = (numpy.ndarray, list, tuple)
 
 # Before 1.24, NumPy made an array of objects, with a warning, where it now
@@ -20,13 +22,16 @@ _NESTED = (numpy.ndarray, list, tuple)
 _MAKES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) < '1.24.0'
 
 
-def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
+def as_batch(examples: Sequence[Any]) -> Any:
     """Return examples as one array, new and writable.
 
-    Returns: what :func:`numpy.array` makes of them. If their shapes differ, or
+    Returns: what :func:`numpy.array` makes of them; of sparse ones a sparse
+        batch. If their shapes differ, or
         if strings would lose what is at their end, an array of objects of
         shape (batch,) with the examples themselves.
     """
+    if examples and all(map(is_sparse, examples)):
+        return stack_rows(examples)
     if _differ_in_shape(examples):
         return _as_objects(examples)
     try:
@@ -43,7 +48,7 @@ def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
 def as_array(data: object) -> NDArray[Any]:
     """Return the data of a source as an array, of objects if ragged."""
     if isinstance(data, (list, tuple)):
-        return as_batch(data)
+        data = as_batch(data)
     return numpy.asarray(data)
 
 
@@ -51,6 +56,18 @@ def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
     """Return a batch with each example as one row."""
     # Not -1, which an empty batch does not determine.
     return array.reshape(len(array), math.prod(array.shape[1:]))
+
+
+def pick_examples(data: Any, places: list[int]) -> Any:
+    """Return some examples of the data of a source, in the form of these.
+
+    A list, or anything else that can only be indexed, becomes a list.
+    """
+    if is_sparse(data):
+        return take_rows(data, places)
+    if isinstance(data, numpy.ndarray):
+        return data[places]
+    return [data[place] for place in places]
 
 
 def is_ragged(array: NDArray[Any]) -> bool:

@@ -85,6 +85,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     pure = True
     keeps_rows = True
+    takes_sparse = False
 
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
                  **kwargs: Any) -> None:
@@ -157,7 +158,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
                 return part if source in converted else stage._scale(
                     part, source, dtypes.get(source, FLOAT64))
 
-            return transform_chosen(data, sources, places, scale)
+            return transform_chosen(stage, data, sources, places, scale)
 
         return transform
 

@@ -12,6 +12,7 @@ from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive, saved_count
+from fuel.utils.sparse import require_dense
 
 
 class SequenceStage(Transformer):
@@ -104,6 +105,8 @@ class SequenceStage(Transformer):
         sources = self.data_stream.sources
         sequences = tuple(self._pull())
         check_count(sequences, sources)
+        for source, sequence in zip(sources, sequences, strict=False):
+            require_dense(sequence, source, type(self).__name__)
         lengths = [len(sequence) for sequence in sequences[:len(sources)]]
         if len(set(lengths)) > 1:
             raise ValueError(

@@ -14,6 +14,7 @@ from fuel.transformers.source_names import (
     as_names, as_tuple_of_names, check_known)
 from fuel.typing import Batch, StreamLike
 from fuel.utils.overrides import calls
+from fuel.utils.sparse import require_dense
 
 
 class AgnosticTransformer(Transformer):
@@ -104,6 +105,8 @@ class SourcewiseTransformer(Transformer):
     """
 
     which_sources: Any = None
+    #: Whether the methods take sparse data; if not, they are an error (bool).
+    takes_sparse = True
 
     def __init__(self, data_stream: StreamLike, produces_examples: bool,
                  which_sources: Sequence[str] | str | None = None,
@@ -171,7 +174,8 @@ class SourcewiseTransformer(Transformer):
 
     def _transform_sources(self, data: Batch,
                            transform: Callable[[Any, str], Any]) -> Any:
-        return transform_chosen(data, *self._chosen_places(), transform)
+        return transform_chosen(
+            self, data, *self._chosen_places(), transform)
 
     def _chosen_places(self) -> tuple[Sequence[str], Places]:
         """Return the names of all sources, and places of those chosen."""
@@ -188,18 +192,22 @@ class SourcewiseTransformer(Transformer):
 
         def transform(stage: SourcewiseTransformer, data: Batch) -> Batch:
             return transform_chosen(
-                data, sources, places, stage.transform_source_example
+                stage, data, sources, places, stage.transform_source_example
                 if examples else stage.transform_source_batch)
 
         return transform
 
 
-def transform_chosen(data: Batch, sources: Sequence[str], places: Places,
+def transform_chosen(stage: SourcewiseTransformer, data: Batch,
+                     sources: Sequence[str], places: Places,
                      transform: Callable[[Any, str], Any]) -> Batch:
     """Return data with some sources transformed."""
     parts = list(data)
     if len(parts) < len(sources):
         check_count(parts, sources)
+    if not stage.takes_sparse:
+        for place, source in places:
+            require_dense(parts[place], source, type(stage).__name__)
     for place, source in places:
         try:
             parts[place] = transform(parts[place], source)
@@ -246,7 +254,7 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
         def transform(stage: AgnosticSourcewiseTransformer,
                       data: Batch) -> Batch:
             return transform_chosen(
-                data, sources, places, stage.transform_any_source)
+                stage, data, sources, places, stage.transform_any_source)
 
         return transform
 

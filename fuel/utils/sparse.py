@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 import numpy
@@ -32,7 +32,7 @@ class SparseRows(Protocol):
 
     def __getitem__(self, rows: Any, /) -> Any: ...
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the rows with their zeros."""
 
 
@@ -104,6 +104,63 @@ def count_rows(data: Any) -> int:
     return data.shape[0] if is_sparse(data) else len(data)
 
 
+def row_of(data: Any, place: int) -> Any:
+    """Return one example of the data of a source."""
+    if is_sparse(data):
+        return slice_rows(data, place, place + 1)
+    return data[place]
+
+
+def iterate_rows(data: Any) -> Iterable[Any]:
+    """Return the examples of the data of a source."""
+    if is_sparse(data):
+        return [row_of(data, place) for place in range(data.shape[0])]
+    return data  # type: ignore[no-any-return]
+
+
+def rows_between(data: Any, start: int, stop: int) -> Any:
+    """Return the examples from `start` to before `stop` of a source."""
+    if is_sparse(data):
+        return slice_rows(data, start, stop)
+    return data[start:stop]
+
+
+def arrays_of(batch: SparseRows) -> tuple[NDArray[Any], ...]:
+    """Return the arrays that a sparse batch is kept in."""
+    return batch.data, batch.indices, batch.indptr
+
+
+def count_bytes(data: Any) -> int:
+    """Return how many bytes the arrays have that data are; 0 of others."""
+    if is_sparse(data):
+        return sum(array.nbytes for array in arrays_of(data))
+    nbytes: int = getattr(data, 'nbytes', 0)
+    return nbytes
+
+
+def require_dense(data: Any, source: str, user: str) -> None:
+    """Refuse sparse data where the numbers of a dense array are needed.
+
+    Parameters
+    ----------
+    data : object
+        Those of a source, of any kind.
+    source : str
+    user : str
+        Who needs them, for the error.
+
+    Raises
+    ------
+    TypeError
+        If they are sparse; the text says how to make them dense.
+    """
+    if is_sparse(data):
+        raise TypeError(
+            f'{user} takes no sparse data, but source {source!r} has a '
+            f'csr_array of shape {data.shape}: make arrays of them before, '
+            f'with ToDense(stream, which_sources=({source!r},))')
+
+
 def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:
     """Return copies of the rows from `start` to before `stop`."""
     indptr = batch.indptr[start:stop + 1]
@@ -172,11 +229,17 @@ def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
         batch.data.astype(dtype), batch.indices, batch.indptr, batch.shape)
 
 
-def to_dense(batch: SparseRows) -> NDArray[Any]:
-    """Return a sparse batch as an array of its shape and type."""
-    dtype = batch.data.dtype
-    if dtype == numpy.float16:
-        # A type that SciPy does not know.
-        batch = cast_rows(batch, numpy.dtype(numpy.float32))
-    dense: NDArray[Any] = batch.toarray()
-    return dense.astype(dtype, copy=False)
+def to_dense(batch: SparseRows,
+             out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return a sparse batch as an array of its shape and type.
+
+    `out`: the array to write to, in C order. Defaults to a new one.
+    """
+    if batch.data.dtype != numpy.float16:
+        return batch.toarray(out=out)
+    # A type that SciPy does not know.
+    dense = cast_rows(batch, numpy.dtype(numpy.float32)).toarray()
+    if out is None:
+        return dense.astype(numpy.float16)
+    out[...] = dense
+    return out

@@ -60,6 +60,7 @@ DATASETS = {
     'TextFile': lambda folder: TextFile(
         [folder / '0.txt', folder / '1.txt'], pipelines.VOCABULARY),
     'Spiral': lambda folder: Spiral(num_examples=14),
+    'sparse': lambda folder: pipelines.sparse(),
     'SwissRoll': lambda folder: SwissRoll(num_examples=14),
 }
 

@@ -9,7 +9,8 @@ from fuel.testing import STREAM_PROMISES, check_stream
 from fuel.testing.data import freeze_all
 
 # Batches, left-overs and draws; then examples, decoded chunks, no requests.
-NAMES = ['ShuffledScheme', 'Cache of Batch', 'Noisy left-overs', *[
+NAMES = ['ShuffledScheme', 'Cache of Batch', 'Noisy left-overs',
+         'sparse Cache', *[
     pytest.param(name, marks=pytest.mark.full) for name in (
         'ShuffledExampleScheme', 'H5PYDataset gzip', 'TextFile')]]
 

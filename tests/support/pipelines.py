@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy
 from PIL import Image
+from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import (
     CSVDataset,
@@ -60,6 +61,7 @@ from fuel.transformers import (
     ScaleAndShift,
     SortMapping,
     Take,
+    ToDense,
     Transformer,
     Unpack,
 )
@@ -171,6 +173,11 @@ def provided():
 def provider():
     """Return entries of a pass."""
     return ([numpy.arange(3.) + n, n] for n in range(N))
+
+
+def sparse(index='int32'):
+    """Return a data set of sparse rows and their numbers."""
+    return SparseDataset(random_csr(N, 5, index=index))
 
 
 def batches(scheme=None, dataset=None):
@@ -531,6 +538,39 @@ PIPELINES = {
         Mapping(batches(), double)), which_sources=('x',)),
     'ShuffleBuffer': lambda f: ShuffleBuffer(Unpack(batches()), 3),
     'ShuffleBuffer in order': lambda f: ShuffleBuffer(sentences(), 1),
+    # Sparse batches.
+    'sparse': lambda f: batches(dataset=sparse()),
+    'sparse examples': lambda f: examples(dataset=sparse('int64')),
+    'sparse Cast': lambda f: Cast(
+        Rename(batches(dataset=sparse()), {'x': 'z'}), 'floatX'),
+    'sparse Cast examples': lambda f: ForceFloatX(FilterSources(
+        examples(dataset=sparse()), ('x',))),
+    'sparse Mapping': lambda f: Mapping(batches(dataset=sparse()), double),
+    'sparse SortMapping': lambda f: Mapping(
+        batches(dataset=sparse()), SortMapping(second)),
+    'sparse Filter': lambda f: Filter(examples(dataset=sparse()), is_even),
+    'sparse Batch': lambda f: Batch(
+        examples(dataset=sparse('int64')), ConstantScheme(4)),
+    'sparse Unpack': lambda f: Unpack(batches(dataset=sparse())),
+    'sparse Cache': lambda f: Cache(
+        batches(dataset=sparse()), ConstantScheme(3)),
+    'sparse Cache refilled': lambda f: Unpack(Cache(
+        batches(dataset=sparse()), ConstantScheme(9))),
+    'sparse ShuffleBuffer': lambda f: Batch(ShuffleBuffer(
+        Unpack(batches(dataset=sparse())), 3), ConstantScheme(4)),
+    'sparse Merge': lambda f: Merge(
+        (batches(dataset=sparse()), batches(SequentialScheme(N, 4))),
+        tuple('abcd')),
+    'sparse Mix': lambda f: Mix(
+        (batches(dataset=sparse()),
+         batches(SequentialScheme(N, 4), sparse())), [2, 1]),
+    'sparse MultiProcessing': lambda f: MultiProcessing(
+        batches(dataset=sparse())),
+    'sparse StreamDataset': lambda f: batches(
+        dataset=Cast(examples(dataset=sparse()), 'float64').as_dataset()),
+    'ToDense': lambda f: ToDense(
+        batches(dataset=sparse()), which_sources=('x',)),
+    'ToDense examples': lambda f: ToDense(examples(dataset=sparse())),
     # Shares of ranks.
     'sharded': lambda f: Cast(batches(ShuffledScheme(
         N, 2)).shard(1, 3), 'float32'),
@@ -552,6 +592,16 @@ PIPELINES = {
         tuple('abcd')).shard(0, 2),
     'sharded Filter': lambda f: Filter(examples(), is_even).shard(0, 2),
     'sharded TextFile': lambda f: text(f).shard(1, 2),
+    'sharded sparse Cache': lambda f: Cache(
+        batches(dataset=sparse()), ConstantScheme(5)).shard(
+            1, 2, 'example', 'pad'),
+    'sharded sparse Batch': lambda f: Batch(
+        examples(dataset=sparse()), ConstantScheme(5)).shard(
+            0, 2, 'example', 'uneven'),
+    'sharded sparse Unpack': lambda f: Unpack(
+        batches(dataset=sparse())).shard(1, 3, uneven='pad'),
+    'sharded sparse MarkPadding': lambda f: MarkPadding(
+        batches(dataset=sparse()).shard(1, 3, 'example', 'pad')),
     'MarkPadding': lambda f: MarkPadding(
         batches().shard(1, 3, uneven='pad')),
     # Images.

@@ -4,7 +4,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from fuel.utils.sparse import make_csr, to_dense
+from fuel.datasets import Dataset
+from fuel.datasets.rows import as_rows, check_request
+from fuel.describe import SourceType
+from fuel.schemes import SequentialExampleScheme
+from fuel.utils.sparse import make_csr, slice_rows, take_rows, to_dense
 
 DTYPES = ('float32', 'float64', 'float16', 'int8', 'int64', 'uint16', 'bool',
           '>f4', '>i2')
@@ -48,3 +52,32 @@ def assert_same_rows(dense, batch, like=None):
         assert like.data.dtype == batch.data.dtype
         assert like.indices.dtype == batch.indices.dtype
         assert like.indptr.dtype == batch.indptr.dtype
+
+
+class SparseDataset(Dataset):
+    """Rows of a sparse array, ``x``, and their numbers, ``y``."""
+
+    provides_sources = ('x', 'y')
+
+    def __init__(self, rows, **kwargs):
+        self.rows = rows
+        self.num_examples = rows.shape[0]
+        self.example_iteration_scheme = SequentialExampleScheme(rows.shape[0])
+        super().__init__(axis_labels={
+            'x': ('batch', 'feature'), 'y': ('batch',)}, **kwargs)
+
+    def known_types(self):
+        """Return the types of examples."""
+        dtype = self.rows.data.dtype.newbyteorder('=')
+        return {'x': SourceType(dtype, (self.rows.shape[1],), True),
+                'y': SourceType(numpy.dtype('int64'), ())}
+
+    def get_data(self, state=None, request=None):
+        """Return the rows of a request."""
+        check_request(self, state, request)
+        rows = as_rows(request, self.num_examples)
+        numbers = numpy.arange(self.num_examples)[rows]
+        if isinstance(rows, int):
+            return self.filter_sources(
+                (slice_rows(self.rows, rows, rows + 1), numbers))
+        return self.filter_sources((take_rows(self.rows, rows), numbers))

@@ -41,6 +41,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
     """
 
     unsaved_arguments = ('num_threads',)
+    takes_sparse = False
 
     def __init__(self, data_stream: StreamLike, num_threads: int | None = None,
                  **kwargs: Any) -> None:

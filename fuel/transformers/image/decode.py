@@ -14,6 +14,7 @@ from fuel.kernels.pillow import copy_pixels
 from fuel.epochs.pipeline import length_of, name_examples
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
                                           as_shape, map_images)
+from fuel.transformers.ragged import pick_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, StreamLike
 
@@ -206,9 +207,7 @@ class ImagesFromBytes(ImageStage):
         self._count(len(bad), f'a batch of {len(is_good)}', data, bad)
         if not good:
             return None
-        return tuple([
-            part[good] if isinstance(part, numpy.ndarray)
-            else [part[place] for place in good] for part in data])
+        return tuple([pick_examples(part, good) for part in data])
 
     def _count(self, bad: int, where: str, data: Batch,
                places: list[int]) -> None:

@@ -17,6 +17,7 @@ from fuel.transformers.packing.sequences import (
     pieces_of,
 )
 from fuel.typing import State
+from fuel.utils.sparse import iterate_rows
 
 #: Of each row the sequences of every source.
 Rows: TypeAlias = list[list[list[NDArray[Any]]]]
@@ -209,7 +210,8 @@ class PackedEpoch:
         if not self._reads_examples:
             batch = tuple(next(child))
             check_count(batch, self._sources)
-            return [list(part) for part in batch[:len(self._sources)]]
+            return [list(iterate_rows(part))
+                    for part in batch[:len(self._sources)]]
         while len(examples) < EXAMPLES:
             # If reading one fails, those before it wait.
             try:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.packing import measure
 from fuel.utils.arrays import as_regular
+from fuel.utils.sparse import require_dense
 
 #: Type of the items of a source, and their shape.
 Kind: TypeAlias = tuple[numpy.dtype[Any], tuple[int, ...]]
@@ -44,6 +45,7 @@ def as_sequences(
 
 def _as_array(item: object, source: str, number: int) -> NDArray[Any]:
     """Return a sequence as an array of numbers."""
+    require_dense(item, source, 'Pack')
     try:
         array = as_regular(item)
     except ValueError:
