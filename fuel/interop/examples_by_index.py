@@ -9,6 +9,7 @@ from typing import Any
 from fuel.epochs.readers import known_length
 from fuel.typing import Batch, DatasetLike, Indices, NamedBatch
 from fuel.utils.overrides import covers
+from fuel.utils.sparse import iterate_rows
 
 
 class ExamplesByIndex:
@@ -75,7 +76,8 @@ class ExamplesByIndex:
             return []
         data = self._read(self._as_request(list(indices)))
         return [self._named(example)
-                for example in zip(*data, strict=True)]
+                for example in zip(
+                    *map(iterate_rows, data), strict=True)]
 
     def close(self) -> None:
         """Release files and the like; the next index opens them again."""

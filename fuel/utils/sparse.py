@@ -29,6 +29,10 @@ class SparseRows(Protocol):
     indices: IntegerArray
     indptr: IntegerArray
     shape: tuple[int, int]
+    has_canonical_format: bool
+
+    def sum_duplicates(self) -> None:
+        """Sort each row by column, and add what is in one."""
 
     def __getitem__(self, rows: Any, /) -> Any: ...
 
@@ -138,7 +142,8 @@ def count_bytes(data: Any) -> int:
     return nbytes
 
 
-def require_dense(data: Any, source: str, user: str) -> None:
+def require_dense(data: Any, source: str, user: str,
+                  then: str = '') -> None:
     """Refuse sparse data where the numbers of a dense array are needed.
 
     Parameters
@@ -148,6 +153,8 @@ def require_dense(data: Any, source: str, user: str) -> None:
     source : str
     user : str
         Who needs them, for the error.
+    then : str, optional
+        What is called of the stream with dense data, for the error.
 
     Raises
     ------
@@ -158,7 +165,7 @@ def require_dense(data: Any, source: str, user: str) -> None:
         raise TypeError(
             f'{user} takes no sparse data, but source {source!r} has a '
             f'csr_array of shape {data.shape}: make arrays of them before, '
-            f'with ToDense(stream, which_sources=({source!r},))')
+            f'with ToDense(stream, which_sources=({source!r},)){then}')
 
 
 def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:
@@ -227,6 +234,22 @@ def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
         return batch
     return make_csr(
         batch.data.astype(dtype), batch.indices, batch.indptr, batch.shape)
+
+
+def canonical_rows(batch: SparseRows) -> SparseRows:
+    """Return a batch with ascending columns in each row, none of them twice.
+
+    It is the batch itself if it is like that.
+    """
+    if batch.has_canonical_format:
+        return batch
+    dtype = batch.data.dtype
+    if dtype == numpy.float16:
+        # A type that SciPy does not know.
+        batch = cast_rows(batch, numpy.dtype(numpy.float32))
+    batch = copy_rows(batch)
+    batch.sum_duplicates()
+    return cast_rows(batch, dtype)
 
 
 def to_dense(batch: SparseRows,

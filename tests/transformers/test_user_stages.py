@@ -401,4 +401,4 @@ def test_types_that_a_stage_says_it_keeps_are_known():
     below = source().known_types()
     assert {'x', 'y'} == below.keys()
     assert Doubled(source()).known_types() == {
-        name: (known.dtype, None) for name, known in below.items()}
+        name: known._replace(shape=None) for name, known in below.items()}

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.interop.chainer.examples import Example
+from fuel.utils.sparse import is_sparse
 
 #: A number, or one for each part of an example.
 Padding: TypeAlias = (
@@ -149,6 +150,10 @@ def _as_array(parts: Sequence[Any] | NDArray[Any], device: Device,
 
 def _stacked(parts: Sequence[Any], padding: object, name: str) -> Any:
     """Return arrays or numbers as one array."""
+    if is_sparse(parts[0]):
+        raise TypeError(
+            f'{name} is sparse, and no array of Chainer is: make arrays of '
+            'it before, with ToDense(stream, which_sources=(...))')
     module = _module_of(parts[0]) or 'numpy'
     if module != 'numpy':
         return importlib.import_module(module).stack(parts)

@@ -22,6 +22,7 @@ from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.transformers import Batch
 from fuel.typing import DatasetLike, State, StreamLike
+from fuel.utils.sparse import iterate_rows
 
 
 def as_dataset(dataset: DatasetLike, as_dict: bool = False) -> FuelExamples:
@@ -94,7 +95,7 @@ class FuelExamples(DatasetMixin):
 def examples_of_batch(batch: Sequence[Any], sources: Sequence[str],
                       as_dict: bool) -> ExampleList:
     """Return a batch as a list of examples, which are rows of its arrays."""
-    rows = zip(*batch, strict=True)
+    rows = zip(*map(iterate_rows, batch), strict=True)
     if not as_dict:
         return ExampleList(rows, tuple(batch))
     names = tuple(sources)

@@ -7,6 +7,7 @@ from typing import Any
 
 from fuel.interop.examples_by_index import ExamplesByIndex
 from fuel.typing import Batch, DatasetLike, NamedBatch
+from fuel.utils.sparse import require_dense
 
 
 def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
@@ -77,4 +78,7 @@ class GrainSource(ExamplesByIndex):
     def _read(self, request: object) -> Batch:
         # Grain reads in several threads.
         with self._lock:
-            return super()._read(request)
+            data = super()._read(request)
+        for part, source in zip(data, self.dataset.sources, strict=True):
+            require_dense(part, source, 'as_source', '.as_dataset()')
+        return data

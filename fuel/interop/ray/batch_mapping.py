@@ -16,6 +16,7 @@ from fuel.epochs.stage import stage_of
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
+from fuel.utils.sparse import require_dense
 
 # How many items an epoch of one batch has, of which the stages see one.
 _NUM_ITEMS = 1 << 32
@@ -114,7 +115,10 @@ def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
     epoch: Any = stage.get_epoch_iterator()
     if _draws(stage):
         skip(epoch, _checksum(columns) % _NUM_ITEMS)
-    return dict(zip(stage.sources, next(epoch), strict=True))
+    made = dict(zip(stage.sources, next(epoch), strict=True))
+    for source, part in made.items():
+        require_dense(part, source, 'map_batches')
+    return made
 
 
 def _draws(stream: StreamLike) -> bool:

@@ -6,9 +6,12 @@ from typing import Any
 
 import torch.utils.data
 
+from fuel.epochs.datasets import types_in
 from fuel.interop.examples_by_index import ExamplesByIndex
 from fuel.interop.torch.callers import warn_of_repeated_examples
+from fuel.interop.torch.tensors import as_tensor, expect_sparse
 from fuel.typing import Batch, DatasetLike, NamedBatch
+from fuel.utils.sparse import is_sparse
 
 
 def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
@@ -66,17 +69,28 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
 
     :func:`as_map` makes it.  An index gives an example, and a list of
     indices a batch.  It may be used in any process and pickled: a process
-    opens the data set for itself.
+    opens the data set for itself.  Sparse batches and examples come as
+    tensors of `torch.sparse_csr_tensor`, which PyTorch does not collate: let
+    a sampler choose batches.
     """
 
     function = 'as_map'
     instead = 'as_iterable()'
+
+    def __init__(self, dataset: DatasetLike, as_dict: bool = False) -> None:
+        super().__init__(dataset, as_dict)
+        expect_sparse(types_in(dataset))
 
     def __len__(self) -> int:
         """Return the number of examples."""
         count = super().__len__()
         warn_of_repeated_examples(count)
         return count
+
+    def _named(self, data: Batch) -> Batch | NamedBatch:
+        return super()._named(tuple([
+            as_tensor(part, source) if is_sparse(part) else part
+            for part, source in zip(data, self.dataset.sources, strict=True)]))
 
     def __getitems__(self, indices: Sequence[int]
                      ) -> list[Batch | NamedBatch]:

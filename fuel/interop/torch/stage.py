@@ -9,7 +9,7 @@ import torch
 from fuel.epochs.runtime import runtime_of
 from fuel.interop.device_stage import DeviceStage, names_of_types
 from fuel.interop.torch.callers import refuse_state_ahead, refuse_to_restart
-from fuel.interop.torch.tensors import as_tensors
+from fuel.interop.torch.tensors import as_pinned, as_tensors, dense_parts
 from fuel.typing import Batch, State, StreamLike
 
 #: A type of tensors, or its name.
@@ -86,6 +86,8 @@ class ToTorch(DeviceStage):
 
     Notes
     -----
+    A sparse batch becomes a sparse tensor, of `torch.sparse_csr_tensor`.
+
     A state does not depend on the device: one saved beside a GPU is resumed
     without.  A batch that was copied in advance counts as not read.
     """
@@ -145,7 +147,7 @@ class ToTorch(DeviceStage):
                 in zip(tensors, self.sources, strict=True)])
         if self.pin_memory and not self.copies:
             tensors = tuple([
-                part.pin_memory() if isinstance(part, torch.Tensor) else part
+                as_pinned(part) if isinstance(part, torch.Tensor) else part
                 for part in tensors])
         return tensors
 
@@ -226,7 +228,7 @@ class DeviceCopier:
 
     def _copy(self, tensor: torch.Tensor) -> Any:
         if self.pin_memory and tensor.device.type == 'cpu':
-            tensor = tensor.pin_memory()
+            tensor = as_pinned(tensor)
         return tensor.to(self.device, non_blocking=self.pin_memory)
 
     def finish(self, batch: Batch) -> Batch:
@@ -237,5 +239,6 @@ class DeviceCopier:
             for part in batch:
                 if isinstance(part, torch.Tensor):
                     # Its memory is not to be used again before they end.
-                    part.record_stream(current)
+                    for tensor in dense_parts(part):
+                        tensor.record_stream(current)
         return batch

@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
+from fuel.describe.source_types import types_of
 from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.share_state import (
     ShareState, is_share_state, of_stream, read_share_state)
@@ -22,7 +23,7 @@ from fuel.interop.torch.share import (
     Share, is_loader_state, read_loader_state)
 from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.interop.torch.slot_tensors import SlotSender, make_sender
-from fuel.interop.torch.tensors import as_tensors
+from fuel.interop.torch.tensors import as_tensors, expect_sparse
 from fuel.iterator import as_dict as name_sources
 from fuel.transformers.source_names import as_names, check_known
 from fuel.typing import Batch, EpochIterator, State
@@ -60,6 +61,7 @@ class StreamIterable(IterableDataset[Any]):
         if which_sources is not None:
             which_sources = as_names('which_sources', which_sources)
             check_known('which_sources', which_sources, share.whole.sources)
+        expect_sparse(types_of(share.whole))
         self._rank = share
         self.as_dict = as_dict
         self.which_sources = which_sources

@@ -1,15 +1,19 @@
 """Make tensors of what streams return, over the same memory."""
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+import warnings
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy
 import torch
 from numpy.typing import NDArray
 
+from fuel.describe import SourceTypes
 from fuel.interop.number_arrays import list_as_array, refusal
 from fuel.typing import Batch, StreamLike
+from fuel.utils.sparse import SparseRows, canonical_rows, is_sparse
 
 _NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 _HOLDER = 'tensor'
@@ -45,12 +49,15 @@ def as_tensor(value: object, source: str) -> torch.Tensor:
     """Return the data of one source as a tensor.
 
     Arrays are not copied, unless they are read-only or in the other byte
-    order, which those of Fuel never are.
+    order, which those of Fuel never are. A sparse batch becomes a sparse
+    tensor over the same three arrays.
     """
     if isinstance(value, numpy.ndarray):
         return _of_array(value, source)
     if isinstance(value, torch.Tensor):
         return value
+    if is_sparse(value):
+        return _of_sparse(value, source)
     if isinstance(value, _NUMBERS):
         return torch.as_tensor(value)
     if isinstance(value, (list, tuple)):
@@ -69,3 +76,50 @@ def _of_array(array: NDArray[Any], source: str) -> torch.Tensor:
         return torch.from_numpy(array)
     except TypeError as error:
         raise TypeError(f'source {source!r}: {error}') from None
+
+
+def _of_sparse(batch: SparseRows, source: str) -> torch.Tensor:
+    # PyTorch's functions take rows for sorted, with each column once.
+    batch = canonical_rows(batch)
+    return sparse_tensor([
+        _of_array(array, source)
+        for array in (batch.indptr, batch.indices, batch.data)], batch.shape)
+
+
+def sparse_tensor(parts: Sequence[torch.Tensor],
+                  shape: Sequence[int]) -> torch.Tensor:
+    """Return a sparse tensor of its parts, see :func:`dense_parts`."""
+    _hear_of_sparse_tensors()
+    return torch.sparse_csr_tensor(
+        *parts, size=tuple(shape), check_invariants=False)
+
+
+def expect_sparse(types: SourceTypes) -> None:
+    """Prepare for sparse tensors from other processes, if some will come.
+
+    PyTorch makes them where it receives them.
+    """
+    if any(known.is_sparse for known in types.values()):
+        _hear_of_sparse_tensors()
+
+
+@functools.lru_cache
+def _hear_of_sparse_tensors() -> None:
+    """Make the tensor at which PyTorch warns that such are a new feature."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1))
+
+
+def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors with memory that a tensor is made of."""
+    if tensor.layout is not torch.sparse_csr:
+        return [tensor]
+    return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+
+
+def as_pinned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in page-locked memory."""
+    parts = [part.pin_memory() for part in dense_parts(tensor)]
+    return parts[0] if len(parts) == 1 else sparse_tensor(
+        parts, tensor.shape)

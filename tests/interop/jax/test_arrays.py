@@ -12,6 +12,7 @@ from jax import numpy as jnp
 from jax.sharding import PartitionSpec, SingleDeviceSharding
 from support import processes
 from support.jax_pipelines import ordered, over_mesh, replicated, shuffled
+from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
@@ -19,7 +20,7 @@ from fuel.interop.jax import to_jax
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.testing import check_stage
-from fuel.transformers import Mapping, Padding
+from fuel.transformers import Mapping, Padding, ToDense
 
 
 def of(column, batch_size=2):
@@ -275,3 +276,14 @@ def test_invalid_arguments_are_refused(options, error, text):
     """Where the stage is built."""
     with pytest.raises(error, match=text):
         to_jax(ordered(), **options)
+
+
+def test_sparse_batches_are_made_dense_before():
+    """JAX has no such arrays that its functions take."""
+    rows = random_csr(6, 5)
+    stream = DataStream(SparseDataset(rows),
+                        iteration_scheme=SequentialScheme(6, 4))
+    with pytest.raises(TypeError, match=r"to_jax .* ToDense\(.*\('x',\)"):
+        next(to_jax(stream).get_epoch_iterator())
+    x, _ = next(to_jax(ToDense(stream)).get_epoch_iterator())
+    assert numpy.array_equal(rows.toarray()[:4], x)

@@ -16,6 +16,7 @@ from support.grain_pipelines import (
     of_source,
 )
 from support.jax_pipelines import ordered, shuffled
+from support.sparse_rows import SparseDataset, assert_same_rows, random_csr
 
 from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError
@@ -26,10 +27,10 @@ from fuel.interop.jax import (
     as_source,
     to_jax,
 )
-from fuel.schemes import ConstantScheme, ShuffledScheme
+from fuel.schemes import ConstantScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing import check_dataset
-from fuel.transformers import Batch, Transformer
+from fuel.transformers import Batch, ToDense, Transformer
 
 
 @pytest.fixture
@@ -304,3 +305,17 @@ def test_invalid_use_is_refused(build, error, text):
     """Each text says what was expected and what came."""
     with pytest.raises(error, match=text):
         build()
+
+
+def test_sparse_examples_are_made_dense_before():
+    """Grain stacks arrays; streams of batches come as they are."""
+    rows = random_csr(6, 5)
+    with pytest.raises(TypeError, match=r'ToDense\(.*\.as_dataset\(\)'):
+        as_source(SparseDataset(rows))[0]
+    stream = DataStream(SparseDataset(rows),
+                        iteration_scheme=SequentialScheme(6, 4))
+    source = as_source(ToDense(stream).as_dataset())
+    batch, = list(grain.MapDataset.source(source).batch(6))
+    assert numpy.array_equal(rows.toarray(), batch[0])
+    found = list(as_iter_dataset(stream))
+    assert_same_rows(rows.toarray()[:4], found[0][0], rows)

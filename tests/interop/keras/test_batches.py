@@ -16,11 +16,13 @@ from support.keras_training import (
     train,
     weights_of,
 )
+from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.exceptions import StateMismatchError
 from fuel.interop.keras import Backup, BatchesDataset
+from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
-from fuel.transformers import Filter, Merge, Unpack
+from fuel.transformers import Filter, Merge, ToDense, Unpack
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -284,3 +286,14 @@ def test_number_of_examples_divides_nothing():
     """The tests above are of unequal batches, ranks and epochs."""
     assert COUNT % keras_training.BATCH
     assert PER_EPOCH % 2
+
+
+def test_sparse_batches_are_made_dense_before():
+    """Keras takes them by some of its backends alone."""
+    rows = random_csr(8, 5)
+    stream = DataStream(SparseDataset(rows),
+                        iteration_scheme=SequentialScheme(8, 4))
+    with pytest.raises(TypeError, match=r'BatchesDataset .* ToDense\(stream'):
+        BatchesDataset(stream)[0]
+    x, _ = BatchesDataset(ToDense(stream))[0]
+    assert numpy.array_equal(rows.toarray()[:4], x)

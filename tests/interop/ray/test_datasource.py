@@ -2,6 +2,7 @@
 import h5py
 import numpy
 import pytest
+from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import H5PYDataset
 from fuel.interop.ray import to_ray
@@ -39,3 +40,9 @@ def test_split_is_read_in_tasks_that_end_with_chunks(chunked):
     assert all(task.metadata.size_bytes > 0 for task in tasks)
     with pytest.raises(ValueError, match='rows_per_task'):
         to_ray(chunked, rows_per_task=0)
+
+
+def test_sparse_examples_are_made_dense_before():
+    """Blocks of Ray Data are tables of arrays."""
+    with pytest.raises(TypeError, match=r'ToDense\(.*\.as_dataset\(\)'):
+        to_ray(SparseDataset(random_csr(6, 5)))
