@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.rows import get_rows
 from fuel.describe.source_types import SourceType, type_of_rows
@@ -77,6 +78,7 @@ class Requests:
             kept.clear()
             data = dict(zip(self.dataset.sources, self._request(rows),
                             strict=True))
+            refuse_unknown_sources((source,), self.dataset.sources)
             kept.update(data=data, rows=rows)
         return data.pop(source)
 

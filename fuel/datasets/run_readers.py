@@ -219,26 +219,35 @@ class WindowReader(SpanReader):
         count = len(spans.runs)
         steps = self._padded_steps(spans)
         if steps is None and self._is_range:
-            starts = self._first_rows[spans.runs] + spans.starts
-            data = self.rows.read_ranges(starts, numpy.full(
-                count, len(self._offsets), numpy.intp))
+            data = self.rows.read_ranges(
+                self._first_rows[spans.runs] + spans.starts,
+                numpy.full(count, len(self._offsets), numpy.intp))
         else:
-            data = self.rows.read(self.rows_of(spans))
+            data = self.rows.read(self._rows(spans, steps))
         if not isinstance(data, numpy.ndarray):
             if steps is not None and self._pad == 'zero':
                 raise no_zeros(self.name, 'a list')
             return _nested(data, (count, *self._axes))
-        if steps is not None:
-            data = self._fill(data, steps, spans)
+        if steps is not None and self._pad == 'zero':
+            if data.dtype.hasobject:
+                raise no_zeros(self.name, 'of objects')
+            is_real = is_inside(steps, self._cuts.lengths[spans.runs])
+            data[~is_real.ravel()] = numpy.zeros((), data.dtype)
         return data.reshape((count, *self._axes, *data.shape[1:]))
 
     def rows_of(self, spans: Spans) -> IndexArray:
         """See :meth:`SpanReader.rows_of`."""
-        steps = spans.starts[:, None] + self._offsets
-        if self._pad is not None:
-            last = self._cuts.lengths[spans.runs][:, None] - 1
-            steps = numpy.clip(steps, 0, last)
-        return (self._first_rows[spans.runs][:, None] + steps).ravel()
+        return self._rows(spans, self._padded_steps(spans))
+
+    def _rows(self, spans: Spans, steps: IndexArray | None) -> IndexArray:
+        first = self._first_rows[spans.runs]
+        if steps is None:
+            rows = (first + spans.starts)[:, None] + self._offsets
+        else:
+            last = self._cuts.lengths[spans.runs] - 1
+            rows = numpy.minimum(numpy.maximum(steps, 0), last[:, None])
+            rows += first[:, None]
+        return rows.reshape(-1)
 
     def _padded_steps(self, spans: Spans) -> IndexArray | None:
         """Return the rows of windows, counted from the beginning of their
@@ -251,16 +260,6 @@ class WindowReader(SpanReader):
             return None
         steps: IndexArray = spans.starts[:, None] + self._offsets
         return steps
-
-    def _fill(self, data: NDArray[Any], steps: IndexArray,
-              spans: Spans) -> NDArray[Any]:
-        """Put what stands for them in the place of rows outside."""
-        if self._pad == 'zero':
-            if data.dtype.hasobject:
-                raise no_zeros(self.name, 'of objects')
-            data[~is_inside(steps, self._cuts.lengths[spans.runs]).ravel()] = (
-                numpy.zeros((), data.dtype))
-        return data
 
 
 class MaskReader(SpanReader):

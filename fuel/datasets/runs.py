@@ -10,7 +10,7 @@ import numpy
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray, Order
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.row_sources import RequestedReader, RowSource
 from fuel.datasets.rows_below import (
     find_runs, find_sources, first_rows, is_same_reader, lie_within,
     stored_rows)
@@ -73,6 +73,7 @@ class RunDataset(RowsDataset):
     `runs`: see :class:`Runs`.
     """
 
+    readers: dict[str, SpanReader]  # type: ignore[assignment]
     read_hooks = ('get_data', '_read')
     instead_of: Mapping[str, str] = {
         'subset': 'choose examples by a scheme, or rows in the data set that '
@@ -88,11 +89,12 @@ class RunDataset(RowsDataset):
                 f'and {type(dataset).__name__} is read in order: put its '
                 f'examples into an IndexableDataset, or into a file')
         self.dataset: Any = dataset
+        self._below = frozenset(dataset.sources)
         self._given = runs
         bounds, self._numbers = find_runs(self.dataset, runs)
         self._stored_rows = stored_rows(self.dataset, bounds)
         self._cuts = self._cut(bounds)
-        self.load()
+        self._find_readers()
         super().__init__(
             None, None, (*dataset.sources, *self._added_sources()),
             sources=sources, axis_labels=self._find_labels()
@@ -103,14 +105,14 @@ class RunDataset(RowsDataset):
         """Return where the examples lie in the runs."""
 
     @abstractmethod
-    def _make_reader(self, source: str, below: RunRows) -> Reader:
+    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
         """Return what reads the examples of a source."""
 
     def _added_sources(self) -> Sources:
         """Return the names of the sources that the data set below lacks."""
         return ()
 
-    def _added_readers(self, first: RunRows) -> dict[str, Reader]:
+    def _added_readers(self, first: RunRows) -> dict[str, SpanReader]:
         """Return what reads the sources that the data set below lacks."""
         return {}
 
@@ -182,7 +184,17 @@ class RunDataset(RowsDataset):
             self.dataset.close(None)
 
     def load(self) -> None:
-        """Find what reads the rows of the data set below."""
+        """Find what reads the rows of the data set below, which has the same
+        runs as when this one was made."""
+        bounds, _ = find_runs(self.dataset, self._given)
+        if not numpy.array_equal(bounds, self._cuts.bounds):
+            raise StateMismatchError(
+                f'the runs of {type(self.dataset).__name__} begin and end '
+                f'elsewhere than when {type(self).__name__} was made: its '
+                f'files were made again; make the data set again too')
+        self._find_readers()
+
+    def _find_readers(self) -> None:
         bounds = self._cuts.bounds
         own_runs = self._given is None or lie_within(
             bounds, runs_in(self.dataset))
@@ -201,34 +213,32 @@ class RunDataset(RowsDataset):
 
         Returns: what keeps its files open.
         """
-        readers = self.readers
-        found = find_sources(self.dataset)
-        for name, source in found.items():
-            reader = readers.get(name)
-            if not (isinstance(reader, SpanReader)
-                    and is_same_reader(reader.rows, source.reader)):
-                self._check_runs()
+        readers, held = self.readers, []
+        for name in self.sources:
+            reader = readers[name]
+            if type(reader.rows) is RequestedReader or name not in (
+                    self._below):
+                continue
+            source = self.dataset.find_source(name)
+            if source.reader is not reader.rows and not is_same_reader(
+                    reader.rows, source.reader):
                 self.load()
-                break
-        return [source.held for source in found.values()]
-
-    def _check_runs(self) -> None:
-        """Refuse runs that are not those of before."""
-        bounds, _ = find_runs(self.dataset, self._given)
-        if not numpy.array_equal(bounds, self._cuts.bounds):
-            raise StateMismatchError(
-                f'the runs of {type(self.dataset).__name__} begin and end '
-                f'elsewhere than when {type(self).__name__} was made: its '
-                f'files were made again; make the data set again too')
+                return self._follow()
+            held.append(source.held)
+        return held
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
         # Held here, the files stay open if another thread closes them.
         _held = self._follow()
-        return super()._read(rows)
+        readers = self.readers
+        spans = self._cuts.find(self._cuts.as_examples(rows))
+        data = [readers[source].read_spans(spans) for source in self.sources]
+        return tuple([part[0] for part in data] if isinstance(rows, int)
+                     else data)
 
     def _parts(self) -> list[tuple[Reader, Order]]:
-        _held = self._follow()
-        return super()._parts()
+        readers, everything = self.readers, slice(0, self.num_examples)
+        return [(readers[source], everything) for source in self.sources]
 
     def _find_labels(self) -> AxisLabels | None:
         """Return the labels of the axes, with that of the rows."""
@@ -314,6 +324,6 @@ class Runs(RunDataset):
     def _cut(self, bounds: IndexArray) -> Cuts:
         return Cuts(bounds)
 
-    def _make_reader(self, source: str, below: RunRows) -> Reader:
+    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
         kind = FirstRowReader if below.is_once else RunReader
         return kind(below.reader, self._cuts, below.first_rows)

@@ -9,11 +9,11 @@ import numpy
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
-    Cuts, FirstRowReader, MaskReader, Spans, WindowReader, no_zeros)
+    Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
+    no_zeros)
 from fuel.datasets.runs import RunDataset, RunRows
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
-from fuel.storage import Reader
 from fuel.typing import AxisLabels, DatasetLike, Sources
 from fuel.utils.checks import not_negative, positive
 
@@ -47,7 +47,7 @@ class WindowCuts(Cuts):
     def find(self, examples: IndexArray) -> Spans:
         """See :meth:`Cuts.find`."""
         first = self.first_examples
-        runs = numpy.searchsorted(first, examples, 'right') - 1
+        runs = first.searchsorted(examples, 'right') - 1
         return Spans(
             runs, (examples - first[runs]) * self.stride - self.before)
 
@@ -237,7 +237,7 @@ class Windows(RunDataset):
         count = self.first.get(source, self.length)
         return numpy.arange(count, dtype=numpy.intp) * self.step, (count,)
 
-    def _make_reader(self, source: str, below: RunRows) -> Reader:
+    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
         if below.is_once:
             return FirstRowReader(
                 below.reader, self._cuts, below.first_rows)
@@ -248,7 +248,7 @@ class Windows(RunDataset):
     def _added_sources(self) -> Sources:
         return () if self.pad is None else (self.mask_source,)
 
-    def _added_readers(self, first: RunRows) -> dict[str, Reader]:
+    def _added_readers(self, first: RunRows) -> dict[str, SpanReader]:
         if self.pad is None:
             return {}
         offsets = numpy.arange(self.length, dtype=numpy.intp) * self.step

@@ -13,6 +13,7 @@ import h5py
 import numpy
 
 from fuel.datasets.base import Dataset
+from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
     Splits, costliest_source, split_array, summarize)
@@ -510,6 +511,8 @@ class H5PYDataset(Dataset):
 
     def find_source(self, source: str) -> RowSource | None:
         """Return what reads the rows of a source, and which they are."""
+        if source not in self.sources:
+            refuse_unknown_sources((source,), self.sources)
         place = self.sources.index(source)
         selection = self._selected()
         stored = selection.orders[place]
