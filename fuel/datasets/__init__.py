@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from fuel.datasets.celeba import CelebA as CelebA
     from fuel.datasets.cifar10 import CIFAR10 as CIFAR10
     from fuel.datasets.cifar100 import CIFAR100 as CIFAR100
+    from fuel.datasets.columns import CSR as CSR
+    from fuel.datasets.columns import Categorical as Categorical
+    from fuel.datasets.columns import Flat as Flat
     from fuel.datasets.columns import Rows as Rows
+    from fuel.datasets.columns import Scaled as Scaled
     from fuel.datasets.csv import CSVDataset as CSVDataset
     from fuel.datasets.dogs_vs_cats import DogsVsCats as DogsVsCats
     from fuel.datasets.hdf5_dataset import HDF5Dataset as HDF5Dataset
@@ -40,9 +44,10 @@ if TYPE_CHECKING:
     from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
 # These wait until they are asked for, and so do the built-in data sets.
-_LATER = {'CSVDataset': 'csv', 'HDF5Dataset': 'hdf5_dataset',
+_LATER = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
+          'Flat': 'columns', 'HDF5Dataset': 'hdf5_dataset',
           'NPYDataset': 'npy', 'Rows': 'columns', 'Runs': 'runs',
-          'TextFile': 'text', 'Windows': 'windows',
+          'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
           'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.

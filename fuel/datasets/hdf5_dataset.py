@@ -277,6 +277,12 @@ class HDF5Dataset(RowsDataset):
         """Names of the splits there are (tuple of str)."""
         return tuple(self.readers.splits)
 
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """For each source of categories, the name of each code (dict)."""
+        readers: OpenColumns = self.readers
+        return readers.categories()
+
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources that are open."""
         readers = vars(self).get('_readers', {})

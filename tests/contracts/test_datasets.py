@@ -34,6 +34,8 @@ DATASETS = {
         folder / 'data.hdf5', ('train',), load_in_memory=True,
         sources=('features', 'images')),
     'HDF5Dataset': lambda folder: pipelines.parts(folder),
+    'HDF5Dataset cells': lambda folder: pipelines.cells(folder),
+    'HDF5Dataset dense cells': lambda folder: pipelines.cells(folder, True),
     'HDF5Dataset split': lambda folder: pipelines.parts(
         folder, splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]},
         which_sets=('train',)),

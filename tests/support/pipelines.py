@@ -13,12 +13,15 @@ from PIL import Image
 from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import (
+    CSR,
+    Categorical,
     CSVDataset,
     H5PYDataset,
     HDF5Dataset,
     IndexableDataset,
     IterableDataset,
     NPYDataset,
+    Scaled,
     Runs,
     Windows,
 )
@@ -139,6 +142,7 @@ def write_files(folder):
             file.create_dataset(
                 f'run{number}/deep/y', data=numpy.arange(length) + number,
                 chunks=(2 if length > 1 else 1,), compression='gzip')
+    write_cells(folder / 'cells.hdf5')
     import tables
     with tables.open_file(str(folder / 'data.tables'), 'w') as file:
         file.create_array('/', 'x', numpy.arange(N * 2).reshape(N, 2))
@@ -149,6 +153,21 @@ def write_files(folder):
                   comments='')
     for number in range(2):
         (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
+
+
+def write_cells(path):
+    """Write a sparse matrix, categories and packed numbers."""
+    counts = random_csr(N, 12)
+    with h5py.File(path, 'w') as file:
+        cells = file.create_group('X')
+        cells.attrs['encoding-type'] = 'csr_matrix'
+        cells.attrs['shape'] = counts.shape
+        cells['data'], cells['indices'] = counts.data, counts.indices
+        cells['indptr'] = counts.indptr
+        file['type/codes'] = numpy.arange(N, dtype='int8') % 4 - 1
+        file['type/categories'] = ['a', 'b', 'c']
+        file['size'] = numpy.arange(N * 2, dtype='int16').reshape(N, 2)
+        file['size'].attrs['scale_factor'] = .5
 
 
 def arrays():
@@ -232,6 +251,12 @@ def runs(folder):
 def parts(folder, sources=('x', 'deep/y'), **kwargs):
     """Return a data set of several groups of an HDF5 file."""
     return HDF5Dataset(folder / 'parts.hdf5', sources, parts='run*', **kwargs)
+
+
+def cells(folder, dense=False):
+    """Return a data set of rows of a sparse matrix and other columns."""
+    return HDF5Dataset(folder / 'cells.hdf5', [
+        CSR('X', dense=dense), Categorical('type'), Scaled('size')])
 
 
 def image_file(number):
@@ -435,6 +460,9 @@ PIPELINES = {
     'H5PYDataset gzip examples': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)),
     'HDF5Dataset': lambda f: batches(dataset=parts(f)),
+    'HDF5Dataset cells': lambda f: batches(dataset=cells(f, dense=True)),
+    'HDF5Dataset sparse': lambda f: batches(dataset=cells(f)),
+    'HDF5Dataset sparse examples': lambda f: examples(dataset=cells(f)),
     'HDF5Dataset examples': lambda f: examples(dataset=parts(f)),
     'NPYDataset': lambda f: batches(dataset=NPYDataset(f / 'pairs.npy')),
     'NPYDataset examples': lambda f: examples(

@@ -1,8 +1,12 @@
 """Columns: what of an HDF5 file becomes a source."""
+from fuel.datasets.columns.categorical import Categorical
+from fuel.datasets.columns.csr import CSR
+from fuel.datasets.columns.flat import Flat
 from fuel.datasets.columns.rows import Rows
+from fuel.datasets.columns.scaled import Scaled
 
-__all__ = ['Rows']
+__all__ = ['CSR', 'Categorical', 'Flat', 'Rows', 'Scaled']
 
 # Classes are pickled, and shown, under the name that users import.
-for _public in (Rows,):
+for _public in (CSR, Categorical, Flat, Rows, Scaled):
     _public.__module__ = __name__

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.categorical import Categorical, CategoryReader
 from fuel.datasets.columns.parts import Parts
 from fuel.datasets.columns.splits import find_splits, rows_of_split
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
@@ -52,8 +53,6 @@ class OpenColumns(dict[str, Reader]):
         self._counting = _counting_column(columns, used)
         first = self[self._counting]
         self.num_rows = len(first)
-        if columns[self._counting].divides_parts:
-            parts.divided = first.part_bounds
         for source in used:
             self._open(source)
         self.splits = find_splits(parts, wanted.splits)
@@ -70,6 +69,8 @@ class OpenColumns(dict[str, Reader]):
             reader = column.open(parts, source)
         if column.counts_rows:
             self._check_bounds(source, column.bounds_of_parts(parts, reader))
+        if column.divides_parts:
+            self._check_divided(source, reader.part_bounds)
         # What HDF5 knew of it is about the files as they were.
         parts.check()
         self[source] = reader
@@ -89,6 +90,17 @@ class OpenColumns(dict[str, Reader]):
             f'of rows, but {self._counting!r} has {counts[part]} and '
             f'{source!r} has {others[part]}; leave one of them out, or cut '
             f'rows off with Rows(..., start=..., stop=...)')
+
+    def _check_divided(self, source: str, bounds: IndexArray) -> None:
+        """Refuse a column that divides parts otherwise than the first."""
+        parts = self.parts
+        if parts.divided is None:
+            # The first one that is opened.
+            parts.divided = bounds
+        if not numpy.array_equal(parts.divided, bounds):
+            raise ValueError(
+                f'{source!r} must have as many rows for each index of its '
+                f'first axes as {self._counting!r} has')
 
     def _find_order(self) -> Order:
         found, which_sets = dict(self.splits), self._wanted.which_sets
@@ -128,6 +140,16 @@ class OpenColumns(dict[str, Reader]):
                 twins, self.num_rows - 1)]
         return order if kept.all() else simplify(rows[kept])
 
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """Return the names of categories, by source."""
+        found = {}
+        for source, column in self._wanted.columns.items():
+            if isinstance(column, Categorical):
+                reader = self._open(source)
+                assert isinstance(reader, CategoryReader)
+                found[source] = reader.categories
+        return found
+
     def summary(self) -> dict[str, object]:
         """Return what a saved state must fit, beside the columns."""
         parts, order = self.parts, self.order
@@ -137,6 +159,9 @@ class OpenColumns(dict[str, Reader]):
             'files': _relative_names(parts),
             'parts': f'{len(parts)} of {_checksum(names, parts.bounds)}',
             'runs': _checksum(parts.find_runs()),
+            'categories': {source: _checksum(repr(names).encode())
+                           for source, names in self.categories().items()
+                           if source in self._wanted.used},
             'splits': (f'rows {order.start} to {order.stop}' if isinstance(
                 order, slice) else _checksum(order))}
 

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends
 from fuel.storage.reader import rows_of_ranges
@@ -71,3 +73,120 @@ class ChangedReader(Reader):
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
         return self._reader.byte_ranges(rows)
+
+
+class RangesReader(Reader):
+    """Examples that are made of ranges of rows of other readers.
+
+    `readers`: of which each has the same rows.
+    `starts`, `stops`: shape (examples,); the rows of each example.
+    `bounds`: see :attr:`Reader.part_bounds`.
+    `describe`: returns what a part is called in errors.
+    """
+
+    def __init__(self, readers: Sequence[Reader], shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any], starts: NDArray[numpy.intp],
+                 stops: NDArray[numpy.intp], bounds: NDArray[numpy.intp],
+                 describe: Callable[[int], str]) -> None:
+        first = readers[0]
+        super().__init__(first.path, first.name, shape, dtype)
+        self.files = tuple({id(file): file for reader in readers
+                            for file in reader.files}.values())
+        self.part_bounds = bounds
+        self._readers = readers
+        self._starts, self._stops = starts, stops
+        self._describe = describe
+
+    @abstractmethod
+    def make(self, found: Sequence[NDArray[Any]],
+             counts: NDArray[numpy.intp],
+             rows: NDArray[numpy.intp]) -> Any:
+        """Return examples.
+
+        `found`: what each reader has for them, one after the other.
+        `counts`: how many rows belong to each example.
+        `rows`: which examples they are.
+        """
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> Any:
+        if rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
+        starts = self._starts[rows]
+        counts = self._stops[rows] - starts
+        return self.make([reader.read_ranges(starts, counts)
+                          for reader in self._readers], counts, rows)
+
+    def _read_range(self, start: int, stop: int) -> Any:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+    def _damaged(self, row: int, reason: str) -> DamagedFileError:
+        part = int(numpy.searchsorted(self.part_bounds, row, 'right')) - 1
+        inside = row - int(self.part_bounds[part])
+        return DamagedFileError(
+            f'{self._describe(part)}, source {self.name!r}, row {inside}: '
+            f'{reason}; the file is damaged: restore it from its origin')
+
+    def _elements(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """Return which rows of the readers some examples need."""
+        return rows_of_ranges(
+            self._starts[rows], self._stops[rows] - self._starts[rows])
+
+    def _span(self, rows: slice | NDArray[numpy.intp]) -> slice:
+        """Return a range of rows of the readers that has all of examples."""
+        starts, stops = self._starts[rows], self._stops[rows]
+        return slice(int(starts.min(initial=0)), int(stops.max(initial=0)))
+
+    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
+        return _least(reader.prefetch_budget(self._span(rows))
+                      for reader in self._readers)
+
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.prefetch`."""
+        return _spent([reader.prefetch for reader in self._readers],
+                      self._elements(rows), budget)
+
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        return _least(reader.fetch_budget(self._span(rows))
+                      for reader in self._readers)
+
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        return _spent([reader.fetch for reader in self._readers],
+                      self._elements(rows), budget)
+
+    def byte_ranges(self, rows: NDArray[numpy.intp],
+                    ) -> tuple[Ends, Ends] | None:
+        """See :meth:`Reader.byte_ranges`."""
+        elements = self._elements(rows)
+        found = [reader.byte_ranges(elements) for reader in self._readers]
+        known = [ends for ends in found if ends is not None]
+        if len(known) < len(found):
+            return None
+        return (numpy.concatenate([begins for begins, _ in known]),
+                numpy.concatenate([ends for _, ends in known]))
+
+
+def _least(budgets: Iterable[int | None]) -> int | None:
+    """Return the least of the budgets that there are."""
+    return min((budget for budget in budgets if budget is not None),
+               default=None)
+
+
+def _spent(calls: Sequence[Callable[[NDArray[numpy.intp], int], int | None]],
+           rows: NDArray[numpy.intp], budget: int) -> int | None:
+    """Return what several readers spend on rows; None if one cannot."""
+    total = 0
+    for call in calls:
+        cost = call(rows, budget - total)
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def part_numbers(bounds: NDArray[numpy.intp],
+                 rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+    """Return the part that each of some rows lies in."""
+    return numpy.searchsorted(bounds, rows, 'right') - 1

@@ -13,6 +13,7 @@ from fuel.datasets.columns.parts import Parts
 from fuel.datasets.columns.readers import ChangedReader
 from fuel.storage import Reader
 from fuel.storage.part_index import open_parts
+from fuel.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,10 +63,25 @@ class Rows(FileColumn):
     def open(self, parts: Parts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
+        known = arrays[0].dtype.names or ()
+        for field in ([] if self.field is None else [self.field] if isinstance(
+                self.field, str) else self.field):
+            if field not in known:
+                raise ValueError(
+                    f'{parts.describe(0)}: {self.path!r} has no field '
+                    f'{field!r}{did_you_mean(field, known, " ({})")}; it has '
+                    f'{", ".join(map(repr, known)) or "no fields"}')
         reader = open_parts(
             arrays, name, field=self.field, start=self.start, stop=self.stop,
             cache_bytes=parts.cache_bytes)
         return with_text(reader, arrays[0])
+
+
+def stored_names(array: h5py.Dataset) -> list[Any]:
+    """Return a whole array of names or numbers, text as ``str``."""
+    return [value.decode('utf-8', 'surrogateescape')
+            if isinstance(value, bytes) else value
+            for value in array[()].tolist()]
 
 
 def with_text(reader: Reader, array: h5py.Dataset) -> Reader:

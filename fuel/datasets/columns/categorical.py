@@ -1,0 +1,159 @@
+"""Columns whose values are numbers that stand for names."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.datasets.columns.rows import stored_names
+from fuel.exceptions import DamagedFileError
+from fuel.storage import Reader
+from fuel.storage.attributes import read_attribute
+from fuel.storage.nodes import Node
+from fuel.storage.part_index import open_parts
+
+TYPES = ('int8', 'int16', 'int32')
+
+
+@dataclass(frozen=True, repr=False)
+class Categorical(FileColumn):
+    """Categories: numbers that stand for names, and -1 where one is missing.
+
+    Parameters
+    ----------
+    path : str
+        Of a group of ``codes`` and ``categories``, as AnnData writes it, or
+        of an array of codes.
+    names : str or list of str, optional
+        Path of the array of names, or these. Defaults to those of the group,
+        or to those that an attribute of the array refers to.
+
+    Notes
+    -----
+    Codes are of the smallest of int8, int16 and int32 that holds all names,
+    which are in ``dataset.categories[source]``. Where parts have different
+    names they are united in the order met, so that a code means one name;
+    they do not depend on splits.
+    """
+
+    path: str
+    names: str | Sequence[str] | None = None
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the group or array."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the codes."""
+        path, field = self.path, None
+        if parts.find(path)[0] is None and '/' in path:
+            # A field of a table, as it was before AnnData 0.7.
+            table, _, last = path.rpartition('/')
+            node = parts.find(table)[0]
+            if isinstance(node, h5py.Dataset) and last in (
+                    node.dtype.names or ()):
+                path, field = table, last
+        arrays = [self._codes(parts, number, node)
+                  for number, node in enumerate(parts.nodes(path))]
+        reader = open_parts(arrays, name, field=field,
+                            cache_bytes=parts.cache_bytes)
+        if reader.dtype.kind not in 'iu':
+            raise ValueError(
+                f'{parts.describe(0)}: the codes of {self.path!r} must be '
+                f'integers, got {reader.dtype}')
+        return CategoryReader(reader, [
+            self._names(parts, number, array, field)
+            for number, array in enumerate(arrays)], parts)
+
+    def _codes(self, parts: Parts, number: int, node: Node) -> h5py.Dataset:
+        """Return the codes of a group, or the array itself."""
+        codes = (parts.find(f'{self.path}/codes')[number]
+                 if isinstance(node, h5py.Group) else node)
+        if not isinstance(codes, h5py.Dataset) or not codes.shape:
+            raise ValueError(
+                f'{parts.describe(number)}: {self.path!r} should be an array '
+                f'of codes, or a group of codes and categories')
+        return codes
+
+    def _names(self, parts: Parts, number: int, array: h5py.Dataset,
+               field: str | None) -> list[Any]:
+        """Return the names in a part."""
+        if self.names is not None and not isinstance(self.names, str):
+            return list(self.names)
+        path = self.names or (f'{self.path}/categories' if field is None
+                              else f'/uns/{field}_categories')
+        found = parts.find(path)[number]
+        if isinstance(found, h5py.Group):
+            # Text of which some may be missing.
+            found = parts.find(f'{path}/values')[number]
+        if found is None and 'categories' in array.attrs:
+            reference = read_attribute(array, 'categories')
+            if isinstance(reference, h5py.Reference) and reference:
+                found = array.file[reference]
+        if not isinstance(found, h5py.Dataset) or len(found.shape) != 1:
+            raise ValueError(
+                f'{parts.describe(number)}: there are no names for '
+                f'{self.path!r}, which should be a group of codes and '
+                f'categories; give the path of the array of names, '
+                f'Categorical({self.path!r}, names=...)')
+        return stored_names(found)
+
+
+class CategoryReader(ChangedReader):
+    """Codes that mean the same in all parts.
+
+    `categories`: the name of each code.
+    """
+
+    def __init__(self, reader: Reader, names: Sequence[Sequence[Any]],
+                 parts: Parts) -> None:
+        united: dict[Any, int] = {}
+        tables = []
+        for number, known in enumerate(names):
+            if len({*known}) < len(known):
+                raise DamagedFileError(
+                    f'{parts.describe(number)}, source {reader.name!r}: '
+                    f'a category is there twice; the file is damaged: restore '
+                    f'it from its origin')
+            # In the place of code -1, which is first, stays what it is.
+            tables.append([-1, *[united.setdefault(name, len(united))
+                                 for name in known]])
+        self.categories = tuple(united)
+        dtype = next(dtype for dtype in TYPES
+                     if len(united) <= numpy.iinfo(dtype).max + 1)
+        super().__init__(reader, dtype=numpy.dtype(dtype))
+        self._tables = numpy.array(
+            [code for table in tables for code in table], dtype)
+        self._counts = numpy.array([len(table) for table in tables])
+        self._firsts = numpy.cumsum(self._counts) - self._counts
+        self._describe = parts.describe
+
+    def change(self, rows: NDArray[Any],
+               numbers: NDArray[numpy.intp]) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        places = rows.astype(numpy.intp)
+        places += 1
+        parts: Any = 0
+        if len(self._counts) > 1:
+            parts = part_numbers(self.part_bounds, numbers).reshape(
+                -1, *[1] * (rows.ndim - 1))
+        wrong = (places < 0) | (places >= self._counts[parts])
+        if wrong.any():
+            place = numpy.argwhere(wrong)[0]
+            row = int(numbers[place[0]])
+            part = int(part_numbers(self.part_bounds, numbers[place[:1]])[0])
+            raise DamagedFileError(
+                f'{self._describe(part)}, source {self.name!r}, row '
+                f'{row - self.part_bounds[part]}: it has the code '
+                f'{rows[tuple(place)]}, and there are '
+                f'{self._counts[part] - 1} categories; the file is damaged: '
+                f'restore it from its origin')
+        codes: NDArray[Any] = self._tables[self._firsts[parts] + places]
+        return codes

@@ -1,0 +1,196 @@
+"""Columns that are sparse matrices stored by rows."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.readers import RangesReader
+from fuel.describe import SourceType
+from fuel.exceptions import DamagedFileError
+from fuel.storage import Reader
+from fuel.storage.attributes import read_attribute
+from fuel.storage.part_index import open_parts
+from fuel.storage.reader import Places
+from fuel.utils.sparse import make_csr, to_dense
+
+ARRAYS = ('data', 'indices', 'indptr')
+# Names of attributes today, and of files before AnnData 0.7.
+FORMATS = ('encoding-type', 'h5sparse_format')
+SHAPES = ('shape', 'h5sparse_shape')
+
+
+@dataclass(frozen=True, repr=False)
+class CSR(FileColumn):
+    """Rows of a sparse matrix, as AnnData writes it by rows.
+
+    A batch is a :class:`scipy.sparse.csr_array`, an example one of shape
+    (1, columns).
+
+    Parameters
+    ----------
+    path : str
+        Of the group with the arrays ``data``, ``indices`` and ``indptr``.
+    dense : bool, optional
+        Whether a batch is an array of shape (batch, columns) with all zeros.
+        Defaults to False.
+
+    Notes
+    -----
+    A matrix stored by columns (CSC) is refused: a row of it is spread over
+    the whole file. Indices keep their type.
+    """
+
+    path: str
+    dense: bool = False
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the group."""
+        return [self.path]
+
+    def type_of(self, reader: Reader) -> SourceType:
+        """Return type and shape of an example of its reader."""
+        return super().type_of(reader)._replace(is_sparse=not self.dense)
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the rows."""
+        columns = [_columns_of(parts, number, self.path, node)
+                   for number, node in enumerate(parts.nodes(self.path))]
+        for number, count in enumerate(columns):
+            if count != columns[0]:
+                raise ValueError(
+                    f'{self.path!r} must have the same columns in all parts, '
+                    f'but {parts.describe(0)} has {columns[0]}, and '
+                    f'{parts.describe(number)} has {count}')
+        values, indices = [
+            open_parts(parts.arrays(f'{self.path}/{array}'), name,
+                       cache_bytes=parts.cache_bytes) for array in ARRAYS[:2]]
+        if indices.dtype.kind not in 'iu':
+            raise ValueError(
+                f'{parts.describe(0)}: {self.path}/indices should be '
+                f'integers, got {indices.dtype}')
+        found = []
+        for number, lengths in enumerate(zip(
+                numpy.diff(values.part_bounds).tolist(),
+                numpy.diff(indices.part_bounds).tolist(), strict=True)):
+            indptr = parts.read(number, f'{self.path}/indptr')
+            _check_indptr(f'{parts.describe(number)}, {self.path!r}', indptr,
+                          *lengths)
+            found.append(indptr[:-1] + values.part_bounds[number])
+        bounds = numpy.cumsum([0, *map(len, found)]).astype(numpy.intp)
+        ends = numpy.concatenate([*found, values.part_bounds[-1:]]).astype(
+            numpy.intp, copy=False)
+        kind = DenseRowReader if self.dense else SparseRowReader
+        return kind([values, indices], (int(bounds[-1]), columns[0]),
+                    values.dtype, ends[:-1], ends[1:], bounds, parts.describe)
+
+
+class SparseRowReader(RangesReader):
+    """Sparse rows, as batches of SciPy's."""
+
+    def read(self, rows: Places) -> Any:
+        """See :meth:`Reader.read`; of one row, the shape is (1, columns)."""
+        if isinstance(rows, (slice, numpy.ndarray)):
+            return super().read(rows)
+        return self._read_range(rows, rows + 1)
+
+    def make(self, found: Sequence[NDArray[Any]],
+             counts: NDArray[numpy.intp],
+             rows: NDArray[numpy.intp]) -> Any:
+        """Return a sparse batch."""
+        values, indices = found
+        unsigned = indices.view(f'u{indices.itemsize}')
+        if unsigned.size and unsigned.max() >= self.shape[1]:
+            self._refuse_column(unsigned, counts, rows)
+        if indices.dtype not in ('i4', 'i8'):
+            # Types that SciPy does not take.
+            indices = indices.astype('i4' if indices.itemsize < 4 else 'i8')
+        ends = numpy.zeros(len(counts) + 1, indices.dtype if (
+            len(indices) <= numpy.iinfo(indices.dtype).max) else 'i8')
+        numpy.cumsum(counts, out=ends[1:])
+        return make_csr(values, indices, ends, (len(counts), self.shape[1]))
+
+    def _refuse_column(self, indices: NDArray[Any],
+                       counts: NDArray[numpy.intp],
+                       rows: NDArray[numpy.intp]) -> None:
+        place = int(numpy.flatnonzero(indices >= self.shape[1])[0])
+        example = int(numpy.searchsorted(numpy.cumsum(counts), place, 'right'))
+        column = indices.view(f'i{indices.itemsize}')[place]
+        raise self._damaged(
+            int(rows[example]), f'it has an element in column {column}, and '
+            f'there are {self.shape[1]} columns')
+
+
+class DenseRowReader(SparseRowReader):
+    """Sparse rows with their zeros."""
+
+    def read(self, rows: Places) -> Any:
+        """See :meth:`Reader.read`."""
+        return Reader.read(self, rows)
+
+    def make(self, found: Sequence[NDArray[Any]],
+             counts: NDArray[numpy.intp],
+             rows: NDArray[numpy.intp]) -> Any:
+        """Return a batch of whole rows."""
+        return to_dense(super().make(found, counts, rows))
+
+
+def _columns_of(parts: Parts, number: int, path: str, node: Any) -> int:
+    """Return the number of columns of a matrix that is stored by rows."""
+    where = parts.describe(number)
+    if not isinstance(node, h5py.Group) or not set(ARRAYS) <= set(node):
+        raise ValueError(
+            f'{where}: {path!r} is no group of the arrays '
+            f'{", ".join(ARRAYS)}' + (
+                f'; it is an array, which Rows({path!r}) reads'
+                if isinstance(node, h5py.Dataset) else ''))
+    shape = next(filter(lambda value: value is not None, (
+        read_attribute(node, name) for name in SHAPES)), None)
+    if shape is None or shape.shape != (2,):
+        raise ValueError(
+            f"{where}: the group {path!r} should have an attribute 'shape' "
+            f'of two numbers')
+    indptr = parts.find(f'{path}/indptr')[number]
+    rows = len(indptr) - 1 if isinstance(indptr, h5py.Dataset) else 0
+    found = [str(read_attribute(node, name)) for name in FORMATS
+             if name in node.attrs]
+    is_by_columns = (any('csc' in one for one in found) if found
+                     else rows == shape[1] != shape[0])
+    if is_by_columns:
+        matrix = ''.join(
+            f'.{name}' if place == 0 else f'[{name!r}]'
+            for place, name in enumerate(path.strip('/').split('/')))
+        raise ValueError(
+            f'{where}: {path!r} is stored by columns (CSC), so that each row '
+            f'is spread over the whole file: write it by rows first, '
+            f'adata{matrix} = adata{matrix}.tocsr()')
+    if rows != shape[0]:
+        raise DamagedFileError(
+            f'{where}: {path!r} should have {shape[0]} rows, and indptr has '
+            f'{rows}; the file is damaged: restore it from its origin')
+    return int(shape[1])
+
+
+def _check_indptr(where: str, indptr: NDArray[Any], num_values: int,
+                  num_indices: int) -> None:
+    """Refuse rows that do not follow each other through all values."""
+    reason = ''
+    if num_values != num_indices:
+        reason = f'there are {num_values} values and {num_indices} indices'
+    elif not len(indptr) or indptr[0] != 0 or indptr[-1] != num_values:
+        reason = (f'indptr should go from 0 to {num_values}, the number of '
+                  f'values, and goes from {indptr[:1]} to {indptr[-1:]}')
+    elif (indptr[1:] < indptr[:-1]).any():
+        row = int(numpy.flatnonzero(indptr[1:] < indptr[:-1])[0])
+        reason = (f'row {row} begins at {indptr[row]} and ends at '
+                  f'{indptr[row + 1]}')
+    if reason:
+        raise DamagedFileError(
+            f'{where}: {reason}; the file is damaged: restore it from its '
+            f'origin')

@@ -1,0 +1,61 @@
+"""Columns whose first axes count rows together."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.rows import with_text
+from fuel.datasets.row_orders import IndexArray
+from fuel.storage import Reader
+from fuel.storage.part_index import open_parts
+
+
+@dataclass(frozen=True, repr=False)
+class Flat(FileColumn):
+    """Rows of an array whose first axes count them together.
+
+    An array (trajectory, time, ...) has a row for each trajectory and time,
+    and each trajectory is a run unless other runs are named.
+
+    Parameters
+    ----------
+    path : str
+        Of the array, in the file or below each part.
+    axes : int, optional
+        How many axes become one. Defaults to 2.
+    """
+
+    divides_parts: ClassVar[bool] = True
+
+    path: str
+    axes: int = 2
+
+    def __post_init__(self) -> None:
+        if type(self.axes) is not int or self.axes < 1:
+            raise ValueError(
+                f'axes of Flat({self.path!r}) must be an integer of at least '
+                f'1, got {self.axes!r}')
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the array."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the rows."""
+        arrays = parts.arrays(self.path)
+        return with_text(open_parts(
+            arrays, name, axes=self.axes, cache_bytes=parts.cache_bytes),
+            arrays[0])
+
+    def bounds_of_parts(self, parts: Parts, reader: Reader) -> IndexArray:
+        """Return the first row of each part, and the number of rows."""
+        counts = [math.prod(array.shape[:self.axes - 1])
+                  for array in parts.arrays(self.path)]
+        bounds: IndexArray = reader.part_bounds[numpy.cumsum([0, *counts])]
+        return bounds

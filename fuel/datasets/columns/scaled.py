@@ -1,0 +1,141 @@
+"""Columns of numbers that are stored in fewer bits, as netCDF packs them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.storage import Reader
+from fuel.storage.attributes import read_attribute
+from fuel.storage.part_index import open_parts
+
+MISSING = ('_FillValue', 'missing_value')
+
+
+@dataclass(frozen=True, repr=False)
+class Scaled(FileColumn):
+    """Numbers that are packed as netCDF does: stored * scale + offset.
+
+    Parameters
+    ----------
+    path : str
+        Of an array with attributes of netCDF: ``scale_factor``,
+        ``add_offset``, ``_FillValue``, ``missing_value``. Those that are not
+        there are left out.
+
+    Notes
+    -----
+    The type is that of NumPy for what is stored and both attributes: with
+    attributes of float64 it is float64, with float32 and int16 float32.
+    Where a value is missing it is NaN. Each file has its own attributes.
+    """
+
+    path: str
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the array."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the rows."""
+        arrays = parts.arrays(self.path)
+        reader = open_parts(arrays, name, cache_bytes=parts.cache_bytes)
+        if reader.dtype.kind not in 'iuf':
+            raise ValueError(
+                f'{parts.describe(0)}: {self.path!r} must have numbers to be '
+                f'scaled, got {reader.dtype}')
+        packings = [Packing(parts.describe(number), array)
+                    for number, array in enumerate(arrays)]
+        if not any(packing.given for packing in packings):
+            return reader
+        return ScaledReader(reader, packings)
+
+
+class Packing:
+    """The attributes that say how an array is packed.
+
+    `given`: those that are there, by name, as arrays of one axis.
+    """
+
+    def __init__(self, where: str, array: h5py.Dataset) -> None:
+        self.given: dict[str, NDArray[Any]] = {}
+        for name in ('scale_factor', 'add_offset', *MISSING):
+            value = read_attribute(array, name)
+            if value is None:
+                continue
+            numbers = numpy.atleast_1d(value)
+            if numbers.dtype.kind not in 'iuf' or numbers.ndim > 1 or (
+                    len(numbers) != 1 and name not in MISSING):
+                raise ValueError(
+                    f'{where}, {array.name!r}: the attribute {name!r} should '
+                    f'be a number, got {value!r}')
+            self.given[name] = numbers
+
+    def number(self, name: str, default: float) -> Any:
+        """Return the number of an attribute."""
+        return self.given[name][0] if name in self.given else default
+
+    def missing(self, dtype: numpy.dtype[Any]) -> list[Any]:
+        """Return the numbers of a type that stand for missing values."""
+        numbers = [one for name in MISSING
+                   for one in self.given.get(name, numpy.empty(0)).tolist()]
+        # Numbers that the type does not hold are nowhere in the array.
+        return [one for one in dict.fromkeys(numbers) if one == one and (
+            dtype.kind == 'f' or (one == int(one) and numpy.iinfo(
+                dtype).min <= one <= numpy.iinfo(dtype).max))]
+
+
+class ScaledReader(ChangedReader):
+    """Numbers as they were before they were packed."""
+
+    def __init__(self, reader: Reader, packings: Sequence[Packing]) -> None:
+        types = [packing.given[name].dtype for packing in packings
+                 for name in ('scale_factor', 'add_offset')
+                 if name in packing.given]
+        dtype = numpy.result_type(reader.dtype, *types)
+        missing = [packing.missing(reader.dtype) for packing in packings]
+        if any(missing):
+            # Which has no number that is none.
+            dtype = numpy.result_type(dtype, numpy.float32) if (
+                dtype.kind != 'f') else dtype
+        super().__init__(reader, dtype=dtype)
+        self._scales, self._offsets = [
+            numpy.array([packing.number(name, default)
+                         for packing in packings], dtype)
+            for name, default in (('scale_factor', 1), ('add_offset', 0))]
+        # The same for all parts, or one for each.
+        width = max(map(len, missing))
+        self._missing = numpy.array(
+            [[one[place % len(one)] if one else 0 for place in range(width)]
+             for one in missing], reader.dtype)
+        self._has_missing = numpy.array([bool(one) for one in missing])
+        self._is_scaled = bool((self._scales != 1).any())
+        self._is_moved = bool((self._offsets != 0).any())
+
+    def change(self, rows: NDArray[Any],
+               numbers: NDArray[numpy.intp]) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        parts: Any = 0
+        shape: tuple[int, ...] = ()
+        if len(self._scales) > 1:
+            parts = part_numbers(self.part_bounds, numbers)
+            shape = -1, *[1] * (rows.ndim - 1)
+        is_missing = [
+            (rows == self._missing[parts, place].reshape(shape))
+            & self._has_missing[parts].reshape(shape)
+            for place in range(self._missing.shape[1])]
+        result = rows.astype(self.dtype, copy=False)
+        if self._is_scaled:
+            result *= self._scales[parts].reshape(shape)
+        if self._is_moved:
+            result += self._offsets[parts].reshape(shape)
+        for where in is_missing:
+            result[where] = numpy.nan
+        return result

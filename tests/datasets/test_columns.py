@@ -1,0 +1,447 @@
+"""Columns of HDF5 files: what becomes a source, and how it is read."""
+import pickle
+
+import h5py
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array, csr_matrix
+from support.sparse_rows import assert_same_rows, random_csr
+
+from fuel.datasets import CSR, Categorical, Flat, HDF5Dataset, Rows, Scaled
+from fuel.exceptions import DamagedFileError
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+
+def write(path, **arrays):
+    """Write arrays, with slashes for two underscores, and return the path."""
+    with h5py.File(path, 'w') as file:
+        for name, array in arrays.items():
+            file[name.replace('__', '/')] = array
+    return path
+
+
+def write_csr(path, matrix, group='X', shape=None, kind='csr_matrix',
+              index_type=None, **options):
+    """Write a sparse matrix as AnnData does."""
+    with h5py.File(path, 'a') as file:
+        node = file.create_group(group)
+        node.attrs['encoding-type'] = kind
+        node.attrs['shape'] = matrix.shape if shape is None else shape
+        for name in 'data', 'indices', 'indptr':
+            array = getattr(matrix, name)
+            if name == 'indices' and index_type is not None:
+                array = array.astype(index_type)
+            node.create_dataset(name, data=array, **(
+                {} if name == 'indptr' else options))
+    return path
+
+
+def read_all(dataset):
+    """Return all examples of the only source."""
+    return dataset.get_data(None, slice(0, dataset.num_examples))[0]
+
+
+def test_paths_name_arrays_and_columns_are_shown_as_written():
+    """The repr can be pasted."""
+    for text in ("Rows('a')", "Rows('a', field='pt', start=1)",
+                 "Rows('a', axis=-1, ragged=True)", "CSR('X')",
+                 "CSR('layers/raw', dense=True)", "Categorical('obs/type')",
+                 "Categorical('obs/type', names='uns/names')",
+                 "Scaled('t2m')", "Flat('x', axes=3)"):
+        column = eval(text)
+        assert text == repr(column)
+        assert column == pickle.loads(pickle.dumps(column))
+        assert column != Rows('b')
+
+
+# Sparse rows.
+
+INDEX_TYPES = ['int32', 'int64', 'uint8', 'uint16']
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_sparse_rows_equal_those_of_scipy(tmp_path_factory, data):
+    """Any types, storage and request, in one file or several."""
+    folder = tmp_path_factory.getbasetemp()
+    dtype = data.draw(st.sampled_from(['f4', '>f4', 'f8', 'i2', 'u1']))
+    index_type = data.draw(st.sampled_from(INDEX_TYPES))
+    options = data.draw(st.sampled_from([
+        {}, {'chunks': (3,)}, {'chunks': (2,), 'compression': 'gzip'}]))
+    matrices = [
+        random_csr(data.draw(st.integers(1, 6)), 50, seed=seed)
+        for seed in range(data.draw(st.integers(1, 3)))]
+    paths = []
+    for number, matrix in enumerate(matrices):
+        paths.append(folder / f'{number}.h5')
+        paths[-1].unlink(missing_ok=True)
+        matrix.data = matrix.data.astype(dtype)
+        write_csr(paths[-1], matrix, index_type=index_type,
+                  **(options if matrix.nnz > 2 else {}))
+    whole = numpy.concatenate([matrix.toarray() for matrix in matrices])
+    sparse = HDF5Dataset(paths, [CSR('X')])
+    dense = HDF5Dataset(paths, [CSR('X', dense=True)])
+    row = st.integers(0, len(whole) - 1)
+    for request in (data.draw(st.lists(row, min_size=1, max_size=9)),
+                    slice(0, len(whole))):
+        found, = sparse.get_data(None, request)
+        assert isinstance(found, csr_array)
+        assert numpy.dtype(dtype).newbyteorder('=') == found.dtype
+        assert found.indices.dtype == found.indptr.dtype == (
+            'int64' if index_type == 'int64' else 'int32')
+        found.check_format(full_check=True)
+        assert_array_equal(whole[request], found.toarray())
+        assert_array_equal(whole[request], dense.get_data(None, request)[0])
+    number = data.draw(row)
+    example, = sparse.get_data(None, number)
+    assert (1, 50) == example.shape
+    assert_array_equal(whole[number], example.toarray()[0])
+    assert_array_equal(whole[number], dense.get_data(None, number)[0])
+    for dataset in sparse, dense:
+        assert ((50,) == dataset.known_types()['X'].shape)
+        dataset.close(None)
+
+
+def test_order_of_columns_in_a_row_stays(tmp_path):
+    """They may be unsorted, and a row may be empty."""
+    matrix = csr_matrix((numpy.array([1., 2., 3.]), numpy.array([4, 0, 2]),
+                         numpy.array([0, 2, 2, 3])), shape=(3, 5))
+    path = write_csr(tmp_path / 'a.h5', matrix)
+    found = read_all(HDF5Dataset(path, [CSR('X')]))
+    assert [4, 0, 2] == found.indices.tolist()
+    assert [0, 2, 2, 3] == found.indptr.tolist()
+
+
+def test_matrix_of_old_files_is_read(tmp_path):
+    """Attributes had other names before AnnData 0.7."""
+    matrix = random_csr(4, 9, seed=1)
+    path = write_csr(tmp_path / 'a.h5', matrix)
+    with h5py.File(path, 'a') as file:
+        attributes = file['X'].attrs
+        attributes['h5sparse_format'] = 'csr'
+        attributes['h5sparse_shape'] = attributes['shape']
+        del attributes['shape'], attributes['encoding-type']
+    assert_same_rows(matrix.toarray(), read_all(
+        HDF5Dataset(path, [CSR('X')])), matrix)
+
+
+@pytest.mark.parametrize('group', ['X', 'layers/counts'])
+def test_matrix_by_columns_is_refused(tmp_path, group):
+    """The error has the remedy."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(9, 4, seed=1).T.tocsc(),
+                     group, kind='csc_matrix')
+    place = 'X' if group == 'X' else r"layers\['counts'\]"
+    with pytest.raises(ValueError, match=rf'stored by columns \(CSC\).*adata'
+                       rf'\.{place} = adata\.{place}\.tocsr\(\)'):
+        HDF5Dataset(path, [CSR(group)])
+
+
+def test_matrix_by_columns_that_does_not_say_so_is_refused(tmp_path):
+    """Its indptr fits the columns alone."""
+    matrix = random_csr(9, 4, seed=1)
+    path = write_csr(tmp_path / 'a.h5', matrix, shape=(4, 9))
+    with h5py.File(path, 'a') as file:
+        del file['X'].attrs['encoding-type']
+    with pytest.raises(ValueError, match='stored by columns'):
+        HDF5Dataset(path, [CSR('X')])
+
+
+def test_group_and_array_that_are_no_sparse_matrix_are_refused(tmp_path):
+    """The error names the column that reads it."""
+    path = write(tmp_path / 'a.h5', x=numpy.zeros((3, 2)),
+                 g__x=numpy.zeros(3))
+    with pytest.raises(ValueError, match=r"array, which Rows\('x'\) reads"):
+        HDF5Dataset(path, [CSR('x')])
+    with pytest.raises(ValueError, match='no group of the arrays data, ind'):
+        HDF5Dataset(path, [CSR('g')])
+    write_csr(tmp_path / 'b.h5', random_csr(3, 4, seed=1))
+    with pytest.raises(ValueError, match=r"'X' is a group.*CSR\('X'\) reads"):
+        HDF5Dataset(tmp_path / 'b.h5', ['X'])
+    with h5py.File(tmp_path / 'b.h5', 'a') as file:
+        del file['X'].attrs['shape']
+    with pytest.raises(ValueError, match="should have an attribute 'shape'"):
+        HDF5Dataset(tmp_path / 'b.h5', [CSR('X')])
+
+
+def test_files_of_other_columns_are_refused(tmp_path):
+    """Both are named."""
+    paths = [write_csr(tmp_path / f'{width}.h5', random_csr(3, width, seed=1))
+             for width in (4, 5)]
+    with pytest.raises(ValueError, match=r'4.h5 has 4, and .*5.h5 has 5'):
+        HDF5Dataset(paths, [CSR('X')])
+
+
+@pytest.mark.parametrize(('name', 'change', 'text'), [
+    ('indptr', lambda array: array[::-1], 'should go from 0 to'),
+    ('indptr', lambda array: array * 2, 'should go from 0 to'),
+    ('indptr', lambda array: array[[0, 2, 1, 3]], 'row 1 begins at'),
+    ('indptr', lambda array: array[:-1], 'should have 3 rows'),
+    ('data', lambda array: array[:-1], 'values and'),
+])
+def test_damaged_offsets_are_refused(tmp_path, name, change, text):
+    """When the file is opened."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
+    with h5py.File(path, 'a') as file:
+        array = file['X'][name][()]
+        del file['X'][name]
+        file['X'][name] = change(array)
+    with pytest.raises(DamagedFileError, match=rf'a.h5.*{text}'):
+        HDF5Dataset(path, [CSR('X')])
+
+
+@pytest.mark.parametrize('column', [-1, 40, 1 << 30])
+def test_element_beyond_the_columns_is_an_error(tmp_path, column):
+    """It names the file and the row, of several files too."""
+    matrix = random_csr(3, 40, seed=1, density=.4)
+    paths = [write_csr(tmp_path / f'{name}.h5', matrix) for name in 'ab']
+    with h5py.File(paths[1], 'a') as file:
+        file['X/indices'][file['X/indptr'][1]] = column
+    dataset = HDF5Dataset(paths, [CSR('X')])
+    dataset.get_data(None, [0, 3, 5])
+    with pytest.raises(DamagedFileError, match=r"b.h5, source 'X', row 1: it "
+                       rf'has an element in column {column}, and there are'):
+        dataset.get_data(None, [5, 4, 0])
+
+
+def test_stream_of_sparse_batches_reads_ahead(tmp_path):
+    """Of compressed data, too large to be remembered whole."""
+    matrix = random_csr(200, 300, density=.1)
+    path = write_csr(tmp_path / 'a.h5', matrix, chunks=(500,),
+                     compression='gzip')
+    dataset = HDF5Dataset(path, [CSR('X')], cache_bytes=10000)
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(200, 16))
+    total = sum(batch.sum() for batch, in stream.get_epoch_iterator())
+    assert total == pytest.approx(matrix.sum())
+
+
+# Categories.
+
+def write_categories(path, codes, names, group='obs/type'):
+    """Write a categorical column as AnnData does."""
+    with h5py.File(path, 'a') as file:
+        file[f'{group}/codes'] = numpy.array(codes, 'int8')
+        file[f'{group}/categories'] = names
+    return path
+
+
+def test_categories_are_codes_and_names(tmp_path):
+    """Missing is -1."""
+    path = write_categories(tmp_path / 'a.h5', [1, -1, 0], ['é', 'b'])
+    dataset = HDF5Dataset(path, [Categorical('obs/type')])
+    codes = read_all(dataset)
+    assert [1, -1, 0] == codes.tolist()
+    assert numpy.dtype('int8') == codes.dtype
+    assert {'obs/type': ('é', 'b')} == dataset.categories
+
+
+def test_categories_of_several_files_are_united(tmp_path):
+    """In the order met; a code means one name, whatever the split."""
+    paths = [write_categories(tmp_path / 'a.h5', [1, -1, 0], ['x', 'y']),
+             write_categories(tmp_path / 'b.h5', [0, 1, 1, -1], ['z', 'x'])]
+    dataset = HDF5Dataset(paths, {'type': Categorical('obs/type')})
+    assert {'type': ('x', 'y', 'z')} == dataset.categories
+    assert [1, -1, 0, 2, 0, 0, -1] == read_all(dataset).tolist()
+    assert [0, -1, 1] == dataset.get_data(None, [4, 6, 0])[0].tolist()
+    split = HDF5Dataset(paths, {'type': Categorical('obs/type')}, splits={
+        'test': (3, 5)}, which_sets=('test',))
+    assert dataset.categories == split.categories
+    assert [2, 0] == read_all(split).tolist()
+
+
+@pytest.mark.parametrize(('count', 'dtype'), [
+    (128, 'int8'), (129, 'int16'), (32769, 'int32')])
+def test_codes_have_the_smallest_type(tmp_path, count, dtype):
+    """That holds all names."""
+    path = write(tmp_path / 'a.h5', codes=numpy.array([count - 1, -1]),
+                 names=numpy.arange(count))
+    dataset = HDF5Dataset(path, {'x': Categorical('codes', names='names')})
+    codes = read_all(dataset)
+    assert [count - 1, -1] == codes.tolist()
+    assert numpy.dtype(dtype) == codes.dtype
+    assert count - 1 == dataset.categories['x'][-1]
+
+
+def test_names_may_be_given(tmp_path):
+    """Of an array of codes."""
+    path = write(tmp_path / 'a.h5', digit=numpy.array([0, 1], 'u1'))
+    column = Categorical('digit', names=['zero', 'one'])
+    dataset = HDF5Dataset(path, [column])
+    assert {'digit': ('zero', 'one')} == dataset.categories
+    assert [0, 1] == read_all(dataset).tolist()
+
+
+def test_categories_of_old_files_are_read(tmp_path):
+    """Before AnnData 0.8 an attribute leads to the names, before 0.7 they
+    are in another group and the codes in a table."""
+    path = write(tmp_path / 'a.h5', obs__type=numpy.array([1, 0], 'i1'))
+    with h5py.File(path, 'a') as file:
+        file['obs/__categories/type'] = ['x', 'y']
+        file['obs/type'].attrs['categories'] = file[
+            'obs/__categories/type'].ref
+    dataset = HDF5Dataset(path, [Categorical('obs/type')])
+    assert {'obs/type': ('x', 'y')} == dataset.categories
+    path = write(tmp_path / 'b.h5', obs=numpy.array(
+        [(1, 2.), (0, 3.)], [('type', 'i1'), ('score', 'f4')]),
+        uns__type_categories=['x', 'y'])
+    dataset = HDF5Dataset(path, [
+        Categorical('obs/type'), Rows('obs', field='score')])
+    assert {'obs/type': ('x', 'y')} == dataset.categories
+    codes, score = dataset.get_data(None, [1, 0])
+    assert [0, 1] == codes.tolist()
+    assert [3., 2.] == score.tolist()
+
+
+def test_damaged_categories_are_errors(tmp_path):
+    """They name the file, and the row in it."""
+    paths = [write_categories(tmp_path / 'a.h5', [0, 0], ['x']),
+             write_categories(tmp_path / 'b.h5', [0, 1], ['x'])]
+    dataset = HDF5Dataset(paths, [Categorical('obs/type')])
+    with pytest.raises(DamagedFileError, match=r"b.h5, source 'obs/type', row "
+                       '1: it has the code 1, and there are 1 categories'):
+        dataset.get_data(None, [0, 3, 1])
+    one = HDF5Dataset(paths[1], [Categorical('obs/type')])
+    with pytest.raises(DamagedFileError, match='row 1: it has the code 1'):
+        read_all(one)
+    twice = write_categories(tmp_path / 'c.h5', [0, 1], ['x', 'x'])
+    with pytest.raises(DamagedFileError, match=r'c.h5.*is there twice'):
+        HDF5Dataset(twice, [Categorical('obs/type')])
+
+
+def test_column_without_names_is_refused(tmp_path):
+    """The error says how to name them."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(3), y=numpy.zeros(3),
+                 g__z=numpy.zeros(3))
+    with pytest.raises(ValueError, match=r'there are no names .*names=...'):
+        HDF5Dataset(path, [Categorical('x')])
+    with pytest.raises(ValueError, match='must be integers, got float64'):
+        HDF5Dataset(path, [Categorical('y', names=['a'])])
+    with pytest.raises(ValueError, match="'g' should be an array of codes"):
+        HDF5Dataset(path, [Categorical('g')])
+
+
+# Packed numbers.
+
+def write_packed(path, array, **attributes):
+    """Write an array as netCDF packs it."""
+    with h5py.File(path, 'w') as file:
+        file['t'] = array
+        for name, value in attributes.items():
+            file['t'].attrs[name] = numpy.atleast_1d(value)
+    return path
+
+
+STORED = numpy.array([[0, 5], [-32767, 100]], 'int16')
+
+
+@pytest.mark.parametrize(('attributes', 'dtype', 'wanted'), [
+    ({'scale_factor': .5, 'add_offset': 10.}, 'float64',
+     [[10, 12.5], [-16373.5, 60]]),
+    ({'scale_factor': numpy.float32(.5), '_FillValue': numpy.int16(-32767)},
+     'float32', [[0, 2.5], [numpy.nan, 50]]),
+    ({'add_offset': numpy.float32(1)}, 'float32', [[1, 6], [-32766, 101]]),
+    ({'_FillValue': numpy.int16(5)}, 'float32',
+     [[0, numpy.nan], [-32767, 100]]),
+    ({'missing_value': [5., 100.], 'scale_factor': 2.}, 'float64',
+     [[0, numpy.nan], [-65534, numpy.nan]]),
+    ({'_FillValue': 1e20}, 'int16', STORED.tolist()),
+    ({}, 'int16', STORED.tolist()),
+])
+def test_packed_numbers_are_unpacked(tmp_path, attributes, dtype, wanted):
+    """In the type that NumPy makes of both; NaN where they are missing."""
+    path = write_packed(tmp_path / 'a.nc', STORED, **attributes)
+    dataset = HDF5Dataset(path, [Scaled('t')])
+    found = read_all(dataset)
+    assert_array_equal(numpy.array(wanted, dtype), found)
+    assert numpy.dtype(dtype) == found.dtype
+    assert dtype == dataset.known_types()['t'].dtype
+    example, = dataset.get_data(None, 1)
+    assert_array_equal(numpy.array(wanted, dtype)[1], example)
+
+
+def test_each_file_has_its_own_packing(tmp_path):
+    """As files of one variable do."""
+    paths = [write_packed(tmp_path / 'a.nc', STORED, scale_factor=2.,
+                          _FillValue=numpy.int16(5)),
+             write_packed(tmp_path / 'b.nc', STORED, scale_factor=3.,
+                          add_offset=1.)]
+    found, = HDF5Dataset(paths, [Scaled('t')]).get_data(None, [2, 0, 3, 2])
+    assert_array_equal([[1, 16], [0, numpy.nan], [-98300, 301], [1, 16]],
+                       found)
+
+
+def test_numbers_without_a_fill_value_in_floats(tmp_path):
+    """What is NaN already stays NaN."""
+    array = numpy.array([1e20, 2, numpy.nan], 'f4')
+    path = write_packed(tmp_path / 'a.nc', array, _FillValue=1e20)
+    assert_array_equal([numpy.nan, 2, numpy.nan], read_all(
+        HDF5Dataset(path, [Scaled('t')])))
+
+
+def test_odd_packing_is_refused(tmp_path):
+    """Text is not scaled, nor is a scale for each column known."""
+    path = write_packed(tmp_path / 'a.nc', numpy.array([b'a', b'b']))
+    with pytest.raises(ValueError, match='must have numbers to be scaled'):
+        HDF5Dataset(path, [Scaled('t')])
+    path = write_packed(tmp_path / 'b.nc', STORED, scale_factor=[1., 2.])
+    with pytest.raises(ValueError, match="'scale_factor' should be a number"):
+        HDF5Dataset(path, [Scaled('t')])
+
+
+# Several axes that count rows.
+
+def test_first_axes_become_one(tmp_path):
+    """Each index of the first one is a run."""
+    arrays = [numpy.arange(24).reshape(2, 3, 4), numpy.arange(8).reshape(
+        1, 2, 4)]
+    paths = [write(tmp_path / f'{number}.h5', x=array, y=array[..., 0])
+             for number, array in enumerate(arrays)]
+    dataset = HDF5Dataset(paths, {'y': Flat('y'), 'x': Flat('x')})
+    assert 8 == dataset.num_examples
+    assert [0, 3, 6, 8] == dataset.runs.tolist()
+    y, x = dataset.get_data(None, [7, 0, 4])
+    assert [4, 0, 16] == y.tolist()
+    assert_array_equal(numpy.concatenate([
+        array.reshape(-1, 4) for array in arrays])[[7, 0, 4]], x)
+    files = HDF5Dataset(paths, [Flat('x')], splits={'b': ['1.h5']},
+                        which_sets=('b',))
+    assert_array_equal(arrays[1][0], read_all(files))
+    joined = HDF5Dataset(paths, [Flat('x')], runs='all')
+    assert [0, 8] == joined.runs.tolist()
+    three = HDF5Dataset(paths, [Flat('x', axes=3)])
+    assert 32 == three.num_examples
+    assert [0, 4, 8] == three.runs[:3].tolist()
+
+
+def test_columns_that_divide_parts_otherwise_are_refused(tmp_path):
+    """Equal sums are not enough."""
+    path = write(tmp_path / 'a.h5', x=numpy.zeros((2, 3)),
+                 y=numpy.zeros((3, 2)))
+    with pytest.raises(ValueError, match="'y' must have as many rows for each "
+                       "index of its first axes as 'x' has"):
+        HDF5Dataset(path, [Flat('x'), Flat('y')])
+    with pytest.raises(ValueError, match='at least 1, got 0'):
+        Flat('x', axes=0)
+
+
+# Fields.
+
+def test_fields_of_a_table_are_read(tmp_path):
+    """One is plain, several are such a type."""
+    table = numpy.array([(1, 2., b'a'), (3, 4., b'b')], [
+        ('n', '>i2'), ('pt', '<f4'), ('tag', 'S1')])
+    path = write(tmp_path / 'a.h5', jets=table)
+    dataset = HDF5Dataset(path, {
+        'all': 'jets', 'pt': Rows('jets', field='pt'),
+        'two': Rows('jets', field=['tag', 'n'])})
+    whole, pt, two = dataset.get_data(None, [1, 0])
+    assert ('n', 'pt', 'tag') == whole.dtype.names
+    assert [4., 2.] == pt.tolist()
+    assert numpy.dtype('f4') == pt.dtype
+    assert [(b'b', 3), (b'a', 1)] == two.tolist()
+    with pytest.raises(ValueError, match="'jets' has no field 'weight'; it "
+                       "has 'n', 'pt', 'tag'"):
+        HDF5Dataset(path, [Rows('jets', field='weight')])
