@@ -19,18 +19,19 @@ from fuel.kernels import as_indices, native, own_record, take, take_row
 from fuel.utils.indices import check_slice
 from fuel.utils.sparse import copy_rows, is_sparse
 
+_PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
 
 def own(value: Any) -> Any:
     """Return a copy of arrays and lists, at any depth; other things as is."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, numpy.ndarray):
         array = native(numpy.array(value, copy=True, subok=True))
         return _own_elements(array) if array.dtype.hasobject else array
     if isinstance(value, numpy.void):
         return own_record(value)
-    if is_sparse(value):
-        return copy_rows(value)
     if type(value) is list or type(value) is tuple:
         return _own_sequence(value)
     if type(value) is dict:
@@ -38,7 +39,7 @@ def own(value: Any) -> Any:
     if isinstance(value, (tuple, *_MUTABLE)):
         # Named tuples, ordered dicts and the like stay what they are.
         return copy.deepcopy(value)
-    return value
+    return copy_rows(value) if is_sparse(value) else value
 
 
 def _own_sequence(value: Any) -> Any:

@@ -56,7 +56,8 @@ class PartialBatch:
         """Return the next example, which does not keep the batch alive."""
         if self.used >= self.length:
             raise StopIteration
-        example = [row_of(part, self.used) for part in self.parts]
+        example = [part[self.used] if type(part) is numpy.ndarray
+                   else row_of(part, self.used) for part in self.parts]
         self.used += 1
         return tuple([part.copy() if isinstance(part, numpy.ndarray)
                       else part for part in example])
@@ -221,7 +222,9 @@ class Cache(Transformer):
         for chunk in self._chunks:
             stop = min(chunk.length, chunk.used + size)
             for piece, part in zip(pieces, chunk.parts, strict=True):
-                piece.append(rows_between(part, chunk.used, stop))
+                piece.append(
+                    part[chunk.used:stop] if type(part) is numpy.ndarray
+                    else rows_between(part, chunk.used, stop))
             size -= stop - chunk.used
             chunk.used = stop
         self._chunks = tuple([
@@ -283,13 +286,13 @@ def join_batches(batches: Iterable[Batch], sources: Sequence[str]) -> Batch:
 
 def join(pieces: list[Any]) -> Any:
     """Return parts of batches as one new array, or sparse batch."""
-    if all(map(is_sparse, pieces)):
-        return stack_rows(pieces)
     if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
             {piece.shape[1:] for piece in pieces}) == 1:
         joined = numpy.concatenate(pieces)
         return map_elements(_copied, joined) if joined.dtype == object \
             else joined
+    if all(map(is_sparse, pieces)):
+        return stack_rows(pieces)
     return as_batch([
         _copied(example) for piece in pieces
         for example in iterate_rows(piece)])

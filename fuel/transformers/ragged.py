@@ -30,7 +30,8 @@ def as_batch(examples: Sequence[Any]) -> Any:
         if strings would lose what is at their end, an array of objects of
         shape (batch,) with the examples themselves.
     """
-    if examples and all(map(is_sparse, examples)):
+    if examples and is_sparse(examples[0]) and all(
+            map(is_sparse, examples)):
         return stack_rows(examples)
     if _differ_in_shape(examples):
         return _as_objects(examples)

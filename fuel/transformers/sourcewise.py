@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from numpy import ndarray
+
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import stage_of
@@ -205,12 +207,13 @@ def transform_chosen(stage: SourcewiseTransformer, data: Batch,
     parts = list(data)
     if len(parts) < len(sources):
         check_count(parts, sources)
-    if not stage.takes_sparse:
-        for place, source in places:
-            require_dense(parts[place], source, type(stage).__name__)
+    takes_all = stage.takes_sparse
     for place, source in places:
         try:
-            parts[place] = transform(parts[place], source)
+            part = parts[place]
+            if not (takes_all or type(part) is ndarray):
+                require_dense(part, source, type(stage).__name__)
+            parts[place] = transform(part, source)
         except Exception as error:
             error.add_note(f'in source {source!r}')
             raise

@@ -42,6 +42,8 @@ class SparseRows(Protocol):
 
 def is_sparse(value: object) -> TypeGuard[SparseRows]:
     """Return whether a value is a sparse batch or example."""
+    if type(value) is numpy.ndarray:
+        return False
     # Without the module there can be no such array, and it takes long to load.
     sparse = sys.modules.get('scipy.sparse')
     return sparse is not None and isinstance(value, sparse.csr_array)
