@@ -15,6 +15,7 @@ from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import EpochReader
+from fuel.utils.sparse import is_sparse
 
 
 class IndexableDataset(Dataset):
@@ -71,6 +72,11 @@ class IndexableDataset(Dataset):
                     f'source {source!r} must take indices in brackets, as '
                     f'arrays and lists do, got {part!r} '
                     f'({type(part).__name__})')
+            if is_sparse(part):
+                raise TypeError(
+                    f'source {source!r} is a csr_array: IndexableDataset '
+                    'holds no sparse rows, but HDF5Dataset reads them as the '
+                    'column CSR; or pass its toarray()')
         check_equal_lengths(self.provides_sources, collections)
         if start is not None or stop is not None:
             check_range(start, stop, len(collections[0]))

@@ -13,6 +13,7 @@ from fuel.describe.source_types import SourceType, type_of_rows
 from fuel.storage import Reader
 from fuel.storage.reader import Places
 from fuel.utils.overrides import is_own
+from fuel.utils.sparse import require_dense
 
 
 class RowSource(NamedTuple):
@@ -108,7 +109,9 @@ class RequestedReader(Reader):
         self._requests = requests
 
     def _read_list(self, rows: IndexArray) -> Any:
-        return self._requests.read(self.name, rows)
+        data = self._requests.read(self.name, rows)
+        require_dense(data, self.name, 'a data set of runs', '.as_dataset()')
+        return data
 
     def _read_range(self, start: int, stop: int) -> Any:
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))

@@ -29,7 +29,18 @@ class Found(NamedTuple):
 
 
 def find_sources(dataset: DatasetLike) -> dict[str, Found]:
-    """Return what reads the rows of each source of a data set."""
+    """Return what reads the rows of each source of a data set.
+
+    Sparse rows are refused: an example of them is one row.
+    """
+    types = types_of(dataset)
+    for name in dataset.sources:
+        if name in types and types[name].is_sparse:
+            raise TypeError(
+                f'runs and windows are of dense rows, but source {name!r} '
+                'is sparse: leave it out with sources=..., or make a data set '
+                f'of arrays, ToDense(stream, which_sources=({name!r},))'
+                '.as_dataset(), or CSR(..., dense=True) of an HDF5Dataset')
     stored = {name: _find_stored(dataset, name) for name in dataset.sources}
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
@@ -38,7 +49,7 @@ def find_sources(dataset: DatasetLike) -> dict[str, Found]:
                  if source is not None and source.reader is not None}
         if len(found) == len(stored):
             return found
-    requests, types = Requests(dataset), types_of(dataset)
+    requests = Requests(dataset)
     count = int(num_examples_of(dataset))
     return {name: Found(RequestedReader(
         requests, name, count, types.get(name)), slice(0, count), None)

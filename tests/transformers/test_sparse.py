@@ -13,7 +13,7 @@ from support.sparse_rows import (SparseDataset, assert_same_rows, random_csr,
                                  sparse_batches)
 
 import fuel
-from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.datasets import IndexableDataset, IterableDataset, Runs, Windows
 from fuel.profiling import profile
 from fuel.schemes import (ConstantScheme, SequentialExampleScheme,
                           SequentialScheme, ShuffledScheme)
@@ -197,6 +197,32 @@ def test_data_set_gives_rows():
     for place, (x, y) in enumerate(dataset):
         assert_same_rows(dense[place:place + 1], x, rows)
         assert place == y
+
+
+@pytest.mark.parametrize('build', [
+    lambda dataset: Windows(dataset, 3), Runs,
+    lambda dataset: Runs(dataset, runs={'lengths': [4, 6]})])
+def test_runs_and_windows_are_of_dense_rows(build):
+    """Also where types are not known before the rows are read."""
+    with pytest.raises(TypeError, match=r'ToDense\(.*\.as_dataset\(\)'):
+        build(SparseDataset(random_csr(N, 5)))
+
+    class Unknown(SparseDataset):
+        def known_types(self):
+            return {}
+
+    with pytest.raises(TypeError, match=r'ToDense\(.*\.as_dataset\(\)'):
+        build(Unknown(random_csr(N, 5)))[0]
+    dense = build(ToDense(batches()).as_dataset())[0]
+    assert numpy.array_equal(random_csr(N, 5).toarray()[:len(dense[1])],
+                             dense[0])
+    assert len(build(SparseDataset(random_csr(N, 5), sources=('y',)))[0]) == 1
+
+
+def test_rows_in_memory_are_no_indexable():
+    """The error says what to do instead."""
+    with pytest.raises(TypeError, match='the column CSR'):
+        IndexableDataset({'x': random_csr(N, 5)})
 
 
 def test_examples_of_different_columns_make_no_batch():
