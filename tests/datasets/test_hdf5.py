@@ -18,6 +18,7 @@ from support.hdf5_files import (
 
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.row_orders import OrderedSubset
+from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.utils import Subset
@@ -1122,3 +1123,94 @@ def test_cache_bytes_is_checked_at_construction(path, given, error, text):
     """Not at the first batch."""
     with pytest.raises(error, match='cache_bytes .*' + text):
         H5PYDataset(path, ('train',), cache_bytes=given)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """Return a file that does not name splits."""
+    path = tmp_path / 'plain.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'], file['y'] = numpy.arange(20).reshape(10, 2), range(10)
+        file['y'].dims[0].label = 'batch'
+    return path
+
+
+def test_splits_of_a_plain_file_are_given(plain):
+    """As ranges or lists; without `which_sets` all rows are used."""
+    splits = {'train': (0, 7), 'test': [9, 7, 7]}
+    assert 10 == H5PYDataset(plain, splits=splits).num_examples
+    test_set = H5PYDataset(plain, ('test', 'train'), splits=splits)
+    assert ('x', 'y') == test_set.sources
+    assert {'x': ('', ''), 'y': ('batch',)} == test_set.axis_labels
+    for dataset in test_set, pickle.loads(pickle.dumps(test_set)):
+        assert [9, 7, 7, 0] == dataset.get_data(
+            None, [0, 1, 2, 3])[1].tolist()
+    loaded = H5PYDataset(plain, ('train',), splits=splits, subset=[1, 5],
+                         load_in_memory=True, sources=('y',))
+    assert [1, 5] == loaded.get_data(None, slice(0, 2))[0].tolist()
+
+
+def test_ragged_source_of_a_plain_file_has_its_shapes(tmp_path):
+    """The scale that says them is no source."""
+    path = tmp_path / 'ragged.hdf5'
+    with h5py.File(path, 'w') as file:
+        images = file.create_dataset('images', (2,), h5py.vlen_dtype('u1'))
+        images[0], images[1] = numpy.arange(6), numpy.arange(4)
+        file['shapes'] = [[2, 3], [2, 2]]
+        file['shapes'].make_scale('shapes')
+        images.dims[0].attach_scale(file['shapes'])
+    dataset = H5PYDataset(path, splits={})
+    assert ('images',) == dataset.sources == dataset.vlen_sources
+    assert [(2, 3), (2, 2)] == [
+        image.shape for image in dataset.get_data(None, [0, 1])[0]]
+
+
+def test_arrays_of_several_lengths_are_chosen_by_sources(plain):
+    """Without, they are no examples."""
+    with h5py.File(plain, 'a') as file:
+        file['names'] = numpy.arange(3)
+    with pytest.raises(ValueError, match="'names' 3; 'x', 'y' 10; choose"):
+        H5PYDataset(plain, splits={})
+    assert ('y',) == H5PYDataset(
+        plain, splits={}, sources=('y',)).sources
+    with h5py.File(plain, 'w'):
+        pass
+    with pytest.raises(ValueError, match='HDF5Dataset reads those of other'):
+        H5PYDataset(plain, splits={})
+
+
+def test_splits_are_refused_where_the_file_names_some(tmp_path):
+    """One of the two would be ignored."""
+    path = tmp_path / 'own.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(4)
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'valid': {'x': (0, 4)}})
+    with pytest.raises(ValueError, match=r"has the attribute 'split'.*leave "
+                       r"out splits=, and name some of \('valid',\)"):
+        H5PYDataset(path, ('a',), splits={'a': (0, 2)})
+
+
+@pytest.mark.parametrize(('which_sets', 'text'), [
+    (('other',), 'there is no split'), ('train', 'must be a tuple'),
+    (('wide',), 'within the 10'), ((), 'at least one')])
+def test_wrong_split_of_a_plain_file_is_refused(plain, which_sets, text):
+    """As of every file."""
+    with pytest.raises(ValueError, match=text):
+        H5PYDataset(plain, which_sets,
+                    splits={'train': (0, 7), 'wide': (0, 11)})
+
+
+def test_state_of_other_given_splits_is_refused(plain):
+    """Its position would be that of other rows."""
+    def build(stop):
+        return DataStream(
+            H5PYDataset(plain, ('a',), splits={'a': (stop - 6, stop)}),
+            iteration_scheme=SequentialScheme(6, 2))
+
+    stream = build(8)
+    next(stream.get_epoch_iterator())
+    state = stream.state_dict()
+    build(8).load_state_dict(state)
+    with pytest.raises(StateMismatchError, match='splits'):
+        build(9).load_state_dict(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
@@ -20,8 +20,8 @@ from fuel.datasets.hdf5.format import (
 from fuel.datasets.hdf5.open_files import OpenFile
 from fuel.datasets.hdf5.labels import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
-    all_sources, all_splits, check_splits, checked_names, provided_sources,
-    split_subsets)
+    all_sources, all_splits, check_splits, checked_names, given_subsets,
+    plain_sources, provided_sources, split_subsets)
 from fuel.datasets.row_sources import MemoryReader, RowSource
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_collections, read_file)
@@ -63,7 +63,8 @@ class H5PYDataset(Dataset):
         open, and is never closed.
     which_sets : tuple of str
         The splits to use, concatenated in this order. The sources are those
-        that all of them have.
+        that all of them have. It may be left out where `splits` are given:
+        then all rows are used.
     subset : slice, list of int or integer array, optional
         Which examples of the (concatenated) splits to use; lists are sorted
         and made unique. Defaults to all.
@@ -83,6 +84,12 @@ class H5PYDataset(Dataset):
     storage_options : dict, optional
         Arguments of the file system of fsspec that a URL belongs to, such
         as credentials. Defaults to none: they come from the environment.
+    splits : dict, optional
+        The splits of a file without the attribute ``split``: maps their names
+        to ``(start, stop)``, or to a list or array of rows in any order. The
+        sources are then all arrays of the root group, which have one length,
+        or those of the length of `sources`. Defaults to None: the file says
+        what its splits are.
     **kwargs
         `sources`, which also gives their order (it is alphabetical
         otherwise), and `axis_labels`, for :class:`Dataset`.
@@ -115,8 +122,8 @@ class H5PYDataset(Dataset):
         If the file is not a whole HDF5 file.
     ValueError
         For unknown splits or sources, a string in the place of a tuple, an
-        empty or too large subset, sources of unequal length, and a file
-        without splits.
+        empty or too large subset, sources of unequal length, a file
+        without splits, and `splits` for a file that has some.
 
     Notes
     -----
@@ -164,6 +171,7 @@ class H5PYDataset(Dataset):
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
+    splits: Mapping[str, Any] | None = None
     load_in_memory: bool
     which_sets: tuple[str, ...]
     user_given_subset: Any
@@ -177,15 +185,20 @@ class H5PYDataset(Dataset):
         'sort_indices', 'subset')
 
     def __init__(self, file_or_path: str | os.PathLike[str] | h5py.File,
-                 which_sets: Sequence[str], subset: Indices | None = None,
+                 which_sets: Sequence[str] | None = None,
+                 subset: Indices | None = None,
                  load_in_memory: bool = False, driver: str | None = None,
                  sort_indices: bool = True,
                  cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
+                 splits: Mapping[str, Any] | None = None,
                  **kwargs: Any) -> None:
         self._access = access_to(file_or_path, driver, storage_options)
         self.driver = driver
-        self.which_sets = checked_names(which_sets)
+        if splits is not None:
+            self.splits = splits
+        self.which_sets = checked_names(which_sets) if (
+            splits is None or which_sets is not None) else ()
         self.user_given_subset = checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
@@ -193,7 +206,10 @@ class H5PYDataset(Dataset):
             'cache_bytes', cache_bytes, 'a number of bytes, an integer')
         self._selection = None
         with self._reading() as h5file:
-            self._parse_dataset_info()
+            if splits is None:
+                self._parse_dataset_info()
+            else:
+                self._parse_plain_file(h5file, kwargs.get('sources') or ())
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
@@ -372,7 +388,9 @@ class H5PYDataset(Dataset):
 
     def details(self) -> Sequence[str]:
         """Return the file, the splits and how the examples lie there."""
-        return [str(self.path), f'splits {", ".join(self.which_sets)}',
+        return [str(self.path), *(
+                    [f'splits {", ".join(self.which_sets)}']
+                    if self.which_sets else []),
                 'in memory' if self.load_in_memory
                 else vars(self)['_summary'].layout]
 
@@ -468,7 +486,10 @@ class H5PYDataset(Dataset):
         """Find the rows of each source in the file."""
         before = self._selection
         with self._reading() as h5file:
-            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
+            subsets = (
+                self.get_subsets(h5file, self.which_sets, self.sources)
+                if self.splits is None else given_subsets(
+                    h5file, self.splits, self.which_sets, self.sources))
             selection = Selection(
                 self.sources, subsets, self.user_given_subset)
             selection.identity = self._access.open().identity
@@ -553,6 +574,17 @@ class H5PYDataset(Dataset):
                     f'of {self.path!r}; use fewer splits at a time')
             self.vlen_sources = self.get_vlen_sources(h5file)
             self.default_axis_labels = self.get_axis_labels(h5file)
+
+    def _parse_plain_file(self, h5file: h5py.File,
+                          wanted: Sequence[str]) -> None:
+        """Set the same of a file that does not name splits."""
+        names = plain_sources(h5file, wanted)
+        self.provides_sources = names
+        self.vlen_sources = tuple([
+            name for name in names
+            if scale(h5file[name], 'shapes') is not None])
+        self.default_axis_labels = {
+            name: axis_labels(h5file[name]) for name in names}
 
     def load(self) -> None:
         """Read the examples into memory, if that is where they should be.

@@ -9,10 +9,16 @@ import numpy
 
 from fuel.datasets.row_orders import (Order, as_subset, concatenate, length,
                                       same, simplify)
+from fuel.datasets.rows_dataset import order_of_splits
+from fuel.storage.attributes import read_attribute
 from fuel.suggestions import did_you_mean
 from fuel.utils import Subset
 from fuel.utils.checks import in_order
 from fuel.utils.hdf5_errors import names_file
+
+
+# Names of the scales that say the shapes of sources of variable length.
+SHAPES = ('shapes', 'shape_labels')
 
 
 class Part(NamedTuple):
@@ -220,3 +226,47 @@ def _check_lengths(h5file: h5py.File, split: str,
             'different lengths, so their examples are not pairs: '
             + ', '.join(f'{source!r} has {n}'
                         for source, n in lengths.items()))
+
+
+@names_file
+def plain_sources(h5file: h5py.File,
+                  wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the arrays of the root group that have one length, in
+    alphabetical order; of a file that does not name splits.
+
+    `wanted`: the length is that of the first of these, if there are some.
+    """
+    if 'split' in h5file.attrs:
+        raise ValueError(
+            f"{h5file.filename!r} has the attribute 'split', which says what "
+            f'the splits are: leave out splits=, and name some of '
+            f'{all_splits(h5file)} as which_sets')
+    lengths: dict[int, list[str]] = {}
+    for name in sorted(h5file):
+        node = h5file.get(name)
+        if isinstance(node, h5py.Dataset) and node.shape and (
+                _text(read_attribute(node, 'NAME')) not in SHAPES):
+            lengths.setdefault(len(node), []).append(name)
+    for names in lengths.values():
+        if len(lengths) == 1 or {*wanted} & {*names}:
+            return tuple(names)
+    if not lengths:
+        raise ValueError(
+            f'{h5file.filename!r} has no arrays in its root group; '
+            f'HDF5Dataset reads those of other groups')
+    raise ValueError(
+        f'the arrays of {h5file.filename!r} have different lengths, so their '
+        f'rows are not examples: ' + '; '.join(
+            f'{", ".join(map(repr, names))} {length}'
+            for length, names in sorted(lengths.items()))
+        + '; choose those of one length with sources=')
+
+
+def given_subsets(h5file: h5py.File, splits: Mapping[str, Any],
+                  which_sets: Sequence[str],
+                  sources: Sequence[str]) -> list[Subset]:
+    """Return the rows of each source, for splits that the file does not name;
+    all rows for no splits."""
+    lengths = [len(h5file[source]) for source in sources]
+    return [as_subset(order_of_splits(splits, which_sets or None, length),
+                      length) for length in lengths]
