@@ -215,6 +215,10 @@ class CSVDataset(SplitDataset):
             return ExampleReader(requests, reader)
         return reader
 
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file."""
+        return str(self.path)
+
     def renew(self) -> None:
         """Open the file again if it was changed or replaced."""
         before = self.records

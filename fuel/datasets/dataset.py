@@ -359,6 +359,14 @@ class Dataset(NamedArguments):
         """
         return None
 
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file that a row lies in; the name of the
+        class where there is none.
+
+        A hook for :class:`~fuel.datasets.Windows`.
+        """
+        return type(self).__name__
+
     def read_stored(self, name: str) -> Any:
         """Return an array of the files, by its name, whatever the splits are.
 

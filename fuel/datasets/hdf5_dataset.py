@@ -197,6 +197,13 @@ class HDF5Dataset(RowsDataset):
         return numpy.concatenate([
             parts.read(number, name) for number in range(len(parts))])
 
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file that a row lies in."""
+        parts = self.readers.parts
+        path: str = parts.path_of(
+            int(parts.bounds.searchsorted(row, 'right')) - 1)
+        return path
+
     def renew(self) -> None:
         """Open the files again if one was changed or replaced."""
         order = self._order

@@ -157,6 +157,10 @@ class RowsDataset(SplitDataset):
         return RowSource(self.readers[source], self._order, self._order,
                          self.num_stored)
 
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file that a row lies in."""
+        return self.readers[self.sources[0]].path
+
     def read_stored(self, name: str) -> Any:
         """Return all rows of a source, whatever the splits are."""
         if name not in self.readers:

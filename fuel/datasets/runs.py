@@ -39,7 +39,8 @@ class Provenance(NamedTuple):
         Path of the file, as the data set was given it; the name of the class
         of a data set that has none.
     run : int
-        Number of the run, before splits cut runs.
+        Number of the run, among those of the argument `runs`, else of
+        ``dataset.runs``.
     row : int
         Number of the example's first row in the files; where it begins with
         padding, of its first real row.
@@ -88,6 +89,13 @@ class RunDataset(RowsDataset):
                 f'{type(self).__name__} needs a data set with random access, '
                 f'and {type(dataset).__name__} is read in order: put its '
                 f'examples into an IndexableDataset, or into a file')
+        for source, known in types_of(dataset).items():
+            if known.is_sparse and source in (sources or dataset.sources):
+                raise ValueError(
+                    f'the rows of {source!r} are sparse, and several of them '
+                    f'are no example of {type(self).__name__}: read them '
+                    f'dense, CSR({source!r}, dense=True), or choose other '
+                    f'sources')
         self.dataset: Any = dataset
         self._below = frozenset(dataset.sources)
         self._given = runs
@@ -118,7 +126,7 @@ class RunDataset(RowsDataset):
 
     @property
     def run_numbers(self) -> IndexArray:
-        """The run of each example, before splits cut runs (array of int)."""
+        """The number of the run of each example (array of int)."""
         counts = numpy.diff(self._cuts.first_examples)
         return numpy.repeat(self._numbers, counts)
 
@@ -144,9 +152,14 @@ class RunDataset(RowsDataset):
         runs, starts = cuts.find(cuts.as_examples(example))
         run, start = int(runs[0]), max(0, int(starts[0]))
         start = min(start, max(0, int(cuts.lengths[run]) - 1))
-        reader = self.readers[self.sources[0]]
-        return Provenance(reader.path, int(self._numbers[run]),
-                          int(self._stored_rows[run]) + start)
+        row = int(self._stored_rows[run]) + start
+        path = (self.dataset.path_of_row(row) if isinstance(
+            self.dataset, Dataset) else type(self.dataset).__name__)
+        return Provenance(path, int(self._numbers[run]), row)
+
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file that an example begins in."""
+        return self.provenance(row).file
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name."""
@@ -279,7 +292,8 @@ class Runs(RunDataset):
     ----------
     num_examples : int
     run_numbers : numpy.ndarray, shape (num_examples,)
-        The run of each example, before splits cut runs.
+        The number of the run of each example, among those of the argument
+        `runs`, else of ``dataset.runs``.
 
     Raises
     ------

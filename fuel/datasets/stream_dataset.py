@@ -12,7 +12,9 @@ import numpy
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
+from fuel.datasets.row_sources import RowSource
 from fuel.datasets.rows import as_rows, check_request
+from fuel.datasets.run_bounds import runs_in
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.sharding.planned import seek, source_of
@@ -116,6 +118,23 @@ class StreamDataset(Dataset):
     def _begin(self) -> None:
         self._lock = threading.RLock()
         self._opened: tuple[int, Any] | None = None
+
+    @property
+    def runs(self) -> Any:
+        """Bounds of the runs of the data set below, if it has some (array of
+        int, or None)."""
+        return runs_in(self._bottom())
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return which rows of the data set below the examples are."""
+        below = self._bottom()
+        found = below.find_source(below.sources[0]) if isinstance(
+            below, Dataset) else None
+        return found and found._replace(
+            reader=None, order=slice(0, self.num_examples))
+
+    def _bottom(self) -> Any:
+        return _source(self._stream).dataset
 
     def get_data(self, state: object = None, request: Any = None) -> Any:
         """Return what the pipeline makes of the examples of a request.

@@ -95,7 +95,8 @@ class Windows(RunDataset):
     runs : numpy.ndarray, shape (runs + 1,)
         Bounds of the windows of each run.
     run_numbers : numpy.ndarray, shape (num_examples,)
-        The run of each window, before splits cut runs.
+        The number of the run of each window, among those of the argument
+        `runs`, else of ``dataset.runs``.
 
     Raises
     ------

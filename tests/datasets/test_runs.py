@@ -2,6 +2,7 @@
 import gc
 import weakref
 
+import h5py
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
@@ -12,13 +13,20 @@ from support.runs import (
     rows_of_runs,
     stretches,
 )
+from support.sparse_rows import SparseDataset, random_csr
 
-from fuel.datasets import IndexableDataset, NPYDataset, Runs
+from fuel.datasets import (
+    HDF5Dataset,
+    IndexableDataset,
+    NPYDataset,
+    Runs,
+    Windows,
+)
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
-from fuel.transformers import Padding
+from fuel.transformers import Cast, Padding
 
-KINDS = 'npy', 'npz', 'hdf5', 'memory', 'get_data'
+KINDS = 'npy', 'npz', 'hdf5', 'parts', 'memory', 'get_data'
 
 
 @pytest.mark.parametrize('cases', [
@@ -38,7 +46,7 @@ def test_random_runs_are_slices(cases, tmp_path):
             'y': rng.randn(count, (1, 3000)[case % 2])}
         order = [slice(0, count), slice(count // 4, count - count // 5),
                  numpy.flatnonzero(rng.randint(6, size=count))][
-                     rng.randint(3 if kind in KINDS[:3] else 1)]
+                     rng.randint(3 if kind in KINDS[:4] else 1)]
         rows = numpy.arange(count)[order]
         if not len(rows):
             continue
@@ -110,5 +118,70 @@ def test_batches_of_runs_can_be_padded():
 def test_types_of_runs_are_known():
     """But for their lengths."""
     runs = Runs(IndexableDataset({'x': numpy.zeros((4, 2), 'float32')}))
-    assert runs.known_types()['x'] == ('float32', (None, 2))
+    assert runs.known_types()['x'][:2] == ('float32', (None, 2))
     assert 'x float32 (?, 2)' in repr(runs)
+
+
+@pytest.mark.parametrize('make', [Runs, lambda *args, **kwargs: Windows(
+    args[0], 2, **kwargs)], ids=['Runs', 'Windows'])
+def test_sparse_rows_are_refused(make):
+    """Several are no example, unless they are read dense."""
+    rows = SparseDataset(random_csr(6, 5))
+    with pytest.raises(ValueError, match='are sparse.*dense=True'):
+        make(rows)
+
+
+def test_run_lies_in_the_file_of_its_part(tmp_path):
+    """Of many files, each is named by its rows."""
+    for number in range(12):
+        with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
+            file['x'] = numpy.full(number % 3 + 1, number)
+    runs = Runs(HDF5Dataset(str(tmp_path / '*.h5'), ['x']))
+    assert [part.tolist() for part in runs[:][0]] == [
+        [number] * (number % 3 + 1) for number in range(12)]
+    assert [runs.provenance(run) for run in (0, 11)] == [
+        (str(tmp_path / '0.h5'), 0, 0), (str(tmp_path / '11.h5'), 11, 21)]
+
+
+def test_pipelines_have_the_runs_of_their_data_sets(tmp_path):
+    """Rows that a stage makes lie in the runs of those that it reads."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(12))
+    rows = NPYDataset(tmp_path / 'a.npy', ('a',), {'a': [0, 1, 2, 4, 5, 6, 7]})
+    made = Cast(DataStream(rows, iteration_scheme=SequentialScheme(7, 4)),
+                'float32').as_dataset()
+    assert [run.tolist() for run in Runs(made)[:][0]] == [
+        [0, 1, 2], [4, 5, 6, 7]]
+    made = Cast(DataStream(
+        Windows(rows, 2), iteration_scheme=SequentialScheme(5, 4)),
+        'float32').as_dataset()
+    assert [run[:, 0].tolist() for run in Runs(made)[:][0]] == [
+        [0, 1], [4, 5, 6]]
+    assert Runs(made)[0][0].dtype == 'float32'
+
+
+def test_demonstrations_of_robomimic(tmp_path):
+    """Parts are runs in the order of their numbers; splits have whole ones;
+    a split by rows cuts them."""
+    with h5py.File(tmp_path / 'demos.hdf5', 'w') as file:
+        for number in (0, 1, 2, 10, 11):
+            file[f'data/demo_{number}/actions'] = numpy.full(
+                (number + 2, 7), number)
+            file[f'data/demo_{number}/obs/image'] = numpy.arange(
+                number + 2, dtype='uint8')[:, None, None]
+        file['mask/valid'] = numpy.array([b'demo_10', b'demo_1'])
+    columns = ['actions', 'obs/image']
+    valid = HDF5Dataset(tmp_path / 'demos.hdf5', columns,
+                        parts='data/demo_*', splits='mask',
+                        which_sets=('valid',))
+    actions, image = Runs(valid)[:]
+    assert [part[:, 0].tolist() for part in actions] == [[1] * 3, [10] * 12]
+    assert [part.ravel().tolist() for part in image] == [
+        [0, 1, 2], list(range(12))]
+    windows = Windows(valid, 10, pad='edge', pad_before=9)
+    assert len(windows) == len(valid) == 15
+    part = HDF5Dataset(tmp_path / 'demos.hdf5', columns,
+                       parts='data/demo_*', splits={'some': (3, 8)},
+                       which_sets=('some',))
+    assert [run[:, 0].tolist() for run in Runs(part)[:][0]] == [
+        [1, 1], [2, 2, 2]]
+    assert Runs(part).run_numbers.tolist() == [0, 1]

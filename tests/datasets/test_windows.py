@@ -53,7 +53,7 @@ def expected(values, windows, pad):
             numpy.array(mask, bool).reshape(len(data), length))
 
 
-KINDS = 'npy', 'npz', 'hdf5', 'memory', 'get_data'
+KINDS = 'npy', 'npz', 'hdf5', 'parts', 'memory', 'get_data'
 
 
 @pytest.mark.parametrize('cases', [
@@ -73,7 +73,7 @@ def test_random_windows_are_those_of_a_loop(cases, tmp_path):
         order = [slice(0, count), slice(count // 4, count - count // 5),
                  rng.permutation(count)[:rng.randint(1, count + 1)],
                  numpy.flatnonzero(rng.randint(6, size=count))][
-                     rng.randint(4 if kind in KINDS[:3] else 1)]
+                     rng.randint(4 if kind in KINDS[:4] else 1)]
         # The examples of H5PYDataset are in the order of their rows.
         order = numpy.sort(order) if kind == 'hdf5' and isinstance(
             order, numpy.ndarray) else order

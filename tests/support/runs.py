@@ -2,7 +2,13 @@
 import h5py
 import numpy
 
-from fuel.datasets import Dataset, H5PYDataset, IndexableDataset, NPYDataset
+from fuel.datasets import (
+    Dataset,
+    H5PYDataset,
+    HDF5Dataset,
+    IndexableDataset,
+    NPYDataset,
+)
 
 
 class GetDataAlone(Dataset):
@@ -47,6 +53,15 @@ def joined(kind, folder, arrays, order):
             file.attrs['split'] = H5PYDataset.create_split_array(
                 {'some': dict.fromkeys(arrays, place)})
         return H5PYDataset(path, ('some',))
+    if kind == 'parts':
+        path = folder / 'rows.h5'
+        path.unlink(missing_ok=True)
+        with h5py.File(path, 'w') as file:
+            for name, array in arrays.items():
+                file.create_dataset(name, data=array, chunks=(
+                    1, *array.shape[1:]))
+        return HDF5Dataset(path, list(arrays), splits=split,
+                           which_sets=('some',))
     if kind == 'npz':
         numpy.savez_compressed(folder / 'rows.npz', **arrays)
         return NPYDataset(folder / 'rows.npz', ('some',), split)

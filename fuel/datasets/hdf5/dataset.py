@@ -552,6 +552,10 @@ class H5PYDataset(Dataset):
             return RowSource(None, everything, stored, count)
         return RowSource(parts[place][0], stored, stored, count, opened)
 
+    def path_of_row(self, row: int) -> str:
+        """Return the path of the file."""
+        return self.path
+
     def read_stored(self, name: str) -> Any:
         """Return an array of the file, all of its rows."""
         with self._reading():

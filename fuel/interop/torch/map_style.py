@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.utils.data
 
-from fuel.epochs.datasets import types_in
+from fuel.describe.source_types import types_of
 from fuel.interop.examples_by_index import ExamplesByIndex
 from fuel.interop.torch.callers import warn_of_repeated_examples
 from fuel.interop.torch.tensors import as_tensor, expect_sparse
@@ -79,7 +79,7 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
 
     def __init__(self, dataset: DatasetLike, as_dict: bool = False) -> None:
         super().__init__(dataset, as_dict)
-        expect_sparse(types_in(dataset))
+        expect_sparse(types_of(dataset))
 
     def __len__(self) -> int:
         """Return the number of examples."""
