@@ -89,13 +89,6 @@ class RunDataset(RowsDataset):
                 f'{type(self).__name__} needs a data set with random access, '
                 f'and {type(dataset).__name__} is read in order: put its '
                 f'examples into an IndexableDataset, or into a file')
-        for source, known in types_of(dataset).items():
-            if known.is_sparse and source in (sources or dataset.sources):
-                raise ValueError(
-                    f'the rows of {source!r} are sparse, and several of them '
-                    f'are no example of {type(self).__name__}: read them '
-                    f'dense, CSR({source!r}, dense=True), or choose other '
-                    f'sources')
         self.dataset: Any = dataset
         self._below = frozenset(dataset.sources)
         self._given = runs

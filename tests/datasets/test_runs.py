@@ -13,7 +13,6 @@ from support.runs import (
     rows_of_runs,
     stretches,
 )
-from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import (
     HDF5Dataset,
@@ -120,15 +119,6 @@ def test_types_of_runs_are_known():
     runs = Runs(IndexableDataset({'x': numpy.zeros((4, 2), 'float32')}))
     assert runs.known_types()['x'][:2] == ('float32', (None, 2))
     assert 'x float32 (?, 2)' in repr(runs)
-
-
-@pytest.mark.parametrize('make', [Runs, lambda *args, **kwargs: Windows(
-    args[0], 2, **kwargs)], ids=['Runs', 'Windows'])
-def test_sparse_rows_are_refused(make):
-    """Several are no example, unless they are read dense."""
-    rows = SparseDataset(random_csr(6, 5))
-    with pytest.raises(ValueError, match='are sparse.*dense=True'):
-        make(rows)
 
 
 def test_run_lies_in_the_file_of_its_part(tmp_path):
