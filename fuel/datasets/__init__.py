@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from fuel.datasets.cifar100 import CIFAR100 as CIFAR100
     from fuel.datasets.columns import CSR as CSR
     from fuel.datasets.columns import Categorical as Categorical
+    from fuel.datasets.columns import Constant as Constant
     from fuel.datasets.columns import Flat as Flat
+    from fuel.datasets.columns import PerRun as PerRun
+    from fuel.datasets.columns import PerStep as PerStep
+    from fuel.datasets.columns import Ragged as Ragged
     from fuel.datasets.columns import Rows as Rows
     from fuel.datasets.columns import Scaled as Scaled
     from fuel.datasets.csv import CSVDataset as CSVDataset
@@ -45,9 +49,11 @@ if TYPE_CHECKING:
 
 # These wait until they are asked for, and so do the built-in data sets.
 _LATER = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
-          'Flat': 'columns', 'HDF5Dataset': 'hdf5_dataset',
-          'NPYDataset': 'npy', 'Rows': 'columns', 'Runs': 'runs',
-          'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
+          'Constant': 'columns', 'Flat': 'columns',
+          'HDF5Dataset': 'hdf5_dataset', 'NPYDataset': 'npy',
+          'PerRun': 'columns', 'PerStep': 'columns', 'Ragged': 'columns',
+          'Rows': 'columns', 'Runs': 'runs', 'Scaled': 'columns',
+          'TextFile': 'text', 'Windows': 'windows',
           'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.

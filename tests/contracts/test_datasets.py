@@ -34,6 +34,7 @@ DATASETS = {
         folder / 'data.hdf5', ('train',), load_in_memory=True,
         sources=('features', 'images')),
     'HDF5Dataset': lambda folder: pipelines.parts(folder),
+    'HDF5Dataset columns': lambda folder: pipelines.columns(folder),
     'HDF5Dataset cells': lambda folder: pipelines.cells(folder),
     'HDF5Dataset dense cells': lambda folder: pipelines.cells(folder, True),
     'HDF5Dataset split': lambda folder: pipelines.parts(

@@ -10,7 +10,18 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
 from support.sparse_rows import assert_same_rows, random_csr
 
-from fuel.datasets import CSR, Categorical, Flat, HDF5Dataset, Rows, Scaled
+from fuel.datasets import (
+    CSR,
+    Categorical,
+    Constant,
+    Flat,
+    HDF5Dataset,
+    PerRun,
+    PerStep,
+    Ragged,
+    Rows,
+    Scaled,
+)
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
@@ -445,3 +456,240 @@ def test_fields_of_a_table_are_read(tmp_path):
     with pytest.raises(ValueError, match="'jets' has no field 'weight'; it "
                        "has 'n', 'pt', 'tag'"):
         HDF5Dataset(path, [Rows('jets', field='weight')])
+
+
+# Rows along other axes, ragged rows, and text of several widths.
+
+@pytest.mark.parametrize('options', [
+    {}, {'chunks': (2, 1, 3)}, {'chunks': (2, 2, 2), 'compression': 'gzip'}])
+@pytest.mark.parametrize('axis', [0, 1, 2, -1, -3])
+@pytest.mark.parametrize('dtype', ['>f4', 'i8'])
+def test_another_axis_may_count_rows(tmp_path, options, axis, dtype):
+    """As MATLAB writes them, in any storage."""
+    array = numpy.arange(24).reshape(2, 3, 4).astype(dtype)
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=array, **options)
+    wanted = numpy.moveaxis(array, axis, 0)
+    for cache_bytes in (None, 0):
+        dataset = HDF5Dataset(path, [Rows('x', axis=axis)],
+                              cache_bytes=cache_bytes)
+        assert len(wanted) == dataset.num_examples
+        assert wanted.shape[1:] == dataset.known_types()['x'].shape
+        for request in ([1, 0, 1], slice(0, 2)):
+            found, = dataset.get_data(None, request)
+            assert_array_equal(wanted[request], found)
+            assert found.dtype.isnative
+            found[...] = -1
+        assert_array_equal(wanted[1], dataset.get_data(None, 1)[0])
+
+
+def test_rows_along_an_axis_may_be_cut_and_have_fields(tmp_path):
+    """Of each of several files."""
+    table = numpy.array([[(n, -n) for n in range(5)]], [
+        ('a', 'i4'), ('b', 'i8')])
+    paths = [write(tmp_path / f'{name}.h5', x=table) for name in 'ab']
+    dataset = HDF5Dataset(paths, {
+        'all': Rows('x', axis=1, start=1, stop=-1),
+        'b': Rows('x', field='b', axis=1, start=1, stop=-1),
+        'two': Rows('x', field=['b', 'a'], axis=1, start=1, stop=-1)})
+    whole, b, two = dataset.get_data(None, slice(0, 6))
+    assert [1, 2, 3, 1, 2, 3] == whole['a'][:, 0].tolist()
+    assert [-1, -2, -3, -1, -2, -3] == b[:, 0].tolist()
+    assert (-3, 3) == two[2, 0].item()
+    with pytest.raises(ValueError, match=r"a.h5: 'x' has 2 axes, and none is "
+                       'number 2'):
+        HDF5Dataset(paths, [Rows('x', axis=2)])
+    other = write(tmp_path / 'c.h5', x=numpy.zeros((3, 4)))
+    with pytest.raises(ValueError, match=r'a.h5 has .*c.h5 has float64'):
+        HDF5Dataset([paths[0], other], [Rows('x', axis=1)])
+
+
+def test_parts_may_differ_in_other_axes_where_rows_are_ragged(tmp_path):
+    """A batch is an array of arrays."""
+    path = tmp_path / 'a.h5'
+    shapes = {'2': (3, 2, 3), '10': (2, 4, 3)}
+    with h5py.File(path, 'w') as file:
+        for name, shape in shapes.items():
+            file.create_dataset(f'{name}/x', data=numpy.arange(
+                numpy.prod(shape)).reshape(shape), dtype='>f4')
+    with pytest.raises(ValueError, match='all parts must have rows of one'):
+        HDF5Dataset(path, ['x'], parts='*')
+    dataset = HDF5Dataset(path, [Rows('x', ragged=True)], parts='*')
+    rows, = dataset.get_data(None, [4, 0])
+    assert numpy.dtype(object) == rows.dtype
+    assert_array_equal(numpy.arange(12, 24).reshape(4, 3), rows[0])
+    assert_array_equal(numpy.arange(6).reshape(2, 3), rows[1])
+    assert numpy.dtype('f4') == rows[0].dtype
+    rows[0][...] = 0
+    assert 23 == dataset.get_data(None, 4)[0].max()
+    assert 'f4' == dataset.known_types()['x'].dtype
+
+
+def test_text_of_unequal_widths_has_the_widest(tmp_path):
+    """Of fixed length."""
+    paths = [write(tmp_path / f'{width}.h5',
+                   x=numpy.array([b'a' * width, b'b'])) for width in (2, 5)]
+    found = read_all(HDF5Dataset(paths))
+    assert [b'aa', b'b', b'aaaaa', b'b'] == found.tolist()
+    assert numpy.dtype('S5') == found.dtype
+
+
+# Examples of different lengths.
+
+@pytest.mark.parametrize('kind', ['offsets', 'ends', 'lengths', 'table'])
+def test_ragged_examples_are_ranges_of_rows(tmp_path, kind):
+    """Some may be empty; of several files."""
+    lengths = [[3, 0, 2], [1]]
+    paths = []
+    for number, counts in enumerate(lengths):
+        ends = numpy.cumsum(counts)
+        paths.append(write(
+            tmp_path / f'{number}.h5',
+            x=(10 * number + numpy.arange(sum(counts)))[:, None],
+            ends=ends, offsets=numpy.concatenate([[0], ends]),
+            lengths=numpy.array(counts, 'i4'),
+            table=numpy.stack([counts, counts], 1)))
+    column = (Ragged('x', lengths=('table', 1)) if kind == 'table'
+              else Ragged('x', **{kind: kind}))
+    dataset = HDF5Dataset(paths, [column])
+    assert 4 == dataset.num_examples
+    assert [0, 3, 4] == dataset.runs.tolist()
+    found, = dataset.get_data(None, [3, 2, 1, 0, 2])
+    assert [[10], [3, 4], [], [0, 1, 2], [3, 4]] == [
+        one[:, 0].tolist() for one in found]
+    found[1][...] = 0
+    assert [3, 4] == found[4][:, 0].tolist()
+    assert (2, 1) == dataset.get_data(None, 2)[0].shape
+    assert (None, 1) == dataset.known_types()['x'].shape
+
+
+@pytest.mark.parametrize(('given', 'bounds', 'text'), [
+    ('offsets', [0, 3, 2, 5], r'from row \[3\] to \[2\] for example 1'),
+    ('offsets', [0, 3, 6], r'to \[6\] for example 1, and .* has 5 rows'),
+    ('offsets', [-1, 3, 5], r'from row \[3\]'),
+    ('ends', [2, 1, 5], r'from row \[2\] to \[1\] for example 1'),
+    ('lengths', [2, -1, 4], r'from row \[2\] to \[1\]'),
+    ('lengths', [2, 4], r'to \[6\]')])
+def test_damaged_bounds_are_refused(tmp_path, given, bounds, text):
+    """When the file is opened."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(5), b=bounds)
+    with pytest.raises(DamagedFileError, match=rf'a.h5.*{text}'):
+        HDF5Dataset(path, [Ragged('x', **{given: 'b'})])
+
+
+def test_bounds_that_are_none_are_refused(tmp_path):
+    """Of another type or shape, or not named."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(5), b=[.5],
+                 table=numpy.zeros((2, 2), int))
+    with pytest.raises(ValueError, match='lengths must be integers in one'):
+        HDF5Dataset(path, [Ragged('x', lengths='b')])
+    with pytest.raises(ValueError, match='there is no such column'):
+        HDF5Dataset(path, [Ragged('x', lengths=('table', 2))])
+    with pytest.raises(ValueError, match='one of offsets, ends and lengths, '
+                       'got none'):
+        Ragged('x')
+    with pytest.raises(ValueError, match='got offsets, ends'):
+        Ragged('x', offsets='a', ends='b')
+
+
+# Values that rows share.
+
+@pytest.fixture
+def configurations(tmp_path):
+    """Return a file of molecules: a value each, and rows of atoms."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        for number, count in ((2, 3), (10, 1), (1, 2)):
+            group = file.create_group(f'c/{number}')
+            group['positions'] = numpy.full((count, 3), number)
+            group['cell'] = numpy.eye(3) * number
+            group['energy'] = float(number)
+            group['name'] = f'é{number}'
+            group['kinds'] = numpy.arange(count)
+    return path
+
+
+def test_constant_is_the_value_of_the_part(configurations):
+    """A scalar, an array, text, and arrays of different shapes."""
+    dataset = HDF5Dataset(configurations, [
+        'positions', *map(Constant, ['energy', 'cell', 'name', 'kinds'])],
+        parts='c/*')
+    positions, energy, cell, name, kinds = dataset.get_data(
+        None, [5, 0, 2, 4])
+    assert [10, 1, 2, 2] == positions[:, 0].tolist() == energy.tolist()
+    assert_array_equal(numpy.eye(3) * 10, cell[0])
+    assert ['é10', 'é1', 'é2', 'é2'] == name.tolist()
+    assert [[0], [0, 1], [0, 1, 2], [0, 1, 2]] == [
+        one.tolist() for one in kinds]
+    kinds[2][...] = 7
+    assert [0, 1, 2] == kinds[3].tolist()
+    example = dataset.get_data(None, 5)
+    assert 10. == example[1]
+    assert 'é10' == example[3]
+    types = dataset.known_types()
+    assert ((3, 3), None) == (types['cell'].shape, types['kinds'].shape)
+    assert dataset.readers['energy'].is_per_run
+    joined = HDF5Dataset(configurations, ['positions', Constant('energy')],
+                         parts='c/*', runs='all')
+    assert not joined.readers['energy'].is_per_run
+
+
+def test_values_of_unequal_types_and_without_rows_are_refused(
+        configurations):
+    """Both parts are named; values alone count no rows."""
+    with pytest.raises(ValueError, match='none of them counts rows'):
+        HDF5Dataset(configurations, [Constant('energy')], parts='c/*')
+    alone = HDF5Dataset(
+        configurations, [Constant('energy'), 'positions'], parts='c/*',
+        sources=('energy',))
+    assert [1, 1, 2, 2, 2, 10] == read_all(alone).tolist()
+    alone.close(None)
+    with h5py.File(configurations, 'a') as file:
+        del file['c/2/energy']
+        file['c/2/energy'] = 'None'
+    with pytest.raises(ValueError, match="group 'c/1' has float64, and .*"
+                       "group 'c/2' has object"):
+        HDF5Dataset(configurations, ['positions', Constant('energy')],
+                    parts='c/*')
+    with pytest.raises(ValueError, match="'c' is a group, and no value"):
+        HDF5Dataset(configurations, ['c/1/positions', Constant('c')])
+
+
+def test_rows_of_runs_and_steps_are_repeated(tmp_path):
+    """As The Well has them: time is that of the step, a scalar that of the
+    trajectory."""
+    paths = []
+    for number, (runs, steps) in enumerate([(2, 3), (3, 2)]):
+        paths.append(write(
+            tmp_path / f'{number}.h5', field=numpy.zeros((runs, steps, 4)),
+            time=number + numpy.arange(steps) / 10,
+            force=100 * number + numpy.arange(runs)[:, None]))
+    dataset = HDF5Dataset(paths, [
+        PerStep('time'), PerRun('force'), Flat('field')])
+    assert 12 == dataset.num_examples
+    time, force, _ = dataset.get_data(None, slice(0, 12))
+    assert [0, .1, .2, 0, .1, .2, 1, 1.1, 1, 1.1, 1, 1.1] == time.tolist()
+    assert [0, 0, 0, 1, 1, 1, 100, 100, 101, 101, 102, 102] == (
+        force[:, 0].tolist())
+    time, force, _ = dataset.get_data(None, [11, 4])
+    assert [1.1, .1] == time.tolist()
+    assert [102, 1] == force[:, 0].tolist()
+    assert dataset.readers['force'].is_per_run
+    assert_array_equal([102], dataset.get_data(None, 10)[1])
+
+
+def test_rows_of_runs_that_files_name(tmp_path):
+    """Empty runs have a row too."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(5), n=[2, 0, 3],
+                 goal=[7, 8, 9], few=[1, 2])
+    dataset = HDF5Dataset(path, ['x', PerRun('goal')],
+                          runs={'lengths': 'n'})
+    assert [7, 7, 9, 9, 9] == dataset.get_data(
+        None, slice(0, 5))[1].tolist()
+    with pytest.raises(ValueError, match="a.h5: 'few' should have a row for "
+                       'each of 3 runs, and has 2'):
+        HDF5Dataset(path, ['x', PerRun('few')], runs={'lengths': 'n'})
+    with pytest.raises(ValueError, match="a.h5: 'few' should have a row for "
+                       'each step of a run, and has 2, but a run has 3'):
+        HDF5Dataset(path, ['x', PerStep('few')], runs={'lengths': 'n'})

@@ -15,12 +15,16 @@ from support.sparse_rows import SparseDataset, random_csr
 from fuel.datasets import (
     CSR,
     Categorical,
+    Constant,
     CSVDataset,
     H5PYDataset,
     HDF5Dataset,
     IndexableDataset,
     IterableDataset,
     NPYDataset,
+    PerRun,
+    PerStep,
+    Ragged,
     Scaled,
     Runs,
     Windows,
@@ -142,6 +146,12 @@ def write_files(folder):
             file.create_dataset(
                 f'run{number}/deep/y', data=numpy.arange(length) + number,
                 chunks=(2 if length > 1 else 1,), compression='gzip')
+            file[f'run{number}/name'] = f'run {number}'
+            file[f'run{number}/size'] = numpy.arange(number)
+            file[f'run{number}/number'] = [number]
+            file[f'run{number}/steps'] = numpy.arange(9)
+            file[f'run{number}/words'] = numpy.arange(2 * length)
+            file[f'run{number}/ends'] = 2 * numpy.arange(length) + 1
     write_cells(folder / 'cells.hdf5')
     import tables
     with tables.open_file(str(folder / 'data.tables'), 'w') as file:
@@ -251,6 +261,13 @@ def runs(folder):
 def parts(folder, sources=('x', 'deep/y'), **kwargs):
     """Return a data set of several groups of an HDF5 file."""
     return HDF5Dataset(folder / 'parts.hdf5', sources, parts='run*', **kwargs)
+
+
+def columns(folder):
+    """Return a data set of values that rows share, and of ragged rows."""
+    return parts(folder, [
+        Ragged('words', ends='ends'), Constant('name'), Constant('size'),
+        PerRun('number'), PerStep('steps')])
 
 
 def cells(folder, dense=False):
@@ -460,6 +477,7 @@ PIPELINES = {
     'H5PYDataset gzip examples': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)),
     'HDF5Dataset': lambda f: batches(dataset=parts(f)),
+    'HDF5Dataset columns': lambda f: batches(dataset=columns(f)),
     'HDF5Dataset cells': lambda f: batches(dataset=cells(f, dense=True)),
     'HDF5Dataset sparse': lambda f: batches(dataset=cells(f)),
     'HDF5Dataset sparse examples': lambda f: examples(dataset=cells(f)),

@@ -16,6 +16,7 @@ from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven, find_bounds
 from fuel.remote.location import RemotePath
 from fuel.storage.attributes import read_attribute
+from fuel.storage.file_bytes import FileBytes
 from fuel.storage.nodes import Node, find_arrays, find_node, linked_path
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
@@ -138,6 +139,11 @@ class Parts:
             self._linked[target] = open_files.get(target)
         return self._linked[target].file
 
+    def raw_files(self) -> Sequence[FileBytes]:
+        """Return the bytes of the files that are read beside HDF5."""
+        return [opened.raw for opened in (
+            *self.files, *self._linked.values()) if opened.raw is not None]
+
     def check(self) -> None:
         """Raise DamagedFileError if a file is not what it was."""
         for opened in (*self.files, *self._linked.values()):
@@ -194,8 +200,11 @@ class Parts:
         if not isinstance(node, h5py.Dataset):
             raise self._missing(path, number)
         with naming_file(self.path_of(number), path):
-            whole: NDArray[Any] = numpy.asarray(node[()])
-        return whole
+            if node.dtype.kind != 'O' or node.shape:
+                return numpy.asarray(node[()])
+            text = numpy.empty((), object)
+            text[()] = node[()]
+            return text
 
     def attributes(self, name: str, starts: IndexArray,
                    stops: IndexArray) -> list[Any]:

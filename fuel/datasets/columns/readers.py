@@ -17,7 +17,8 @@ from fuel.storage.reader import rows_of_ranges
 class ChangedReader(Reader):
     """Rows of another reader, each changed into another value.
 
-    What is read in advance is what the other reader needs for them.
+    What is read in advance is what the other reader needs for them. Subclasses
+    may take other rows for an example, by `places`.
     """
 
     def __init__(self, reader: Reader, shape: tuple[int, ...] | None = None,
@@ -29,50 +30,62 @@ class ChangedReader(Reader):
         self.part_bounds = reader.part_bounds
         self._reader = reader
 
+    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """Return which rows of the other reader some examples are made of;
+        unless a class says otherwise, the same."""
+        return rows
+
     @abstractmethod
     def change(self, rows: NDArray[Any],
                numbers: NDArray[numpy.intp]) -> NDArray[Any]:
         """Return examples made of rows.
 
         `rows`: new, and may be written to.
-        `numbers`: of the rows.
+        `numbers`: of the examples.
         """
 
     def read_ranges(self, starts: NDArray[numpy.intp],
                     counts: NDArray[numpy.intp]) -> NDArray[Any]:
         """See :meth:`Reader.read_ranges`."""
+        if type(self).places is not ChangedReader.places:
+            return super().read_ranges(starts, counts)
         return self.change(self._reader.read_ranges(starts, counts),
                            rows_of_ranges(starts, counts))
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        return self.change(self._reader.read(rows), rows)
+        if rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
+        return self.change(self._reader.read(self.places(rows)), rows)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        if start < stop:
-            self._check_rows(start, stop - 1)
-        return self.change(self._reader.read(slice(start, stop)),
-                           numpy.arange(start, stop, dtype=numpy.intp))
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
-        return self._reader.prefetch_budget(rows)
+        return self._reader.prefetch_budget(self._all_places(rows))
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
-        return self._reader.prefetch(rows, budget)
+        return self._reader.prefetch(self.places(rows), budget)
 
     def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
-        return self._reader.fetch_budget(rows)
+        return self._reader.fetch_budget(self._all_places(rows))
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
-        return self._reader.fetch(rows, budget)
+        return self._reader.fetch(self.places(rows), budget)
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
-        return self._reader.byte_ranges(rows)
+        return self._reader.byte_ranges(self.places(rows))
+
+    def _all_places(self, rows: slice | NDArray[numpy.intp],
+                    ) -> slice | NDArray[numpy.intp]:
+        if type(self).places is ChangedReader.places:
+            return rows
+        return self.places(numpy.arange(len(self))[rows])
 
 
 class RangesReader(Reader):

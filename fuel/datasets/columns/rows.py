@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import h5py
+import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts_reader import AxisReader, PartsReader
 from fuel.datasets.columns.readers import ChangedReader
+from fuel.describe import SourceType
 from fuel.storage import Reader
+from fuel.storage.layout import native_type
 from fuel.storage.part_index import open_parts
 from fuel.suggestions import did_you_mean
 
@@ -63,18 +67,115 @@ class Rows(FileColumn):
     def open(self, parts: Parts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
-        known = arrays[0].dtype.names or ()
-        for field in ([] if self.field is None else [self.field] if isinstance(
-                self.field, str) else self.field):
+        self._check_field(parts, arrays[0])
+        types = {array.dtype for array in arrays}
+        are_bytes = all(dtype.kind == 'S' for dtype in types)
+        if self.axis == 0 and not self.ragged and not (
+                are_bytes and len(types) > 1):
+            return with_text(self._join(parts, name, arrays), arrays[0])
+        return self._open_apart(parts, name, arrays, are_bytes)
+
+    def _join(self, parts: Parts, name: str,
+              arrays: Sequence[h5py.Dataset]) -> Reader:
+        return open_parts(
+            arrays, name, field=self.field, start=self.start, stop=self.stop,
+            cache_bytes=parts.cache_bytes)
+
+    def _open_apart(self, parts: Parts, name: str,
+                    arrays: Sequence[h5py.Dataset],
+                    are_bytes: bool) -> Reader:
+        """Return a reader of parts that have one reader each."""
+        axes = [self._axis_of(parts, number, array)
+                for number, array in enumerate(arrays)]
+        shapes = [(*array.shape[:axis], *array.shape[axis + 1:])
+                  for axis, array in zip(axes, arrays, strict=True)]
+        first = _picked_type(arrays[0].dtype, self.field)
+        for number, array in enumerate(arrays):
+            dtype = _picked_type(array.dtype, self.field)
+            if (dtype != first and not are_bytes) or (
+                    shapes[number] != shapes[0] and not self.ragged):
+                raise ValueError(
+                    f'source {name!r}: all parts must have rows of one type '
+                    f'and shape, but {parts.describe(0)} has {first} of '
+                    f'shape {shapes[0]}, and {parts.describe(number)} has '
+                    f'{dtype} of shape {shapes[number]}')
+        if are_bytes:
+            first = max((array.dtype for array in arrays),
+                        key=lambda dtype: dtype.itemsize)
+        counts = [len(range(array.shape[axis])[self.start:self.stop])
+                  for axis, array in zip(axes, arrays, strict=True)]
+
+        def open_part(number: int) -> Reader:
+            array = arrays[number]
+            if axes[number] == 0:
+                return with_text(self._join(parts, name, [array]), array)
+            reader = AxisReader(array, axes[number], parts.cache_bytes)
+            rows = range(len(reader))[self.start:self.stop]
+            return with_text(PickedReader(reader, rows.start, len(rows),
+                                          self.field), array)
+
+        return PartsReader(parts, name, counts, None if self.ragged
+                           else shapes[0], native_type(first), open_part)
+
+    def _axis_of(self, parts: Parts, number: int,
+                 array: h5py.Dataset) -> int:
+        """Return the axis that counts rows, from 0."""
+        if not -array.ndim <= self.axis < array.ndim:
+            raise ValueError(
+                f'{parts.describe(number)}: {self.path!r} has {array.ndim} '
+                f'axes, and none is number {self.axis}')
+        return self.axis % int(array.ndim)
+
+    def _check_field(self, parts: Parts, array: h5py.Dataset) -> None:
+        known = array.dtype.names or ()
+        fields = [self.field] if isinstance(self.field, str) else (
+            self.field or ())
+        for field in fields:
             if field not in known:
                 raise ValueError(
                     f'{parts.describe(0)}: {self.path!r} has no field '
                     f'{field!r}{did_you_mean(field, known, " ({})")}; it has '
                     f'{", ".join(map(repr, known)) or "no fields"}')
-        reader = open_parts(
-            arrays, name, field=self.field, start=self.start, stop=self.stop,
-            cache_bytes=parts.cache_bytes)
-        return with_text(reader, arrays[0])
+
+    def type_of(self, reader: Reader) -> SourceType:
+        """Return type and shape of an example of its reader."""
+        if self.ragged and isinstance(reader, PartsReader):
+            return SourceType(reader.element_type)
+        return super().type_of(reader)
+
+
+def _picked_type(dtype: numpy.dtype[Any],
+                 field: str | Sequence[str] | None) -> numpy.dtype[Any]:
+    """Return the type of fields of a compound type."""
+    if field is None:
+        return dtype
+    if isinstance(field, str):
+        return dtype[field]
+    return numpy.dtype([(name, dtype[name]) for name in field])
+
+
+class PickedReader(ChangedReader):
+    """Some following rows of another reader, or fields of them."""
+
+    def __init__(self, reader: Reader, first: int, count: int,
+                 field: str | Sequence[str] | None) -> None:
+        super().__init__(reader, (count, *reader.shape[1:]),
+                         _picked_type(reader.dtype, field))
+        self.part_bounds = numpy.array([0, count], numpy.intp)
+        self._first = first
+        self._field = field
+
+    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """See :meth:`ChangedReader.places`."""
+        return rows + self._first
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        if self._field is None:
+            return rows
+        if isinstance(self._field, str):
+            return numpy.ascontiguousarray(rows[self._field])
+        return rows[list(self._field)].astype(self.dtype)
 
 
 def stored_names(array: h5py.Dataset) -> list[Any]:

@@ -1,0 +1,139 @@
+"""Columns whose examples are ranges of rows of one array."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.readers import RangesReader
+from fuel.datasets.columns.rows import with_text
+from fuel.describe import SourceType
+from fuel.exceptions import DamagedFileError
+from fuel.storage import Reader
+from fuel.storage.part_index import open_parts
+
+#: Path of an array, or of a table and the number of a column.
+Where: TypeAlias = 'str | tuple[str, int] | None'
+
+
+@dataclass(frozen=True, repr=False)
+class Ragged(FileColumn):
+    """Examples of different lengths, whose rows follow each other.
+
+    Parameters
+    ----------
+    values : str
+        Path of the array of the rows of all examples.
+    offsets, ends, lengths : str or tuple
+        One of them: where examples begin in `values`, and the end of the
+        last; where each ends; or how many rows each has. The path of an
+        array, or of a table and the number of its column, as in
+        ``('seqLengths', 0)``.
+    """
+
+    values: str
+    offsets: Where = None
+    ends: Where = None
+    lengths: Where = None
+
+    def __post_init__(self) -> None:
+        if sum(where is not None for _, where in self._given()) != 1:
+            raise ValueError(
+                f'Ragged({self.values!r}) needs one of offsets, ends and '
+                f'lengths, got '
+                + (', '.join(name for name, where in self._given()
+                             if where is not None) or 'none'))
+
+    def _given(self) -> list[tuple[str, Where]]:
+        return [('offsets', self.offsets), ('ends', self.ends),
+                ('lengths', self.lengths)]
+
+    def paths(self) -> Sequence[str]:
+        """Return the paths of the arrays."""
+        return [self.values, *(
+            where if isinstance(where, str) else where[0]
+            for _, where in self._given() if where is not None)]
+
+    def type_of(self, reader: Reader) -> SourceType:
+        """Return type and shape of an example of its reader."""
+        if isinstance(reader, RaggedRowReader):
+            return SourceType(reader.rows.dtype,
+                              (None, *reader.rows.shape[1:]))
+        return super().type_of(reader)
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the examples."""
+        arrays = parts.arrays(self.values)
+        rows = with_text(open_parts(
+            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        found = [self._bounds(parts, number, count) + int(first)
+                 for number, (count, first) in enumerate(zip(
+                     numpy.diff(rows.part_bounds).tolist(),
+                     rows.part_bounds[:-1], strict=True))]
+        counts = [len(bounds) - 1 for bounds in found]
+        return RaggedRowReader(
+            [rows], (sum(counts),), numpy.dtype(object),
+            numpy.concatenate([bounds[:-1] for bounds in found]),
+            numpy.concatenate([bounds[1:] for bounds in found]),
+            numpy.cumsum([0, *counts]).astype(numpy.intp), parts.describe)
+
+    def _bounds(self, parts: Parts, number: int,
+                num_values: int) -> NDArray[numpy.intp]:
+        """Return where the examples of a part begin, and the end of the
+        last, among the rows of the part."""
+        kind, where = next((name, where) for name, where in self._given()
+                           if where is not None)
+        path, column = where if isinstance(where, tuple) else (where, None)
+        given = parts.read(number, str(path))
+        place = f'{parts.describe(number)}, {where!r}'
+        if column is not None:
+            if given.ndim != 2 or not 0 <= column < given.shape[1]:
+                raise ValueError(
+                    f'{place}: there is no such column, the shape is '
+                    f'{given.shape}')
+            given = given[:, column]
+        if given.ndim != 1 or given.dtype.kind not in 'iu':
+            raise ValueError(
+                f'{place}: {kind} must be integers in one axis, got '
+                f'{given.dtype} of shape {given.shape}')
+        bounds = given.astype(numpy.intp)
+        if kind == 'lengths':
+            bounds = numpy.cumsum(bounds)
+        if kind != 'offsets':
+            bounds = numpy.concatenate([[0], bounds]).astype(numpy.intp)
+        falls = numpy.flatnonzero(bounds[1:] < bounds[:-1])
+        if not len(bounds) or len(falls) or bounds[0] < 0 or (
+                bounds[-1] > num_values):
+            example = int(falls[0]) if len(falls) else len(bounds) - 2
+            raise DamagedFileError(
+                f'{place}: {kind} lead from row {bounds[example:][:1]} to '
+                f'{bounds[example + 1:][:1]} for example {example}, and '
+                f'{self.values!r} has {num_values} rows; the file is '
+                f'damaged: restore it from its origin')
+        return bounds
+
+
+class RaggedRowReader(RangesReader):
+    """Examples of different lengths, as arrays in an array."""
+
+    @property
+    def rows(self) -> Reader:
+        """The rows that examples are made of (Reader)."""
+        return self._readers[0]
+
+    def make(self, found: Sequence[NDArray[Any]],
+             counts: NDArray[numpy.intp],
+             rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return an array of arrays, each with memory of its own."""
+        joined, = found
+        batch = numpy.empty(len(counts), object)
+        start = 0
+        for place, count in enumerate(counts.tolist()):
+            batch[place] = joined[start:start + count].copy()
+            start += count
+        return batch

@@ -1,0 +1,255 @@
+"""Columns of which several rows share a value."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.datasets.columns.rows import with_text
+from fuel.describe import SourceType
+from fuel.storage import Reader
+from fuel.storage.part_index import open_parts
+from fuel.storage.reader import own_objects
+from fuel.utils.progress import progress
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(FileColumn):
+    """One value for each part, which all of its rows have.
+
+    Parameters
+    ----------
+    path : str
+        Of an array, or a single value, in each part: the whole of it is the
+        value. Where parts have values of different shapes, a batch is an
+        array of arrays.
+
+    Notes
+    -----
+    The values are read when the data set is made. In
+    :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` the value
+    comes once.
+    """
+
+    counts_rows: ClassVar[bool] = False
+
+    path: str
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the value."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the value of each row."""
+        values = []
+        with progress(f'Reading {self.path}', len(parts), delay=True) as bar:
+            for number, node in enumerate(parts.nodes(self.path)):
+                if not isinstance(node, h5py.Dataset):
+                    raise ValueError(
+                        f'{parts.describe(number)}: {self.path!r} is a group, '
+                        f'and no value')
+                values.append(_value_of(parts.read(number, self.path)))
+                bar.advance(1)
+        first = values[0].dtype
+        for number, value in enumerate(values):
+            if value.dtype != first and (value.dtype.kind, first.kind) != (
+                    'S', 'S'):
+                raise ValueError(
+                    f'{self.path!r} must have values of one type in all '
+                    f'parts, but {parts.describe(0)} has {first}, and '
+                    f'{parts.describe(number)} has {value.dtype}')
+        return ConstantReader(parts, name, values)
+
+    def type_of(self, reader: Reader) -> SourceType:
+        """Return type and shape of an example of its reader."""
+        if isinstance(reader, ConstantReader) and reader.is_ragged:
+            return SourceType(reader.element_type)
+        return super().type_of(reader)
+
+
+def _value_of(value: NDArray[Any]) -> NDArray[Any]:
+    """Return a value in native byte order, text as ``str``."""
+    if value.dtype.kind != 'O':
+        return value.astype(value.dtype.newbyteorder('='), copy=False)
+    texts = numpy.empty(value.shape, object)
+    for place, text in numpy.ndenumerate(value):
+        texts[place] = text.decode('utf-8', 'surrogateescape') if (
+            isinstance(text, bytes)) else text
+    return texts
+
+
+class ConstantReader(Reader):
+    """The value of the part that each row lies in.
+
+    `element_type`: of what a value has.
+    `is_ragged`: whether values have different shapes.
+    """
+
+    def __init__(self, parts: Parts, name: str,
+                 values: Sequence[NDArray[Any]]) -> None:
+        assert parts.bounds is not None
+        shapes = {value.shape for value in values}
+        self.is_ragged = len(shapes) > 1
+        self.element_type = values[0].dtype
+        if self.is_ragged:
+            self._values = numpy.empty(len(values), object)
+            for place, value in enumerate(values):
+                self._values[place] = value
+        else:
+            self._values = numpy.stack(values)
+        super().__init__(parts.path_of(0), name, (
+            int(parts.bounds[-1]), *self._values.shape[1:]),
+            self._values.dtype)
+        self.part_bounds = parts.bounds
+        self.files = parts.raw_files()
+        # Unless a run goes through several parts.
+        self.is_per_run = bool(numpy.isin(
+            parts.bounds, parts.find_runs()).all())
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        if rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
+        return own_objects(self._values.take(
+            part_numbers(self.part_bounds, rows), axis=0))
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+
+@dataclass(frozen=True, repr=False)
+class PerRun(FileColumn):
+    """A row for each run, which all rows of the run have.
+
+    Parameters
+    ----------
+    path : str
+        Of an array with a row for each run of the part.
+
+    Notes
+    -----
+    In :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` the
+    row comes once.
+    """
+
+    counts_rows: ClassVar[bool] = False
+
+    path: str
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the array."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the row of each row's run."""
+        arrays = parts.arrays(self.path)
+        reader = with_text(open_parts(
+            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        runs, bounds = parts.find_runs(), parts.bounds
+        assert bounds is not None
+        counts = numpy.diff(reader.part_bounds).tolist()
+        numbers = _runs_of_parts(runs, bounds)
+        for number, count in enumerate(counts):
+            if count != numbers[number]:
+                raise ValueError(
+                    f'{parts.describe(number)}: {self.path!r} should have a '
+                    f'row for each of {numbers[number]} runs, and has '
+                    f'{count}')
+        return RunValueReader(reader, parts)
+
+
+def _runs_of_parts(runs: NDArray[numpy.intp],
+                   bounds: NDArray[numpy.intp]) -> list[int]:
+    """Return how many runs begin in each part; those without rows belong to
+    the part before."""
+    first = numpy.searchsorted(runs[:-1], bounds[:-1], 'left')
+    counts: list[int] = numpy.diff([*first.tolist(), len(runs) - 1]).tolist()
+    return counts
+
+
+class RunValueReader(ChangedReader):
+    """The row of the run that each row lies in."""
+
+    is_per_run = True
+
+    def __init__(self, reader: Reader, parts: Parts) -> None:
+        assert parts.bounds is not None
+        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
+        self.part_bounds = parts.bounds
+        self._runs = parts.find_runs()
+
+    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """See :meth:`ChangedReader.places`."""
+        return part_numbers(self._runs, rows)
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        return rows
+
+
+@dataclass(frozen=True, repr=False)
+class PerStep(FileColumn):
+    """A row for each step of a run, the same in all runs of a part.
+
+    Parameters
+    ----------
+    path : str
+        Of an array that is as long as the longest run of the part, or
+        longer.
+    """
+
+    counts_rows: ClassVar[bool] = False
+
+    path: str
+
+    def paths(self) -> Sequence[str]:
+        """Return the path of the array."""
+        return [self.path]
+
+    def open(self, parts: Parts, name: str) -> Reader:
+        """Return a reader of the row of each row's step."""
+        arrays = parts.arrays(self.path)
+        reader = with_text(open_parts(
+            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        runs, bounds = parts.find_runs(), parts.bounds
+        assert bounds is not None
+        lengths = numpy.diff(runs)
+        numbers = part_numbers(bounds, runs[:-1]).clip(0, len(parts) - 1)
+        short = lengths > numpy.diff(reader.part_bounds)[numbers]
+        if short.any():
+            run = int(numpy.flatnonzero(short)[0])
+            number = int(numbers[run])
+            raise ValueError(
+                f'{parts.describe(number)}: {self.path!r} should have a row '
+                f'for each step of a run, and has {len(arrays[number])}, but '
+                f'a run has {lengths[run]}')
+        return StepValueReader(reader, parts)
+
+
+class StepValueReader(ChangedReader):
+    """The row of the step of a run that each row is."""
+
+    def __init__(self, reader: Reader, parts: Parts) -> None:
+        assert parts.bounds is not None
+        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
+        self._first_rows = reader.part_bounds
+        self.part_bounds = parts.bounds
+        self._runs = parts.find_runs()
+
+    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """See :meth:`ChangedReader.places`."""
+        runs = part_numbers(self._runs, rows)
+        starts = self._runs[runs]
+        # The part in which the run begins.
+        numbers = part_numbers(self.part_bounds, starts)
+        return self._first_rows[numbers] + rows - starts
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        return rows
