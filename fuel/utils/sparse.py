@@ -46,7 +46,8 @@ def is_sparse(value: object) -> TypeGuard[SparseRows]:
         return False
     # Without the module there can be no such array, and it takes long to load.
     sparse = sys.modules.get('scipy.sparse')
-    return sparse is not None and isinstance(value, sparse.csr_array)
+    return (sparse is not None and isinstance(value, sparse.csr_array)
+            and value.ndim == 2)
 
 
 def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,

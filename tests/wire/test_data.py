@@ -177,6 +177,8 @@ def test_unsound_sparse_batch_is_refused(change):
     """Compiled code would read and write anywhere."""
     (batch,) = decode(*sparse_message())
     assert_same_rows(numpy.array([[1, 0, 2], [0, 3, 0]]), batch)
+    (swapped,) = decode(*sparse_message(index_type='>i4'))
+    assert_same_rows(numpy.array([[1, 0, 2], [0, 3, 0]]), swapped, batch)
     with pytest.raises(WireError):
         decode(*sparse_message(**change))
 
