@@ -219,18 +219,17 @@ class RunDataset(RowsDataset):
 
         Returns: what keeps its files open.
         """
-        readers, held = self.readers, []
+        readers, held, is_same = self.readers, [], True
         for name in self.sources:
-            reader = readers[name]
-            if type(reader.rows) is RequestedReader or name not in (
-                    self._below):
+            rows = readers[name].rows
+            if name not in self._below or type(rows) is RequestedReader:
                 continue
             source = self.dataset.find_source(name)
-            if source.reader is not reader.rows and not is_same_reader(
-                    reader.rows, source.reader):
-                self.load()
-                return self._follow()
             held.append(source.held)
+            is_same = is_same and (source.reader is rows or is_same_reader(
+                rows, source.reader))
+        if not is_same:
+            self.load()
         return held
 
     def _read(self, rows: Any) -> tuple[Any, ...]:

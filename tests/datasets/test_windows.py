@@ -1,5 +1,6 @@
 """Windows over runs, against plain loops that say what they are."""
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy
@@ -22,7 +23,9 @@ from fuel.datasets import (
     Runs,
     Windows,
 )
+from fuel.schemes import SequentialScheme
 from fuel.storage import Reader
+from fuel.streams import DataStream
 
 
 def windows_of(runs, length, step=1, stride=1, pad=None, before=0, after=0,
@@ -325,6 +328,67 @@ def test_data_set_of_a_user_is_asked_once_for_all_sources():
     assert_array_equal(numbers, [[3, 5, 7], [0, 2, 4]])
     assert rows.requests == [[3, 5, 7, 0, 2, 4]]
     assert rows.opened == 0
+
+
+class Doubled(NPYDataset):
+    """A data set that makes something of its rows."""
+
+    def get_data(self, state=None, request=None):
+        """Return twice the rows."""
+        return tuple([2 * part for part in super().get_data(state, request)])
+
+
+def test_what_a_subclass_makes_of_rows_counts(tmp_path):
+    """Not the rows of the file; those of a split do not run together."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(6))
+    rows = Doubled(tmp_path / 'a.npy', ('a',), {'a': [0, 1, 2, 4, 5]})
+    assert_array_equal(Windows(rows, 2)[:][0], [[0, 2], [2, 4], [8, 10]])
+
+
+class Duck:
+    """A data set of a class that is none of Fuel's."""
+
+    sources = ('x',)
+    num_examples = 5
+
+    def open(self):
+        """Return no state."""
+
+    def next_epoch(self, state):
+        """Return no state."""
+
+    def get_data(self, state=None, request=None):
+        """Return numbers."""
+        return (numpy.array(request),)
+
+
+def test_data_set_of_another_class_will_do():
+    """It has what a stream needs."""
+    windows = Windows(Duck(), 3, step=2)
+    assert_array_equal(windows[:][0], [[0, 2, 4]])
+    assert windows.provenance(0) == ('Duck', 0, 0)
+    stream = DataStream(windows, iteration_scheme=SequentialScheme(1, 1))
+    assert_array_equal(next(stream.get_epoch_iterator())[0], [[0, 2, 4]])
+    windows.close(None)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_threads_read_at_once(kind, tmp_path):
+    """One data set, and what it keeps of a batch, serve several."""
+    arrays = {'x': numpy.arange(400).reshape(200, 2), 'y': numpy.arange(200)}
+    rows = joined(kind, tmp_path, arrays, slice(0, 200))
+    windows = Windows(rows, 3, pad='edge', pad_after=2)
+
+    def read(start):
+        for _ in range(30):
+            data = dict(zip(windows.sources, windows.get_data(
+                None, list(range(start, start + 8))), strict=True))
+            assert_array_equal(data['y'][:, 0], range(start, start + 8))
+            assert_array_equal(data['x'][..., 0], 2 * data['y'])
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(read, range(0, 190, 10)))
 
 
 def test_zeros_take_the_place_of_numbers_alone():
