@@ -114,7 +114,7 @@ def find_runs(dataset: Any, runs: RunsGiven | None,
     elif runs == 'all':
         bounds, numbers = numpy.array([0, count]), numpy.zeros(1, numpy.intp)
     else:
-        read = functools.cache(lambda part, name: dataset.read_stored(name))
+        read = functools.cache(lambda part, name: _read_stored(dataset, name))
         rows = rows_described(runs, read)
         order, num_stored = next(
             (one for one in kept if one[1] == rows), kept[0])
@@ -123,11 +123,21 @@ def find_runs(dataset: Any, runs: RunsGiven | None,
     for order, num_stored in kept:
         cut, _ = cut_runs(numpy.array([0, num_stored]), order)
         if len(cut) > 2:
-            joined = numpy.union1d(bounds, cut)
+            is_bound = numpy.zeros(count + 1, bool)
+            is_bound[bounds] = is_bound[cut] = True
+            joined = numpy.flatnonzero(is_bound)
             numbers = numbers[
                 numpy.searchsorted(bounds, joined[:-1], 'right') - 1]
             bounds = joined
     return bounds, numbers
+
+
+def _read_stored(dataset: DatasetLike, name: str) -> Any:
+    if not isinstance(dataset, Dataset):
+        raise ValueError(
+            f"{type(dataset).__name__} is none of Fuel's classes and has no "
+            f'arrays by name: pass an array in the place of {name!r}')
+    return dataset.read_stored(name)
 
 
 def _read_nothing(part: int, name: object) -> NoReturn:

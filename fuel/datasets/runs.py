@@ -164,6 +164,18 @@ class RunDataset(RowsDataset):
             **{f'dataset {name}': value for name, value in zip(
                 names.splitlines(), values, strict=True)}}
 
+    @property
+    def class_names(self) -> Any:
+        """Names of the classes of the data set below (tuple of str), or
+        None."""
+        return self.dataset.class_names if isinstance(
+            self.dataset, Dataset) else None
+
+    def has_rows_at_hand(self) -> bool:
+        """Return whether an example is read without opening a file."""
+        return isinstance(self.dataset, Dataset) and (
+            self.dataset.has_rows_at_hand())
+
     def details(self) -> Sequence[str]:
         """Return how many runs there are, and where the rows are."""
         below = self.dataset

@@ -370,6 +370,19 @@ def test_data_set_of_another_class_will_do():
     stream = DataStream(windows, iteration_scheme=SequentialScheme(1, 1))
     assert_array_equal(next(stream.get_epoch_iterator())[0], [[0, 2, 4]])
     windows.close(None)
+    with pytest.raises(ValueError, match="pass an array in the place of 'x'"):
+        Windows(Duck(), 2, runs={'ends': 'x'})
+
+
+def test_windows_show_what_the_data_set_below_shows():
+    """Names of classes, and whether there is something to show."""
+    rows = IndexableDataset({'x': numpy.arange(4)})
+    rows.class_names = ('cat', 'dog')
+    windows = Windows(rows, 2)
+    assert windows.class_names == ('cat', 'dog')
+    assert windows.has_rows_at_hand()
+    assert Windows(Duck(), 2).class_names is None
+    assert not Windows(Duck(), 2).has_rows_at_hand()
 
 
 @pytest.mark.parametrize('kind', KINDS)
