@@ -1,4 +1,6 @@
 """Stages of Fuel, applied to the batches of Ray Data."""
+from functools import partial
+
 import h5py
 import numpy
 import pytest
@@ -15,6 +17,7 @@ from fuel.transformers import (
     Mapping,
     Rename,
     ScaleAndShift,
+    ToDense,
 )
 from fuel.transformers.image import RandomHorizontalFlip
 from fuel.transformers.noise import GaussianNoise
@@ -150,3 +153,20 @@ def test_error_of_a_stage_has_its_text():
     with pytest.raises(ray.exceptions.RayTaskError, match='is unlucky'):
         map_batches(ray.data.range(4), lambda stream: Mapping(
             stream, fail)).take_all()
+
+
+def sparse_of(data):
+    """Return one column as sparse rows."""
+    from scipy.sparse import csr_array
+    return (csr_array(data[0][:, None]),)
+
+
+def test_sparse_batches_are_made_dense_before():
+    """Blocks of Ray Data are tables of arrays."""
+    numbers = ray.data.range(6)
+    with pytest.raises(Exception, match=r"map_batches .* ToDense\(.*'id'"):
+        map_batches(numbers, partial(Mapping, mapping=sparse_of)).take_all()
+    dense = map_batches(numbers, lambda stream: ToDense(
+        Mapping(stream, sparse_of)))
+    assert [[n] for n in range(6)] == sorted(
+        row['id'].tolist() for row in dense.take_all())

@@ -10,10 +10,13 @@ import pytest
 import ray
 from support import ray_pipelines
 from support.ray_pipelines import WIDTH, epochs_of, frozen, numbers
+from support.sparse_rows import SparseDataset, assert_same_rows, random_csr
 
 import fuel
 from fuel.exceptions import WorkerError
 from fuel.interop.ray import RayWorkers
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
 from fuel.testing import STREAM_PROMISES, check_stream
 from fuel.transformers import Mapping, Take
 
@@ -42,6 +45,20 @@ def test_actors_make_the_values_of_the_stream_in_its_order():
         assert expected == epochs_of(stream, 3)
         assert 2 == len(set(stream.worker_nodes))
         assert 0 == stream.num_restarts
+
+
+def test_sparse_batches_come_as_they_are():
+    """Those that are large through the object store."""
+    for columns in (5, WIDTH):
+        rows = random_csr(16, columns)
+        stream = DataStream(SparseDataset(rows),
+                            iteration_scheme=SequentialScheme(16, 4))
+        with RayWorkers(stream) as remote:
+            found = [x for x, _ in remote.get_epoch_iterator()]
+        assert 4 == len(found)
+        for place, x in enumerate(found):
+            assert_same_rows(
+                rows.toarray()[4 * place:4 * place + 4], x, rows)
 
 
 def slow(batch):
