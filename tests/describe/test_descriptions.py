@@ -50,6 +50,10 @@ def fits(known, part):
         part = to_dense(part)
         part = part[0] if len(known.shape) == 1 else part
     array = numpy.asarray(part)
+    if array.dtype == object and known.shape and len(known.shape) > 1:
+        # Examples of several shapes.
+        return known.shape[0] in (None, len(array)) and all(
+            fits(known.example(), example) for example in array)
     if known.dtype is not None and array.dtype != object \
             and array.dtype != known.dtype:
         return False
