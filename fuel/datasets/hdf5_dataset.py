@@ -12,7 +12,7 @@ import numpy
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn, Columns
 from fuel.datasets.columns.opening import OpenColumns, Wanted
-from fuel.datasets.columns.parts import MAGIC, Parts, natural_key
+from fuel.datasets.columns.parts import MAGIC, FileParts, natural_key
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.hdf5.file_access import access_to
 from fuel.datasets.hdf5.split_table import all_splits
@@ -28,6 +28,7 @@ from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
 from fuel.utils.checks import not_negative
+from fuel.utils.hdf5_errors import naming_file
 
 #: A path, URL or pattern of paths, or several of them.
 Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
@@ -160,8 +161,9 @@ class HDF5Dataset(RowsDataset):
             # Not as it was when it was opened before.
             access.close()
             opened.append(access.open())
-            _refuse_own_format(access.path, opened[-1].file)
-        parts = Parts(opened, [access.path for access in self._accesses],
+            with naming_file(access.path):
+                _refuse_own_format(access.path, opened[-1].file)
+        parts = FileParts(opened, [access.path for access in self._accesses],
                       self.parts, self._runs, self.follow == 'anywhere',
                       self.cache_bytes)
         if not self.columns:
@@ -353,6 +355,9 @@ def _expand(files: str | Sequence[str]) -> list[str]:
     """Return the paths of files, of a pattern in natural order."""
     if not isinstance(files, str):
         return [path for file in files for path in _expand(file)]
+    if isinstance(files, RemotePath) and '*' in files.reveal()[0]:
+        raise ValueError(
+            f'patterns are for local files, got {files!r}: list the URLs')
     if isinstance(files, RemotePath) or not MAGIC.search(files) or (
             os.path.exists(files)):
         return [files]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fuel.storage.decoded import DecodedReader
 from fuel.storage.file_bytes import is_remote
-from fuel.storage.global_heap import Heap, addressing
+from fuel.storage.global_heap import REFERENCE, Heap, addressing
 from fuel.storage.layout import (FILLED, Layout, elements_of, dataset_name,
-                                 native_type)
+                                 native_type, obstacle_of_file)
 from fuel.storage.mapped import map_dataset
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader
@@ -21,6 +21,27 @@ from fuel.storage.reader import Reader
 # precedes each of them.
 SMALLEST_COLLECTION = 4096
 OBJECT_HEADER = 16
+
+
+def read_text_value(dataset: h5py.Dataset) -> bytes:
+    """Return the text of variable length that a scalar has.
+
+    Not by HDF5, which ends the process, or waits for ever, where it is
+    damaged.
+    """
+    base, is_usual = addressing(h5py.h5i.get_file_id(dataset.id))
+    offset = dataset.id.get_offset()
+    if not is_usual or offset is None or obstacle_of_file(dataset):
+        text: bytes = dataset[()]
+        return text
+    file = raw_file(dataset)
+    stored = file.read(offset, REFERENCE.itemsize)
+    if len(stored) < REFERENCE.itemsize:
+        raise ValueError(
+            f'{dataset.file.filename}, {dataset.name!r}: the file has '
+            f'{file.size} bytes and ends before its value')
+    count, address, number = numpy.frombuffer(stored, REFERENCE)[0].tolist()
+    return Heap(file, base).read(address, number, count).partition(b'\0')[0]
 
 
 class RaggedReader(Reader):

@@ -1,8 +1,9 @@
 """Read HDF5 files in which a few bytes were overwritten.
 
-Run as ``python damage.py FOLDER SEED FILES``. Prints a line for each file
-before it is read and one with what came of it, so that the last line names
-the file that ended the process.
+Run as ``python damage.py FOLDER SEED FILES KIND``, where the kind is ``own``,
+files in Fuel's format, or ``any``, files of another layout. Prints a line for
+each file before it is read and one with what came of it, so that the last
+line names the file that ended the process.
 """
 import faulthandler
 import os
@@ -12,7 +13,8 @@ import sys
 import h5py
 import numpy
 
-from fuel.datasets import H5PYDataset
+from fuel.datasets import (
+    CSR, Categorical, Constant, H5PYDataset, HDF5Dataset, Ragged, Scaled)
 
 # So many bytes are overwritten.
 BYTES = 1, 2, 8
@@ -44,6 +46,50 @@ def write_whole(path, libver):
              'test': dict.fromkeys(names, (8, EXAMPLES))})
 
 
+def write_any(path, libver):
+    """Write a small file of groups, and of what columns read."""
+    with h5py.File(path, 'w', libver=libver) as file:
+        for number in range(3):
+            part = file.create_group(f'data/demo_{number}')
+            part.attrs['count'] = 4
+            part['actions'] = numpy.arange(8.).reshape(4, 2)
+            part.create_dataset('image', data=numpy.arange(16).reshape(4, 4),
+                                chunks=(2, 4), compression='gzip')
+            part['note'] = ['some text'] * 4
+            part['packed'] = numpy.arange(4, dtype='i2')
+            part['packed'].attrs['scale_factor'] = [.5]
+            part['type/codes'] = numpy.arange(4, dtype='i1') % 2
+            part['type/categories'] = ['one', 'two']
+            part['name'] = f'number {number}'
+            matrix = part.create_group('X')
+            matrix.attrs['encoding-type'] = 'csr_matrix'
+            matrix.attrs['shape'] = 4, 6
+            matrix['data'] = numpy.ones(8)
+            matrix['indices'] = numpy.arange(8) % 6
+            matrix['indptr'] = numpy.arange(0, 10, 2)
+            part['words'] = numpy.arange(10)
+            part['lengths'] = numpy.array([1, 2, 3, 4])
+        file['mask/train'] = ['demo_1', 'demo_0']
+        file['mask/rows'] = [4, 2, 7]
+
+
+COLUMNS = ['actions', 'image', 'note', Scaled('packed'), Categorical('type'),
+           Constant('name'), CSR('X'), Ragged('words', lengths='lengths')]
+
+
+def read_any(path, use_split):
+    """Read all there is to read of such a file."""
+    which_sets = ('train', 'rows') if use_split else None
+    with HDF5Dataset(path, COLUMNS, parts='data/demo_*', splits='mask',
+                     which_sets=which_sets) as data_set:
+        # A mask or a list of rows may be another by its damage.
+        last = data_set.num_examples - 1
+        for request in ([min(3, last), 0, last], slice(0, last + 1), last):
+            data_set.get_data(None, request)
+        data_set.run_attributes('count')
+    HDF5Dataset(path, parts='data/*', sources=('actions',)).close(None)
+
+
 def read(path, load_in_memory):
     """Read all there is to read of a file."""
     data_set = H5PYDataset(path, ('train', 'test'),
@@ -55,13 +101,17 @@ def read(path, load_in_memory):
         data_set.close(None)
 
 
-def main(folder, seed, files):
+KINDS = {'own': (write_whole, read), 'any': (write_any, read_any)}
+
+
+def main(folder, seed, files, kind='own'):
     """Damage and read files; print what came of each."""
     generator = random.Random(seed)
+    write, read = KINDS[kind]
     contents = []
     for libver in 'earliest', 'latest':
         whole = os.path.join(folder, f'{libver}.hdf5')
-        write_whole(whole, libver)
+        write(whole, libver)
         read(whole, False)
         with open(whole, 'rb') as file:
             contents.append(file.read())
@@ -75,11 +125,11 @@ def main(folder, seed, files):
             damaged[place] = generator.randrange(256)
         with open(path, 'wb') as file:
             file.write(damaged)
-        for load_in_memory in (False, True):
-            print(number, load_in_memory, end=' ', flush=True)
+        for option in (False, True):
+            print(number, option, end=' ', flush=True)
             faulthandler.dump_traceback_later(60, exit=True)
             try:
-                read(path, load_in_memory)
+                read(path, option)
                 print('read')
             except Exception as error:
                 named = os.path.basename(path) in str(error)
@@ -89,4 +139,4 @@ def main(folder, seed, files):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -15,14 +15,16 @@ from fuel.exceptions import DamagedFileError
 DAMAGE = Path(__file__).with_name('damage.py')
 
 
+@pytest.mark.parametrize('kind', ['own', 'any'])
 @pytest.mark.parametrize('seed, files', [
     (4, 60), pytest.param(None, 500, marks=pytest.mark.full)])
-def test_damaged_file_is_an_error_that_names_it(tmp_path, seed, files):
+def test_damaged_file_is_an_error_that_names_it(
+        tmp_path, seed, files, kind):
     """In a child process, which no signal ends; with any seed."""
     seed = random.randrange(2 ** 32) if seed is None else seed
     status, out, errors = run_python(
         '-X', 'faulthandler', str(DAMAGE), str(tmp_path), str(seed),
-        str(files))
+        str(files), kind)
     lines = out.decode().splitlines()
     assert 0 == status, (seed, lines[-1:], errors.decode())
     assert [] == [line for line in lines if 'NAMELESS' in line], seed

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, TypeAlias
 
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader
@@ -28,10 +28,10 @@ class FileColumn:
 
     @property
     def first_row(self) -> int:
-        """See :class:`FileColumn`."""
+        """Which row of a part is its first one (int)."""
         return 0
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples.
 
         `name`: of the source, for errors.
@@ -43,7 +43,7 @@ class FileColumn:
         names the column."""
         raise NotImplementedError
 
-    def bounds_of_parts(self, parts: Parts, reader: Reader) -> IndexArray:
+    def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""
         return reader.part_bounds
 

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import stored_names
 from fuel.exceptions import DamagedFileError
@@ -50,7 +50,7 @@ class Categorical(FileColumn):
         """Return the path of the group or array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the codes."""
         path, field = self.path, None
         if parts.find(path)[0] is None and '/' in path:
@@ -72,7 +72,8 @@ class Categorical(FileColumn):
             self._names(parts, number, array, field)
             for number, array in enumerate(arrays)], parts)
 
-    def _codes(self, parts: Parts, number: int, node: Node) -> h5py.Dataset:
+    def _codes(self, parts: FileParts, number: int,
+               node: Node) -> h5py.Dataset:
         """Return the codes of a group, or the array itself."""
         codes = (parts.find(f'{self.path}/codes')[number]
                  if isinstance(node, h5py.Group) else node)
@@ -82,7 +83,7 @@ class Categorical(FileColumn):
                 f'of codes, or a group of codes and categories')
         return codes
 
-    def _names(self, parts: Parts, number: int, array: h5py.Dataset,
+    def _names(self, parts: FileParts, number: int, array: h5py.Dataset,
                field: str | None) -> list[Any]:
         """Return the names in a part."""
         if self.names is not None and not isinstance(self.names, str):
@@ -113,7 +114,7 @@ class CategoryReader(ChangedReader):
     """
 
     def __init__(self, reader: Reader, names: Sequence[Sequence[Any]],
-                 parts: Parts) -> None:
+                 parts: FileParts) -> None:
         united: dict[Any, int] = {}
         tables = []
         for number, known in enumerate(names):

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
@@ -58,7 +58,7 @@ class CSR(FileColumn):
         """Return type and shape of an example of its reader."""
         return super().type_of(reader)._replace(is_sparse=not self.dense)
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         columns = [_columns_of(parts, number, self.path, node)
                    for number, node in enumerate(parts.nodes(self.path))]
@@ -141,7 +141,7 @@ class DenseRowReader(SparseRowReader):
         return to_dense(super().make(found, counts, rows))
 
 
-def _columns_of(parts: Parts, number: int, path: str, node: Any) -> int:
+def _columns_of(parts: FileParts, number: int, path: str, node: Any) -> int:
     """Return the number of columns of a matrix that is stored by rows."""
     where = parts.describe(number)
     if not isinstance(node, h5py.Group) or not set(ARRAYS) <= set(node):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
@@ -46,14 +46,14 @@ class Flat(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
         return with_text(open_parts(
             arrays, name, axes=self.axes, cache_bytes=parts.cache_bytes),
             arrays[0])
 
-    def bounds_of_parts(self, parts: Parts, reader: Reader) -> IndexArray:
+    def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""
         counts = [math.prod(array.shape[:self.axes - 1])
                   for array in parts.arrays(self.path)]

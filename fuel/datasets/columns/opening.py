@@ -10,11 +10,12 @@ import numpy
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import Categorical, CategoryReader
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.splits import find_splits, rows_of_split
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.rows_dataset import order_of_splits
 from fuel.storage import Reader
+from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
 
@@ -42,7 +43,7 @@ class OpenColumns(dict[str, Reader]):
     `splits`: all there are, by name.
     """
 
-    def __init__(self, parts: Parts, wanted: Wanted) -> None:
+    def __init__(self, parts: FileParts, wanted: Wanted) -> None:
         super().__init__()
         self.parts = parts
         self._wanted = wanted
@@ -106,9 +107,13 @@ class OpenColumns(dict[str, Reader]):
         found, which_sets = dict(self.splits), self._wanted.which_sets
         if which_sets is not None and not isinstance(which_sets, str):
             for name in which_sets:
-                if name in found:
-                    found[name] = rows_of_split(
-                        self.parts, name, self.splits[name])
+                if name not in found:
+                    hint = did_you_mean(name, found, ' ({})')
+                    raise ValueError(
+                        f'{self.parts.paths[0]!r}: there is no split {name!r}'
+                        f'{hint}; the splits are {tuple(found)}')
+                found[name] = rows_of_split(
+                    self.parts, name, self.splits[name])
         order = order_of_splits(found, which_sets, self.num_rows)
         kept = self._with_twins(order)
         if not length(kept):
@@ -183,7 +188,7 @@ def _counting_column(columns: Mapping[str, FileColumn],
                key=lambda source: not columns[source].divides_parts)
 
 
-def _relative_names(parts: Parts) -> tuple[str, ...]:
+def _relative_names(parts: FileParts) -> tuple[str, ...]:
     """Return the names of the files in the folder that has all of them."""
     names = [os.path.abspath(path).replace(os.sep, '/').split('/')
              for path in parts.paths]

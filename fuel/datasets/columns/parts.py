@@ -17,6 +17,8 @@ from fuel.datasets.run_bounds import RunsGiven, find_bounds
 from fuel.remote.location import RemotePath
 from fuel.storage.attributes import read_attribute
 from fuel.storage.file_bytes import FileBytes
+from fuel.storage import choose_reader
+from fuel.storage.ragged import read_text_value
 from fuel.storage.nodes import Node, find_arrays, find_node, linked_path
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
@@ -26,7 +28,7 @@ SHOWN = 10
 MAGIC = re.compile(r'[*?[]')
 
 
-class Parts:
+class FileParts:
     """The parts of a data set, whose rows follow each other.
 
     `files`: held open.
@@ -72,10 +74,10 @@ class Parts:
     def _groups_of(self, file: h5py.File,
                    path: str) -> list[tuple[str, h5py.Group]]:
         """Return the parts in a file, in their natural order."""
-        root = file['/']
-        if self._pattern is None:
-            return [('', root)]
         with naming_file(path):
+            root = file['/']
+            if self._pattern is None:
+                return [('', root)]
             found = sorted(self._search(root, self._pattern.split('/')),
                            key=lambda each: natural_key(each[0]))
             if not found:
@@ -200,11 +202,7 @@ class Parts:
         if not isinstance(node, h5py.Dataset):
             raise self._missing(path, number)
         with naming_file(self.path_of(number), path):
-            if node.dtype.kind != 'O' or node.shape:
-                return numpy.asarray(node[()])
-            text = numpy.empty((), object)
-            text[()] = node[()]
-            return text
+            return read_whole(node)
 
     def attributes(self, name: str, starts: IndexArray,
                    stops: IndexArray) -> list[Any]:
@@ -298,6 +296,22 @@ class Parts:
             f'are not examples of one data set ({"; ".join(found[:SHOWN])}'
             f'{"; ..." * (len(found) > SHOWN)}); name those that are, as '
             f'columns=[...]')
+
+
+def read_whole(array: h5py.Dataset) -> NDArray[Any]:
+    """Return all of an array, or a single value as an array of no axes."""
+    if array.dtype.kind != 'O':
+        return numpy.asarray(array[()])
+    if array.shape:
+        # Not by HDF5, which ends the process where text is damaged.
+        rows: NDArray[Any] = choose_reader(array).read(slice(None))
+        return rows
+    if h5py.check_string_dtype(array.dtype) is None:
+        raise ValueError(f'{array.name!r} is no number and no text, but '
+                         f'{array.dtype}')
+    value = numpy.empty((), object)
+    value[()] = read_text_value(array)
+    return value
 
 
 def natural_key(text: str) -> list[tuple[int, str]]:

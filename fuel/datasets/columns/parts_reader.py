@@ -9,7 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import part_numbers
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -29,7 +29,7 @@ class PartsReader(Reader):
     `open_part`: returns the reader of a part, by its number.
     """
 
-    def __init__(self, parts: Parts, name: str, counts: Sequence[int],
+    def __init__(self, parts: FileParts, name: str, counts: Sequence[int],
                  example_shape: tuple[int, ...] | None,
                  element_type: numpy.dtype[Any],
                  open_part: Callable[[int], Reader]) -> None:

@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
@@ -66,7 +66,7 @@ class Ragged(FileColumn):
                               (None, *reader.rows.shape[1:]))
         return super().type_of(reader)
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples."""
         arrays = parts.arrays(self.values)
         rows = with_text(open_parts(
@@ -82,7 +82,7 @@ class Ragged(FileColumn):
             numpy.concatenate([bounds[1:] for bounds in found]),
             numpy.cumsum([0, *counts]).astype(numpy.intp), parts.describe)
 
-    def _bounds(self, parts: Parts, number: int,
+    def _bounds(self, parts: FileParts, number: int,
                 num_values: int) -> NDArray[numpy.intp]:
         """Return where the examples of a part begin, and the end of the
         last, among the rows of the part."""

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.parts_reader import AxisReader, PartsReader
 from fuel.datasets.columns.readers import ChangedReader
 from fuel.describe import SourceType
@@ -64,7 +64,7 @@ class Rows(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
         self._check_field(parts, arrays[0])
@@ -75,13 +75,13 @@ class Rows(FileColumn):
             return with_text(self._join(parts, name, arrays), arrays[0])
         return self._open_apart(parts, name, arrays, are_bytes)
 
-    def _join(self, parts: Parts, name: str,
+    def _join(self, parts: FileParts, name: str,
               arrays: Sequence[h5py.Dataset]) -> Reader:
         return open_parts(
             arrays, name, field=self.field, start=self.start, stop=self.stop,
             cache_bytes=parts.cache_bytes)
 
-    def _open_apart(self, parts: Parts, name: str,
+    def _open_apart(self, parts: FileParts, name: str,
                     arrays: Sequence[h5py.Dataset],
                     are_bytes: bool) -> Reader:
         """Return a reader of parts that have one reader each."""
@@ -117,7 +117,7 @@ class Rows(FileColumn):
         return PartsReader(parts, name, counts, None if self.ragged
                            else shapes[0], native_type(first), open_part)
 
-    def _axis_of(self, parts: Parts, number: int,
+    def _axis_of(self, parts: FileParts, number: int,
                  array: h5py.Dataset) -> int:
         """Return the axis that counts rows, from 0."""
         if not -array.ndim <= self.axis < array.ndim:
@@ -126,7 +126,7 @@ class Rows(FileColumn):
                 f'axes, and none is number {self.axis}')
         return self.axis % int(array.ndim)
 
-    def _check_field(self, parts: Parts, array: h5py.Dataset) -> None:
+    def _check_field(self, parts: FileParts, array: h5py.Dataset) -> None:
         known = array.dtype.names or ()
         fields = [self.field] if isinstance(self.field, str) else (
             self.field or ())
@@ -182,7 +182,7 @@ def stored_names(array: h5py.Dataset) -> list[Any]:
     """Return a whole array of names or numbers, text as ``str``."""
     return [value.decode('utf-8', 'surrogateescape')
             if isinstance(value, bytes) else value
-            for value in array[()].tolist()]
+            for value in read_whole(array).tolist()]
 
 
 def with_text(reader: Reader, array: h5py.Dataset) -> Reader:

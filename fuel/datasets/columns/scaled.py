@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.storage import Reader
 from fuel.storage.attributes import read_attribute
@@ -43,7 +43,7 @@ class Scaled(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
         reader = open_parts(arrays, name, cache_bytes=parts.cache_bytes)

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
@@ -46,7 +46,7 @@ class Constant(FileColumn):
         """Return the path of the value."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the value of each row."""
         values = []
         with progress(f'Reading {self.path}', len(parts), delay=True) as bar:
@@ -92,7 +92,7 @@ class ConstantReader(Reader):
     `is_ragged`: whether values have different shapes.
     """
 
-    def __init__(self, parts: Parts, name: str,
+    def __init__(self, parts: FileParts, name: str,
                  values: Sequence[NDArray[Any]]) -> None:
         assert parts.bounds is not None
         shapes = {value.shape for value in values}
@@ -146,7 +146,7 @@ class PerRun(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the row of each row's run."""
         arrays = parts.arrays(self.path)
         reader = with_text(open_parts(
@@ -178,7 +178,7 @@ class RunValueReader(ChangedReader):
 
     is_per_run = True
 
-    def __init__(self, reader: Reader, parts: Parts) -> None:
+    def __init__(self, reader: Reader, parts: FileParts) -> None:
         assert parts.bounds is not None
         super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
         self.part_bounds = parts.bounds
@@ -212,7 +212,7 @@ class PerStep(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
-    def open(self, parts: Parts, name: str) -> Reader:
+    def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the row of each row's step."""
         arrays = parts.arrays(self.path)
         reader = with_text(open_parts(
@@ -235,7 +235,7 @@ class PerStep(FileColumn):
 class StepValueReader(ChangedReader):
     """The row of the step of a run that each row is."""
 
-    def __init__(self, reader: Reader, parts: Parts) -> None:
+    def __init__(self, reader: Reader, parts: FileParts) -> None:
         assert parts.bounds is not None
         super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
         self._first_rows = reader.part_bounds

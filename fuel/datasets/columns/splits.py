@@ -8,7 +8,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.parts import Parts
+from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage.nodes import find_arrays, find_node
 from fuel.suggestions import did_you_mean
@@ -22,7 +22,7 @@ class Listed(NamedTuple):
     content: NDArray[Any]
 
 
-def find_splits(parts: Parts, splits: Mapping[str, Any] | str | None,
+def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
                 ) -> dict[str, Any]:
     """Return the splits by name.
 
@@ -47,11 +47,12 @@ def find_splits(parts: Parts, splits: Mapping[str, Any] | str | None,
                     f'{path!r} has no group {splits!r} of lists of '
                     f'rows or parts for each split')
             for name, array in find_arrays(group, parts.open_linked):
-                found.setdefault(name, []).append(Listed(number, array[()]))
+                found.setdefault(name, []).append(
+                    Listed(number, read_whole(array)))
     return dict(found)
 
 
-def rows_of_split(parts: Parts, name: str, split: Any) -> Any:
+def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
     """Return the rows of a split: a range, or a list in its order."""
     if isinstance(split, list) and split and isinstance(split[0], Listed):
         return numpy.concatenate([
@@ -63,7 +64,7 @@ def rows_of_split(parts: Parts, name: str, split: Any) -> Any:
     return split
 
 
-def _rows_listed(parts: Parts, split: str, listed: Listed) -> IndexArray:
+def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
     """Return the rows of a split in one file."""
     number, content = listed
     where = f'split {split!r} of {parts.paths[number]!r}'
@@ -91,7 +92,7 @@ def _rows_listed(parts: Parts, split: str, listed: Listed) -> IndexArray:
     return first + content.astype(numpy.intp)
 
 
-def _numbers(parts: Parts, where: str, names: Any) -> list[int]:
+def _numbers(parts: FileParts, where: str, names: Any) -> list[int]:
     """Return the parts that names stand for."""
     numbers: list[int] = []
     for name in names:
@@ -106,7 +107,7 @@ def _numbers(parts: Parts, where: str, names: Any) -> list[int]:
     return numbers
 
 
-def _rows_of_parts(parts: Parts, numbers: Sequence[int]) -> IndexArray:
+def _rows_of_parts(parts: FileParts, numbers: Sequence[int]) -> IndexArray:
     assert parts.bounds is not None
     return numpy.concatenate([
         numpy.arange(parts.bounds[number], parts.bounds[number + 1])
