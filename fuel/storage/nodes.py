@@ -29,7 +29,7 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    node: Node = root
+    node: Node | None = root
     pending = _names(path)[::-1]
     if path.startswith('/'):
         node = root.file['/']
@@ -43,7 +43,7 @@ def find_node(root: h5py.Group, path: str,
             return None
         kind = links.get_info(key).type
         if kind == h5py.h5l.TYPE_HARD:
-            node = node[name]
+            node = _open(node, key)
             continue
         followed += 1
         if followed > MOST_LINKS:
@@ -63,6 +63,25 @@ def find_node(root: h5py.Group, path: str,
             return None
         pending += _names(target)[::-1]
     return node
+
+
+def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
+    """Return whether a name in a group is that of another group."""
+    key = name.encode('utf-8', 'surrogateescape')
+    if (group.id.links.exists(key) and group.id.links.get_info(key).type
+            == h5py.h5l.TYPE_HARD):
+        # Without opening it.
+        return bool(h5py.h5o.get_info(group.id, key).type
+                    == h5py.h5o.TYPE_GROUP)
+    return isinstance(find_node(group, name, open_linked), h5py.Group)
+
+
+def _open(group: h5py.Group, key: bytes) -> Node | None:
+    """Return what a hard link leads to; None for what has no data."""
+    found = h5py.h5o.open(group.id, key)
+    if isinstance(found, h5py.h5d.DatasetID):
+        return h5py.Dataset(found)
+    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
 
 
 def find_arrays(group: h5py.Group, open_linked: OpenLinked,

@@ -19,7 +19,8 @@ from fuel.storage.attributes import read_attribute
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage import choose_reader
 from fuel.storage.ragged import read_text_value
-from fuel.storage.nodes import Node, find_arrays, find_node, linked_path
+from fuel.storage.nodes import (
+    Node, find_arrays, find_node, is_group, linked_path)
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
@@ -58,28 +59,23 @@ class FileParts:
         # Files that links lead to.
         self._linked: dict[str, OpenFile] = {}
         self._nodes: dict[str, list[Node | None]] = {}
-        found = [(number, name, group)
-                 for number, opened in enumerate(files)
-                 for name, group in self._groups_of(
-                     opened.file, paths[number])]
-        self.file_numbers = [number for number, _, _ in found]
-        self.names = [name for _, name, _ in found]
-        self._groups = [group for _, _, group in found]
-        #: All parts by what they may be called, also those left out.
-        self.numbers: Mapping[str, Sequence[int]] = self._numbers_by_name()
+        found = [(number, name) for number, opened in enumerate(files)
+                 for name in self._names_in(opened.file, paths[number])]
+        self.file_numbers = [number for number, _ in found]
+        self.names = [name for _, name in found]
+        self._numbers: dict[str, list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def _groups_of(self, file: h5py.File,
-                   path: str) -> list[tuple[str, h5py.Group]]:
-        """Return the parts in a file, in their natural order."""
+    def _names_in(self, file: h5py.File, path: str) -> list[str]:
+        """Return the names of the parts in a file, in natural order."""
+        if self._pattern is None:
+            return ['']
         with naming_file(path):
             root = file['/']
-            if self._pattern is None:
-                return [('', root)]
             found = sorted(self._search(root, self._pattern.split('/')),
-                           key=lambda each: natural_key(each[0]))
+                           key=natural_key)
             if not found:
                 have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
                 raise ValueError(
@@ -88,34 +84,41 @@ class FileParts:
         return found
 
     def _search(self, group: h5py.Group, patterns: Sequence[str],
-                prefix: str = '') -> Iterator[tuple[str, h5py.Group]]:
+                prefix: str = '') -> Iterator[str]:
+        """Yield the names of groups that fit a pattern for each level."""
         first, *rest = patterns
         names = (fnmatch.filter(group, first) if MAGIC.search(first)
                  else [first])
         for name in names:
-            node = find_node(group, name, self.open_linked)
-            if not isinstance(node, h5py.Group):
+            if not rest:
+                if is_group(group, name, self.open_linked):
+                    yield f'{prefix}{name}'
                 continue
-            if rest:
+            node = find_node(group, name, self.open_linked)
+            if isinstance(node, h5py.Group):
                 yield from self._search(node, rest, f'{prefix}{name}/')
-            else:
-                yield f'{prefix}{name}', node
 
-    def _numbers_by_name(self) -> Mapping[str, Sequence[int]]:
-        """Return the parts by name: path in the file, the same without what
-        all of them begin with, and the last name; of whole files, the path
-        and the last name."""
-        found: dict[str, list[int]] = {}
-        for number, name in enumerate(self.names):
-            path = name or self.path_of(number)
-            fixed = 0
-            if self._pattern is not None:
-                begin = MAGIC.split(self._pattern, maxsplit=1)[0]
-                fixed = begin.rfind('/') + 1
-            for called in dict.fromkeys((
-                    os.path.basename(path), path[fixed:], path)):
-                found.setdefault(called, []).append(number)
-        return found
+    @property
+    def numbers(self) -> Mapping[str, Sequence[int]]:
+        """The parts by what they may be called, also those left out: by the
+        path in the file, the same without what all of them begin with, and
+        the last name; of whole files, by the path and the last name."""
+        if self._numbers is None:
+            begin = MAGIC.split(self._pattern or '', maxsplit=1)[0]
+            fixed = begin.rfind('/') + 1
+            found: dict[str, list[int]] = {}
+            for number, name in enumerate(self.names):
+                path = name or self.path_of(number)
+                for called in dict.fromkeys((
+                        os.path.basename(path), path[fixed:], path)):
+                    found.setdefault(called, []).append(number)
+            self._numbers = found
+        return self._numbers
+
+    def group(self, number: int) -> h5py.Group:
+        """Return the group of a part."""
+        root = self.files[self.file_numbers[number]].file['/']
+        return find_node(root, self.names[number], self.open_linked)
 
     def path_of(self, number: int) -> str:
         """Return the path of the file that a part is in."""
@@ -167,9 +170,13 @@ class FileParts:
         found = self._nodes.get(path)
         if found is None:
             found = self._nodes[path] = []
-            for number, group in enumerate(self._groups):
+            is_absolute = path.startswith('/')
+            for number, name in enumerate(self.names):
+                root = self.files[self.file_numbers[number]].file
                 with naming_file(self.path_of(number)):
-                    found.append(find_node(group, path, self.open_linked))
+                    found.append(find_node(
+                        root, path if is_absolute else f'{name}/{path}',
+                        self.open_linked))
         return found
 
     def nodes(self, path: str) -> list[Node]:
@@ -223,7 +230,7 @@ class FileParts:
         return [found[number] for number in numbers]
 
     def _attribute(self, number: int, name: str) -> Any:
-        group = self._groups[number]
+        group = self.group(number)
         with naming_file(self.path_of(number)):
             value = read_attribute(group, name)
             if value is None:
@@ -234,7 +241,7 @@ class FileParts:
         return value
 
     def _missing(self, path: str, number: int) -> ValueError:
-        group = self._groups[number]
+        group = self.group(number)
         have = [name for name, _ in find_arrays(group, self.open_linked)]
         shown = ', '.join(map(repr, have[:SHOWN])) or 'none'
         more = ', ...' if len(have) > SHOWN else ''
@@ -258,13 +265,13 @@ class FileParts:
                 f'{self.describe(0)}')
         kept = numpy.flatnonzero(has_all).tolist()
         places = {number: place for place, number in enumerate(kept)}
+        called = self.numbers
         self.file_numbers = [self.file_numbers[number] for number in kept]
         self.names = [self.names[number] for number in kept]
-        self._groups = [self._groups[number] for number in kept]
         self._nodes.clear()
-        self.numbers = {
+        self._numbers = {
             name: [places[number] for number in numbers if number in places]
-            for name, numbers in self.numbers.items()}
+            for name, numbers in called.items()}
 
     def default_paths(self, besides: Sequence[str],
                       wanted: Sequence[str]) -> list[str]:
@@ -277,7 +284,7 @@ class FileParts:
         hidden = tuple([f'{path.strip("/")}/' for path in besides])
         lengths: dict[int, list[str]] = {}
         with naming_file(self.path_of(0)):
-            for path, array in find_arrays(self._groups[0],
+            for path, array in find_arrays(self.group(0),
                                            self.open_linked):
                 if array.size and not f'{path}/'.startswith(hidden):
                     lengths.setdefault(len(array), []).append(path)
