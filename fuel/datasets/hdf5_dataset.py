@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import glob
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
 from fuel.utils.checks import not_negative
+from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
 
 #: A path, URL or pattern of paths, or several of them.
@@ -151,6 +153,7 @@ class HDF5Dataset(RowsDataset):
         self._used = tuple(sources or ())
         self.columns = {} if columns is None else _as_columns(columns)
         self.load()
+        _datasets.add(self)
         super().__init__(which_sets, None, self._used, **kwargs)
         self.provides_sources = tuple(self.columns)
 
@@ -165,7 +168,7 @@ class HDF5Dataset(RowsDataset):
                 _refuse_own_format(access.path, opened[-1].file)
         parts = FileParts(opened, [access.path for access in self._accesses],
                       self.parts, self._runs, self.follow == 'anywhere',
-                      self.cache_bytes)
+                      self.cache_bytes, self.missing == 'skip')
         if not self.columns:
             besides = names_in(self._runs)
             if isinstance(self._splits, str):
@@ -223,6 +226,10 @@ class HDF5Dataset(RowsDataset):
                     f'{self._accesses[0].path!r} has other {what} than it '
                     f'had when the data set was made: it is another file, or '
                     f'was made again; make the data set again too')
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        _datasets.add(self)
 
     def close(self, state: Any) -> None:
         """Let go of the files, which are opened again when they are used."""
@@ -290,7 +297,7 @@ class HDF5Dataset(RowsDataset):
     def categories(self) -> dict[str, tuple[Any, ...]]:
         """For each source of categories, the name of each code (dict)."""
         readers: OpenColumns = self.readers
-        return readers.categories()
+        return readers.categories(self.columns)
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources that are open."""
@@ -338,6 +345,17 @@ class HDF5Dataset(RowsDataset):
     def __str__(self) -> str:
         """Return the call, and what is known of the data set."""
         return f'{self!r}\n{dataset_text(self)}'
+
+
+def _let_go(dataset: HDF5Dataset) -> None:
+    """Let go of the files that a forked child has of its parent: what it
+    reads it opens for itself."""
+    dataset._direct = None
+    vars(dataset).pop('_readers', None)
+
+
+_datasets: weakref.WeakSet[HDF5Dataset] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, in_child=for_each(_datasets, _let_go))
 
 
 def _as_files(files: Files, storage_options: StorageOptions | None,

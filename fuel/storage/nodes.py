@@ -119,6 +119,18 @@ def _has_rows(dataset: h5py.Dataset) -> bool:
         h5py.check_ref_dtype(dataset.dtype))
 
 
+def other_files(dataset: h5py.Dataset) -> list[str]:
+    """Return the names of the files in which the rows of an array lie, but
+    for its own."""
+    properties = dataset.id.get_create_plist()
+    if properties.get_layout() == h5py.h5d.VIRTUAL:
+        names = [source.file_name for source in dataset.virtual_sources()]
+        return [name for name in dict.fromkeys(names) if name != '.']
+    # Raw data, which HDF5 looks for in the working directory.
+    return [os.path.abspath(_text(properties.get_external(number)[0]))
+            for number in range(properties.get_external_count())]
+
+
 def linked_path(folder: str, path: str, name: str, anywhere: bool) -> str:
     """Return the path of a file that another one names.
 

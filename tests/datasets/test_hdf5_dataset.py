@@ -503,6 +503,88 @@ def test_external_links_stay_in_the_folder(tmp_path):
     assert [3] == dataset.get_data(None, [3])[1].tolist()
 
 
+@pytest.fixture
+def virtual(tmp_path):
+    """Return the path of a file whose rows lie in another, and of that."""
+    (tmp_path / 'data').mkdir()
+    other = write(tmp_path / 'data' / 'other.h5', x=numpy.arange(6))
+    path = tmp_path / 'data' / 'virtual.h5'
+
+    def make(name='other.h5'):
+        layout = h5py.VirtualLayout((6,), 'i8')
+        layout[:] = h5py.VirtualSource(name, 'x', (6,))
+        with h5py.File(path, 'w') as file:
+            file.create_virtual_dataset('x', layout, fillvalue=-1)
+        return path
+
+    return make, other
+
+
+def test_virtual_rows_lie_in_files_of_the_folder(tmp_path, virtual):
+    """HDF5 follows names to anywhere, and gives fill values for what is not
+    there."""
+    make, other = virtual
+    assert [5, 0] == HDF5Dataset(make()).get_data(None, [5, 0])[0].tolist()
+    os.rename(other, tmp_path / 'gone.h5')
+    with pytest.raises(FileNotFoundError, match=r'virtual.h5.*other.h5'):
+        HDF5Dataset(make())
+    with pytest.raises(ValueError, match=r'gone.h5.*outside of the folder'):
+        HDF5Dataset(make('../gone.h5'))
+    dataset = HDF5Dataset(make('../gone.h5'), follow='anywhere')
+    assert [3] == dataset.get_data(None, [3])[0].tolist()
+
+
+def test_raw_data_elsewhere_are_refused(tmp_path, monkeypatch):
+    """Of an array whose bytes are another file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'secret').write_bytes(bytes(range(8)))
+    (tmp_path / 'data').mkdir()
+    with h5py.File(tmp_path / 'data' / 'a.h5', 'w') as file:
+        file.create_dataset('x', (8,), 'u1', external=[('secret', 0, 8)])
+    with pytest.raises(ValueError, match=r"secret', which lies outside"):
+        HDF5Dataset('data/a.h5')
+    dataset = HDF5Dataset('data/a.h5', follow='anywhere')
+    assert [7, 1] == dataset.get_data(None, [7, 1])[0].tolist()
+
+
+def test_file_without_parts_is_an_error_or_left_out(tmp_path):
+    """Like a part that lacks an array."""
+    paths = [write(tmp_path / 'a.h5', y=numpy.arange(4)),
+             write(tmp_path / 'b.h5', run_1__x=numpy.arange(3))]
+    with pytest.raises(ValueError, match=r"a.h5' has no group 'run_\*'; it "
+                       "has 'y'"):
+        HDF5Dataset(paths, ['x'], parts='run_*')
+    assert 3 == HDF5Dataset(
+        paths, ['x'], parts='run_*', missing='skip').num_examples
+    with pytest.raises(ValueError, match="no file has a group 'jump_"):
+        HDF5Dataset(paths, ['x'], parts='jump_*', missing='skip')
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork here')
+def test_forked_child_opens_the_files_itself(tmp_path):
+    """Also what only h5py reads."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=numpy.arange(100), chunks=(10,),
+                            scaleoffset=0)
+    dataset = HDF5Dataset(path)
+    dataset.get_data(None, [4])
+    parent = dataset.readers
+    read, write_end = os.pipe()
+    child = os.fork()
+    if not child:
+        rows = dataset.get_data(None, [7, 99])[0].tolist()
+        is_new = dataset.readers is not parent
+        os.write(write_end, f'{rows} {is_new}'.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b'[7, 99] True' == os.read(read, 99)
+    os.close(read)
+    os.close(write_end)
+    assert [5] == dataset.get_data(None, [5])[0].tolist()
+    assert dataset.readers is parent
+
+
 def test_text_becomes_str_and_bytes_stay(tmp_path):
     """Of variable and of fixed length."""
     path = write(tmp_path / 'a.h5', free=['é', 'bc'],

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import Categorical, CategoryReader
 from fuel.datasets.columns.parts import FileParts
@@ -65,6 +66,8 @@ class OpenColumns(dict[str, Reader]):
     def _open(self, source: str) -> Reader:
         if source in self:
             return self[source]
+        if source not in self._wanted.columns:
+            refuse_unknown_sources([source], tuple(self._wanted.columns))
         column, parts = self._wanted.columns[source], self.parts
         with naming_file(parts.path_of(0), source):
             reader = column.open(parts, source)
@@ -145,11 +148,12 @@ class OpenColumns(dict[str, Reader]):
                 twins, self.num_rows - 1)]
         return order if kept.all() else simplify(rows[kept])
 
-    def categories(self) -> dict[str, tuple[Any, ...]]:
-        """Return the names of categories, by source."""
+    def categories(self, sources: Iterable[str],
+                   ) -> dict[str, tuple[Any, ...]]:
+        """Return the names of the categories of some sources."""
         found = {}
-        for source, column in self._wanted.columns.items():
-            if isinstance(column, Categorical):
+        for source in sources:
+            if isinstance(self._wanted.columns[source], Categorical):
                 reader = self._open(source)
                 assert isinstance(reader, CategoryReader)
                 found[source] = reader.categories
@@ -165,8 +169,8 @@ class OpenColumns(dict[str, Reader]):
             'parts': f'{len(parts)} of {_checksum(names, parts.bounds)}',
             'runs': _checksum(parts.find_runs()),
             'categories': {source: _checksum(repr(names).encode())
-                           for source, names in self.categories().items()
-                           if source in self._wanted.used},
+                           for source, names in self.categories(
+                               self._wanted.used).items()},
             'splits': (f'rows {order.start} to {order.stop}' if isinstance(
                 order, slice) else _checksum(order))}
 

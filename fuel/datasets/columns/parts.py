@@ -20,7 +20,7 @@ from fuel.storage.file_bytes import FileBytes
 from fuel.storage import choose_reader
 from fuel.storage.ragged import read_text_value
 from fuel.storage.nodes import (
-    Node, find_arrays, find_node, is_group, linked_path)
+    Node, find_arrays, find_node, is_group, linked_path, other_files)
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
@@ -48,10 +48,11 @@ class FileParts:
 
     def __init__(self, files: Sequence[OpenFile], paths: Sequence[str],
                  pattern: str | None, runs: RunsGiven | None, anywhere: bool,
-                 cache_bytes: int | None) -> None:
+                 cache_bytes: int | None, may_lack: bool) -> None:
         self.files = files
         self.paths = paths
         self.cache_bytes = cache_bytes
+        self._may_lack = may_lack
         self._runs_given = runs
         self._runs: IndexArray | None = None
         self._pattern = pattern
@@ -64,6 +65,9 @@ class FileParts:
         self.file_numbers = [number for number, _ in found]
         self.names = [name for _, name in found]
         self._numbers: dict[str, list[int]] | None = None
+        if not found:
+            raise ValueError(
+                f'no file has a group {pattern!r}; the first is {paths[0]!r}')
 
     def __len__(self) -> int:
         return len(self.names)
@@ -76,7 +80,7 @@ class FileParts:
             root = file['/']
             found = sorted(self._search(root, self._pattern.split('/')),
                            key=natural_key)
-            if not found:
+            if not found and not self._may_lack:
                 have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
                 raise ValueError(
                     f'{path!r} has no group {self._pattern!r}; it has '
@@ -131,6 +135,13 @@ class FileParts:
 
     def open_linked(self, file: h5py.File, name: str) -> h5py.File:
         """Return the file that a link in another one names."""
+        target = self._other_path(file, name)
+        if target not in self._linked:
+            self._linked[target] = open_files.get(target)
+        return self._linked[target].file
+
+    def _other_path(self, file: h5py.File, name: str) -> str:
+        """Return the path of a file that another one names."""
         path = os.fsdecode(file.filename)
         if isinstance(self.paths[0], RemotePath):
             raise ValueError(
@@ -138,11 +149,8 @@ class FileParts:
                 f'followed from a remote file')
         origin = next((given for given, opened in zip(
             self.paths, self.files, strict=True) if opened.file == file), path)
-        target = linked_path(os.path.dirname(os.path.abspath(origin)), origin,
-                             name, self._anywhere)
-        if target not in self._linked:
-            self._linked[target] = open_files.get(target)
-        return self._linked[target].file
+        return linked_path(os.path.dirname(os.path.abspath(origin)), origin,
+                           name, self._anywhere)
 
     def raw_files(self) -> Sequence[FileBytes]:
         """Return the bytes of the files that are read beside HDF5."""
@@ -169,15 +177,21 @@ class FileParts:
         """Return what a path leads to in each part."""
         found = self._nodes.get(path)
         if found is None:
-            found = self._nodes[path] = []
-            is_absolute = path.startswith('/')
-            for number, name in enumerate(self.names):
-                root = self.files[self.file_numbers[number]].file
-                with naming_file(self.path_of(number)):
-                    found.append(find_node(
-                        root, path if is_absolute else f'{name}/{path}',
-                        self.open_linked))
+            found = self._nodes[path] = [
+                self._find_in(number, path) for number in range(len(self))]
         return found
+
+    def _find_in(self, number: int, path: str) -> Node | None:
+        root = self.files[self.file_numbers[number]].file
+        if not path.startswith('/'):
+            path = f'{self.names[number]}/{path}'
+        with naming_file(self.path_of(number)):
+            node = find_node(root, path, self.open_linked)
+            if isinstance(node, h5py.Dataset):
+                for name in other_files(node):
+                    # HDF5 gives fill values for what is missing.
+                    self._other_path(node.file, name)
+        return node
 
     def nodes(self, path: str) -> list[Node]:
         """Return the arrays or groups of a path, one in each part."""
