@@ -39,9 +39,9 @@ def find_node(root: h5py.Group, path: str,
         if not isinstance(node, h5py.Group):
             return None
         links, key = node.id.links, name.encode('utf-8', 'surrogateescape')
-        if not links.exists(key):
+        kind = _kind_of_link(links, key)
+        if kind is None:
             return None
-        kind = links.get_info(key).type
         if kind == h5py.h5l.TYPE_HARD:
             node = _open(node, key)
             continue
@@ -68,12 +68,21 @@ def find_node(root: h5py.Group, path: str,
 def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
     """Return whether a name in a group is that of another group."""
     key = name.encode('utf-8', 'surrogateescape')
-    if (group.id.links.exists(key) and group.id.links.get_info(key).type
-            == h5py.h5l.TYPE_HARD):
+    if _kind_of_link(group.id.links, key) == h5py.h5l.TYPE_HARD:
         # Without opening it.
         return bool(h5py.h5o.get_info(group.id, key).type
                     == h5py.h5o.TYPE_GROUP)
     return isinstance(find_node(group, name, open_linked), h5py.Group)
+
+
+def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
+    """Return the kind of a link, None if there is none."""
+    try:
+        return int(links.get_info(key).type)
+    except KeyError:
+        if links.exists(key):
+            raise
+        return None
 
 
 def _open(group: h5py.Group, key: bytes) -> Node | None:

@@ -652,7 +652,7 @@ def test_values_of_unequal_types_and_without_rows_are_refused(
                        "group 'c/2' has object"):
         HDF5Dataset(configurations, ['positions', Constant('energy')],
                     parts='c/*')
-    with pytest.raises(ValueError, match="'c' is a group, and no value"):
+    with pytest.raises(ValueError, match="'c' is a group, and no array"):
         HDF5Dataset(configurations, ['c/1/positions', Constant('c')])
 
 

@@ -53,15 +53,15 @@ class Categorical(FileColumn):
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the codes."""
         path, field = self.path, None
-        if parts.find(path)[0] is None and '/' in path:
+        if parts.find(0, path) is None and '/' in path:
             # A field of a table, as it was before AnnData 0.7.
             table, _, last = path.rpartition('/')
-            node = parts.find(table)[0]
+            node = parts.find(0, table)
             if isinstance(node, h5py.Dataset) and last in (
                     node.dtype.names or ()):
                 path, field = table, last
-        arrays = [self._codes(parts, number, node)
-                  for number, node in enumerate(parts.nodes(path))]
+        arrays = [self._codes(parts, number, parts.node(number, path))
+                  for number in range(len(parts))]
         reader = open_parts(arrays, name, field=field,
                             cache_bytes=parts.cache_bytes)
         if reader.dtype.kind not in 'iu':
@@ -75,7 +75,7 @@ class Categorical(FileColumn):
     def _codes(self, parts: FileParts, number: int,
                node: Node) -> h5py.Dataset:
         """Return the codes of a group, or the array itself."""
-        codes = (parts.find(f'{self.path}/codes')[number]
+        codes = (parts.find(number, f'{self.path}/codes')
                  if isinstance(node, h5py.Group) else node)
         if not isinstance(codes, h5py.Dataset) or not codes.shape:
             raise ValueError(
@@ -90,10 +90,10 @@ class Categorical(FileColumn):
             return list(self.names)
         path = self.names or (f'{self.path}/categories' if field is None
                               else f'/uns/{field}_categories')
-        found = parts.find(path)[number]
+        found = parts.find(number, path)
         if isinstance(found, h5py.Group):
             # Text of which some may be missing.
-            found = parts.find(f'{path}/values')[number]
+            found = parts.find(number, f'{path}/values')
         if found is None and 'categories' in array.attrs:
             reference = read_attribute(array, 'categories')
             if isinstance(reference, h5py.Reference) and reference:

@@ -60,8 +60,8 @@ class CSR(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
-        columns = [_columns_of(parts, number, self.path, node)
-                   for number, node in enumerate(parts.nodes(self.path))]
+        columns = [_columns_of(parts, number, self.path)
+                   for number in range(len(parts))]
         for number, count in enumerate(columns):
             if count != columns[0]:
                 raise ValueError(
@@ -141,9 +141,9 @@ class DenseRowReader(SparseRowReader):
         return to_dense(super().make(found, counts, rows))
 
 
-def _columns_of(parts: FileParts, number: int, path: str, node: Any) -> int:
+def _columns_of(parts: FileParts, number: int, path: str) -> int:
     """Return the number of columns of a matrix that is stored by rows."""
-    where = parts.describe(number)
+    where, node = parts.describe(number), parts.node(number, path)
     if not isinstance(node, h5py.Group) or not set(ARRAYS) <= set(node):
         raise ValueError(
             f'{where}: {path!r} is no group of the arrays '
@@ -156,7 +156,7 @@ def _columns_of(parts: FileParts, number: int, path: str, node: Any) -> int:
         raise ValueError(
             f"{where}: the group {path!r} should have an attribute 'shape' "
             f'of two numbers')
-    indptr = parts.find(f'{path}/indptr')[number]
+    indptr = parts.find(number, f'{path}/indptr')
     rows = len(indptr) - 1 if isinstance(indptr, h5py.Dataset) else 0
     found = [str(read_attribute(node, name)) for name in FORMATS
              if name in node.attrs]

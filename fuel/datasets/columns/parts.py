@@ -24,9 +24,26 @@ from fuel.storage.nodes import (
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
+# Of so many parts what was opened stays open: each array takes kilobytes.
+MOST_OPEN = 1000
 # Of many names, how many an error shows.
 SHOWN = 10
 MAGIC = re.compile(r'[*?[]')
+
+
+class _Arrays(Sequence[h5py.Dataset]):
+    """The arrays of a path, one in each part."""
+
+    def __init__(self, parts: FileParts, path: str) -> None:
+        self._parts, self._path = parts, path
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, number: Any) -> Any:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return self._parts.array(number, self._path)
 
 
 class FileParts:
@@ -59,7 +76,9 @@ class FileParts:
         self._anywhere = anywhere
         # Files that links lead to.
         self._linked: dict[str, OpenFile] = {}
-        self._nodes: dict[str, list[Node | None]] = {}
+        # The group above the parts that were asked for last.
+        self._above: dict[tuple[int, str], Any] = {}
+        self._nodes: dict[tuple[int, str], Node | None] = {}
         found = [(number, name) for number, opened in enumerate(files)
                  for name in self._names_in(opened.file, paths[number])]
         self.file_numbers = [number for number, _ in found]
@@ -173,55 +192,67 @@ class FileParts:
                     self.describe))
         return self._runs
 
-    def find(self, path: str) -> list[Node | None]:
-        """Return what a path leads to in each part."""
-        found = self._nodes.get(path)
-        if found is None:
-            found = self._nodes[path] = [
-                self._find_in(number, path) for number in range(len(self))]
-        return found
+    def find(self, number: int, path: str) -> Node | None:
+        """Return what a path leads to in a part."""
+        key = number, path
+        if key in self._nodes:
+            return self._nodes[key]
+        node = self._open(number, path)
+        if len(self) <= MOST_OPEN:
+            self._nodes[key] = node
+        return node
 
-    def _find_in(self, number: int, path: str) -> Node | None:
-        root = self.files[self.file_numbers[number]].file
+    def _open(self, number: int, path: str) -> Node | None:
+        file_number = self.file_numbers[number]
+        above, _, last = self.names[number].rpartition('/')
         if not path.startswith('/'):
-            path = f'{self.names[number]}/{path}'
+            path = f'{last}/{path}'
         with naming_file(self.path_of(number)):
-            node = find_node(root, path, self.open_linked)
+            group = self._above.get((file_number, above))
+            if group is None:
+                # The same of all parts, or of many.
+                group = find_node(self.files[file_number].file, above,
+                                  self.open_linked)
+                self._above = {(file_number, above): group}
+            node = find_node(group, path, self.open_linked)
             if isinstance(node, h5py.Dataset):
                 for name in other_files(node):
                     # HDF5 gives fill values for what is missing.
                     self._other_path(node.file, name)
         return node
 
-    def nodes(self, path: str) -> list[Node]:
-        """Return the arrays or groups of a path, one in each part."""
-        found = []
-        for number, node in enumerate(self.find(path)):
-            if node is None:
-                raise self._missing(path, number)
-            found.append(node)
-        return found
+    def node(self, number: int, path: str) -> Node:
+        """Return the array or group of a path in a part."""
+        node = self.find(number, path)
+        if node is None:
+            raise self._missing(path, number)
+        return node
 
-    def arrays(self, path: str) -> list[h5py.Dataset]:
-        """Return the arrays of a path, one in each part."""
-        found = []
-        for number, node in enumerate(self.nodes(path)):
-            if not isinstance(node, h5py.Dataset):
-                raise ValueError(
-                    f'{self.describe(number)}: {path!r} is a group, and has '
-                    f'no rows{_hint_for(path, node)}')
-            if not node.shape:
-                raise ValueError(
-                    f'{self.describe(number)}: {path!r} is a single value, '
-                    f'and has no rows; Constant({path!r}) repeats it')
-            found.append(node)
-        return found
+    def arrays(self, path: str) -> Sequence[h5py.Dataset]:
+        """Return the arrays of a path, one in each part, each opened when it
+        is asked for."""
+        return _Arrays(self, path)
+
+    def array(self, number: int, path: str) -> h5py.Dataset:
+        """Return the array of a path in a part."""
+        node = self.node(number, path)
+        if not isinstance(node, h5py.Dataset):
+            raise ValueError(
+                f'{self.describe(number)}: {path!r} is a group, and has no '
+                f'rows{_hint_for(path, node)}')
+        if not node.shape:
+            raise ValueError(
+                f'{self.describe(number)}: {path!r} is a single value, and '
+                f'has no rows; Constant({path!r}) repeats it')
+        return node
 
     def read(self, number: int, path: str) -> NDArray[Any]:
-        """Return a whole array of a part."""
-        node = self.find(path)[number]
+        """Return a whole array, or a single value, of a part."""
+        node = self.node(number, path)
         if not isinstance(node, h5py.Dataset):
-            raise self._missing(path, number)
+            raise ValueError(
+                f'{self.describe(number)}: {path!r} is a group, and no '
+                f'array{_hint_for(path, node)}')
         with naming_file(self.path_of(number), path):
             return read_whole(node)
 
@@ -259,8 +290,8 @@ class FileParts:
         have = [name for name, _ in find_arrays(group, self.open_linked)]
         shown = ', '.join(map(repr, have[:SHOWN])) or 'none'
         more = ', ...' if len(have) > SHOWN else ''
-        others = sum(node is not None for node in self._nodes[path])
-        remedy = ("; missing='skip' leaves out such parts" if others else '')
+        remedy = ("; missing='skip' leaves out such parts"
+                  if len(self) > 1 else '')
         hint = did_you_mean(path, have, ' ({})')
         return ValueError(
             f'{self.describe(number)} has no array {path!r}{hint}; it has '
@@ -268,8 +299,9 @@ class FileParts:
 
     def skip_without(self, paths: Sequence[str]) -> None:
         """Leave out the parts that lack one of some paths."""
-        has_all = numpy.all([[node is not None for node in self.find(path)]
-                             for path in paths], axis=0)
+        has_all = numpy.array([
+            all(self.find(number, path) is not None for path in paths)
+            for number in range(len(self))])
         if has_all.all():
             return
         if not has_all.any():

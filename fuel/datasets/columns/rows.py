@@ -67,12 +67,15 @@ class Rows(FileColumn):
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
-        self._check_field(parts, arrays[0])
-        types = {array.dtype for array in arrays}
-        are_bytes = all(dtype.kind == 'S' for dtype in types)
+        first = arrays[0]
+        self._check_field(parts, first)
         if self.axis == 0 and not self.ragged and not (
-                are_bytes and len(types) > 1):
-            return with_text(self._join(parts, name, arrays), arrays[0])
+                first.dtype.kind == 'S' and len(parts) > 1):
+            return with_text(self._join(parts, name, arrays), first)
+        are_bytes = all(array.dtype.kind == 'S' for array in arrays)
+        if self.axis == 0 and not self.ragged and not (
+                are_bytes and len({array.dtype for array in arrays}) > 1):
+            return self._join(parts, name, arrays)
         return self._open_apart(parts, name, arrays, are_bytes)
 
     def _join(self, parts: FileParts, name: str,

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import h5py
 import numpy
 from numpy.typing import NDArray
 
@@ -50,11 +49,7 @@ class Constant(FileColumn):
         """Return a reader of the value of each row."""
         values = []
         with progress(f'Reading {self.path}', len(parts), delay=True) as bar:
-            for number, node in enumerate(parts.nodes(self.path)):
-                if not isinstance(node, h5py.Dataset):
-                    raise ValueError(
-                        f'{parts.describe(number)}: {self.path!r} is a group, '
-                        f'and no value')
+            for number in range(len(parts)):
                 values.append(_value_of(parts.read(number, self.path)))
                 bar.advance(1)
         first = values[0].dtype
