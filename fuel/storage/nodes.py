@@ -79,7 +79,8 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
     """Return the kind of a link, None if there is none."""
     try:
         return int(links.get_info(key).type)
-    except KeyError:
+    except (KeyError, RuntimeError):
+        # Asked only then, since most are there.
         if links.exists(key):
             raise
         return None
