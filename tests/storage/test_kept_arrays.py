@@ -1,0 +1,86 @@
+"""Arrays that are kept on disk for files in one state."""
+import os
+
+import numpy
+import pytest
+from numpy.testing import assert_array_equal
+
+from fuel import config
+from fuel.storage.kept_arrays import keep_arrays, kept_arrays
+from fuel.storage.raw_file import raw_file_at
+
+ARRAYS = {'rows': numpy.arange(5), 'names': numpy.array([b'a', b'bc'])}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return a file, with the cache in a folder of the test."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    (tmp_path / 'a').write_bytes(b'content')
+    return raw_file_at(str(tmp_path / 'a'))
+
+
+def entries(tmp_path):
+    """Return the files that are kept."""
+    folder = tmp_path / 'cache' / 'indexes'
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def test_arrays_are_kept_for_a_key_and_a_state(file, tmp_path):
+    """Of another key there is nothing, nor after the file was replaced."""
+    assert kept_arrays([file], 'key') is None
+    keep_arrays([file], 'key', ARRAYS)
+    found = kept_arrays([file], 'key')
+    assert ARRAYS.keys() == found.keys()
+    for name, array in ARRAYS.items():
+        assert_array_equal(array, found[name])
+    assert kept_arrays([file], 'other key') is None
+    assert kept_arrays([], 'key') is None
+    (tmp_path / 'new').write_bytes(b'another content')
+    os.replace(tmp_path / 'new', tmp_path / 'a')
+    newer = raw_file_at(str(tmp_path / 'a'))
+    assert kept_arrays([newer], 'key') is None
+    keep_arrays([newer], 'key', ARRAYS)
+    keep_arrays([newer], 'other', ARRAYS)
+    # Those of the state before are gone.
+    assert 2 == len(entries(tmp_path))
+    assert kept_arrays([newer], 'key') is not None
+
+
+def test_damaged_entry_counts_as_none(file, tmp_path, caplog):
+    """Cut, changed, or not written by this version of Fuel."""
+    keep_arrays([file], 'key', ARRAYS)
+    path, = entries(tmp_path)
+    content = path.read_bytes()
+    place = content.index(ARRAYS['rows'].tobytes())
+    damaged = [b'', content[:-40], content[:100],
+               content[:place] + b'\xff' + content[place + 1:]]
+    for bad in damaged:
+        path.write_bytes(bad)
+        assert kept_arrays([file], 'key') is None
+    assert len(damaged) == caplog.text.count('will be made again')
+    numpy.savez(path, format=numpy.array(0), **ARRAYS)
+    assert kept_arrays([file], 'key') is None
+    keep_arrays([file], 'key', ARRAYS)
+    assert kept_arrays([file], 'key') is not None
+
+
+def test_objects_are_never_unpickled(file, tmp_path):
+    """An entry is not trusted."""
+    keep_arrays([file], 'key', ARRAYS)
+    path, = entries(tmp_path)
+    numpy.savez(path, format=numpy.array(1),
+                rows=numpy.array([{}], object))
+    assert kept_arrays([file], 'key') is None
+
+
+def test_nothing_is_kept_without_a_cache(file, tmp_path, caplog):
+    """If it is off, or cannot be written."""
+    config.remote_cache_path = 'off'
+    keep_arrays([file], 'key', ARRAYS)
+    assert kept_arrays([file], 'key') is None
+    (tmp_path / 'occupied').write_text('a file')
+    config.remote_cache_path = str(tmp_path / 'occupied')
+    keep_arrays([file], 'key', ARRAYS)
+    assert 'cannot be kept' in caplog.text
+    assert kept_arrays([file], 'key') is None
