@@ -283,10 +283,8 @@ class HDF5Dataset(RowsDataset):
             parts.
         """
         readers: OpenColumns = self.readers
-        bounds = readers.parts.find_runs()
-        numbers = cut_runs(bounds, self._order)[1]
-        return readers.parts.attributes(
-            name, bounds[numbers], bounds[numbers + 1])
+        numbers = cut_runs(readers.parts.find_runs(), self._order)[1]
+        return readers.parts.attributes(name, numbers)
 
     @property
     def split_names(self) -> tuple[str, ...]:

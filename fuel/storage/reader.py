@@ -80,6 +80,15 @@ class Reader(ABC):
         """
         return self._read_list(rows_of_ranges(starts, counts))
 
+    def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
+        """Return what all rows of runs have in common, also of runs without
+        rows; of readers that are `is_per_run`.
+
+        `runs`: shape (batch,), dtype intp; numbers of runs before splits cut
+            them.
+        """
+        raise NotImplementedError
+
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Return how many bytes may be prefetched; None if none should be."""
         return None

@@ -693,3 +693,27 @@ def test_rows_of_runs_that_files_name(tmp_path):
     with pytest.raises(ValueError, match="a.h5: 'few' should have a row for "
                        'each step of a run, and has 2, but a run has 3'):
         HDF5Dataset(path, ['x', PerStep('few')], runs={'lengths': 'n'})
+
+
+def test_runs_without_rows_have_values_of_their_own(tmp_path):
+    """At the borders of parts too."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        for number, lengths in enumerate([[2, 0], [0, 3], [0]]):
+            part = file.create_group(f'{number}')
+            part.attrs['n'] = number
+            part['x'] = numpy.arange(sum(lengths))
+            part['lengths'] = lengths
+            part['goal'] = 10 * number + numpy.arange(len(lengths))
+            part['name'] = f'part {number}'
+    dataset = HDF5Dataset(path, ['x', PerRun('goal'), Constant('name')],
+                          parts='*', runs={'lengths': 'lengths'})
+    assert [0, 2, 2, 2, 5, 5] == dataset.runs.tolist()
+    assert [0, 0, 1, 1, 2] == dataset.run_attributes('n')
+    assert [0, 0, 11, 11, 11] == dataset.get_data(
+        None, slice(0, 5))[1].tolist()
+    runs = numpy.array([4, 1, 2, 3])
+    assert [20, 1, 10, 11] == dataset.readers['goal'].read_runs(
+        runs).tolist()
+    assert ['part 2', 'part 0', 'part 1', 'part 1'] == dataset.readers[
+        'name'].read_runs(runs).tolist()

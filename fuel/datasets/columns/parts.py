@@ -184,13 +184,38 @@ class FileParts:
     def find_runs(self) -> IndexArray:
         """Return the bounds of the runs of all rows."""
         if self._runs is None:
-            assert self.bounds is not None
-            self._runs = (
-                self.divided if self._runs_given is None
-                and self.divided is not None else find_bounds(
-                    self._runs_given, numpy.diff(self.bounds), self.read,
-                    self.describe))
+            self._runs, self._parts_of_runs = self._find_runs()
         return self._runs
+
+    def parts_of_runs(self) -> IndexArray:
+        """Return the part that each run begins in, also one without rows."""
+        self.find_runs()
+        return self._parts_of_runs
+
+    def _find_runs(self) -> tuple[IndexArray, IndexArray]:
+        bounds, given = self.bounds, self._runs_given
+        assert bounds is not None
+        if given is None and self.divided is None:
+            return bounds, numpy.arange(len(self))
+        if given is None or given == 'all':
+            runs = (self.divided if given is None
+                    and self.divided is not None else bounds[[0, -1]])
+            starts = numpy.searchsorted(bounds, runs[:-1], 'right') - 1
+            return runs, starts.clip(0, len(self) - 1)
+        found = [self._find_runs_in(number, count) for number, count in
+                 enumerate(numpy.diff(bounds).tolist())]
+        runs = numpy.concatenate([
+            *[one[:-1] + start for one, start in zip(
+                found, bounds[:-1], strict=True)], bounds[-1:]])
+        return runs, numpy.repeat(numpy.arange(len(self)), [
+            len(one) - 1 for one in found])
+
+    def _find_runs_in(self, number: int, count: int) -> IndexArray:
+        """Return the bounds of the runs of a part, of which alone is
+        asked."""
+        return find_bounds(
+            self._runs_given, [count], lambda _, name: self.read(number, name),
+            lambda _: self.describe(number))
 
     def find(self, number: int, path: str) -> Node | None:
         """Return what a path leads to in a part."""
@@ -256,23 +281,21 @@ class FileParts:
         with naming_file(self.path_of(number), path):
             return read_whole(node)
 
-    def attributes(self, name: str, starts: IndexArray,
-                   stops: IndexArray) -> list[Any]:
-        """Return an attribute of the part that each of some ranges of rows
-        lies in."""
+    def attributes(self, name: str, runs: IndexArray) -> list[Any]:
+        """Return an attribute of the part that each of some runs lies in."""
         assert self.bounds is not None
-        found: dict[int, Any] = {}
-        numbers = (numpy.searchsorted(self.bounds, starts, 'right') - 1
-                   ).clip(0, len(self) - 1).tolist()
-        for number, start, stop in zip(
-                numbers, starts.tolist(), stops.tolist(), strict=True):
-            if stop > self.bounds[number + 1]:
-                raise ValueError(
-                    f'the run of rows {start} to {stop} goes through several '
-                    f'parts, each with attributes of its own')
+        bounds, found = self.find_runs(), dict[int, Any]()
+        numbers = self.parts_of_runs()[runs]
+        wide = bounds[runs + 1] > self.bounds[numbers + 1]
+        if wide.any():
+            run = int(runs[wide][0])
+            raise ValueError(
+                f'the run of rows {bounds[run]} to {bounds[run + 1]} goes '
+                f'through several parts, each with attributes of its own')
+        for number in numbers.tolist():
             if number not in found:
                 found[number] = self._attribute(number, name)
-        return [found[number] for number in numbers]
+        return [found[number] for number in numbers.tolist()]
 
     def _attribute(self, number: int, name: str) -> Any:
         group = self.group(number)

@@ -107,6 +107,12 @@ class ConstantReader(Reader):
         # Unless a run goes through several parts.
         self.is_per_run = bool(numpy.isin(
             parts.bounds, parts.find_runs()).all())
+        self._parts_of_runs = parts.parts_of_runs()
+
+    def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
+        """See :meth:`Reader.read_runs`."""
+        return own_objects(self._values.take(
+            self._parts_of_runs[runs], axis=0))
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         if rows.size:
@@ -146,26 +152,15 @@ class PerRun(FileColumn):
         arrays = parts.arrays(self.path)
         reader = with_text(open_parts(
             arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
-        runs, bounds = parts.find_runs(), parts.bounds
-        assert bounds is not None
-        counts = numpy.diff(reader.part_bounds).tolist()
-        numbers = _runs_of_parts(runs, bounds)
-        for number, count in enumerate(counts):
-            if count != numbers[number]:
-                raise ValueError(
-                    f'{parts.describe(number)}: {self.path!r} should have a '
-                    f'row for each of {numbers[number]} runs, and has '
-                    f'{count}')
+        counts = numpy.diff(reader.part_bounds)
+        wanted = numpy.bincount(parts.parts_of_runs(), minlength=len(parts))
+        if (counts != wanted).any():
+            number = int(numpy.flatnonzero(counts != wanted)[0])
+            raise ValueError(
+                f'{parts.describe(number)}: {self.path!r} should have a row '
+                f'for each of {wanted[number]} runs, and has '
+                f'{counts[number]}')
         return RunValueReader(reader, parts)
-
-
-def _runs_of_parts(runs: NDArray[numpy.intp],
-                   bounds: NDArray[numpy.intp]) -> list[int]:
-    """Return how many runs begin in each part; those without rows belong to
-    the part before."""
-    first = numpy.searchsorted(runs[:-1], bounds[:-1], 'left')
-    counts: list[int] = numpy.diff([*first.tolist(), len(runs) - 1]).tolist()
-    return counts
 
 
 class RunValueReader(ChangedReader):
@@ -178,6 +173,10 @@ class RunValueReader(ChangedReader):
         super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
         self.part_bounds = parts.bounds
         self._runs = parts.find_runs()
+
+    def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
+        """See :meth:`Reader.read_runs`."""
+        return self._reader.read(runs)
 
     def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
         """See :meth:`ChangedReader.places`."""
@@ -212,10 +211,8 @@ class PerStep(FileColumn):
         arrays = parts.arrays(self.path)
         reader = with_text(open_parts(
             arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
-        runs, bounds = parts.find_runs(), parts.bounds
-        assert bounds is not None
-        lengths = numpy.diff(runs)
-        numbers = part_numbers(bounds, runs[:-1]).clip(0, len(parts) - 1)
+        lengths, numbers = (numpy.diff(parts.find_runs()),
+                            parts.parts_of_runs())
         short = lengths > numpy.diff(reader.part_bounds)[numbers]
         if short.any():
             run = int(numpy.flatnonzero(short)[0])
@@ -234,6 +231,7 @@ class StepValueReader(ChangedReader):
         assert parts.bounds is not None
         super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
         self._first_rows = reader.part_bounds
+        self._parts_of_runs = parts.parts_of_runs()
         self.part_bounds = parts.bounds
         self._runs = parts.find_runs()
 
@@ -241,9 +239,7 @@ class StepValueReader(ChangedReader):
         """See :meth:`ChangedReader.places`."""
         runs = part_numbers(self._runs, rows)
         starts = self._runs[runs]
-        # The part in which the run begins.
-        numbers = part_numbers(self.part_bounds, starts)
-        return self._first_rows[numbers] + rows - starts
+        return self._first_rows[self._parts_of_runs[runs]] + rows - starts
 
     def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
         """See :meth:`ChangedReader.change`."""
