@@ -12,6 +12,7 @@ import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn, Columns
+from fuel.datasets.columns.default_columns import default_columns
 from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.parts import MAGIC, FileParts, natural_key
 from fuel.datasets.columns.rows import Rows
@@ -173,8 +174,7 @@ class HDF5Dataset(RowsDataset):
             besides = names_in(self._runs)
             if isinstance(self._splits, str):
                 besides.append(self._splits)
-            self.columns = {path: Rows(path) for path in parts.default_paths(
-                besides, self._used)}
+            self.columns = dict(default_columns(parts, besides, self._used))
         self._used = self._used or tuple(self.columns)
         refuse_unknown_sources(self._used, tuple(self.columns))
         readers = OpenColumns(parts, Wanted(

@@ -342,37 +342,6 @@ class FileParts:
             name: [places[number] for number in numbers if number in places]
             for name, numbers in called.items()}
 
-    def default_paths(self, besides: Sequence[str],
-                      wanted: Sequence[str]) -> list[str]:
-        """Return the paths of all arrays of the first part that have the
-        common length.
-
-        `besides`: paths that are no sources, nor what is below them.
-        `wanted`: arrays that must be there, one of which says the length.
-        """
-        hidden = tuple([f'{path.strip("/")}/' for path in besides])
-        lengths: dict[int, list[str]] = {}
-        with naming_file(self.path_of(0)):
-            for path, array in find_arrays(self.group(0),
-                                           self.open_linked):
-                if array.size and not f'{path}/'.startswith(hidden):
-                    lengths.setdefault(len(array), []).append(path)
-        for paths in lengths.values():
-            if len(lengths) == 1 or {*wanted} & {*paths}:
-                return sorted(paths, key=natural_key)
-        if not lengths:
-            raise ValueError(
-                f'{self.describe(0)} has no arrays with an example in each '
-                f'row')
-        found = [f'of {count}: {", ".join(map(repr, paths[:SHOWN]))}'
-                 + ', ...' * (len(paths) > SHOWN)
-                 for count, paths in sorted(lengths.items())]
-        raise ValueError(
-            f'{self.describe(0)} has arrays of several lengths, so their rows '
-            f'are not examples of one data set ({"; ".join(found[:SHOWN])}'
-            f'{"; ..." * (len(found) > SHOWN)}); name those that are, as '
-            f'columns=[...]')
-
 
 def read_whole(array: h5py.Dataset) -> NDArray[Any]:
     """Return all of an array, or a single value as an array of no axes."""
