@@ -279,10 +279,10 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
     plain = []
     for reader, shape_reader, order in parts:
         rows = reader.direct()
-        if (rows is None or shape_reader is not None
-                or not isinstance(order, slice)):
+        if rows is None or shape_reader is not None:
             return None
-        plain.append((rows, order.start, reader.shape[1:], reader.dtype))
+        plain.append((rows, order.start if isinstance(order, slice) else order,
+                      reader.shape[1:], reader.dtype))
     return Batches(
         plain, num_examples, MappedReader.THREADS_FROM, (held, parts),
         version_of([reader for reader, _, _ in parts]))

@@ -9,8 +9,8 @@ from fuel.typing import EpochReader
 
 class Batches:
     def __init__(
-        self, parts: list[tuple[Rows, int, tuple[int, ...],
-                                numpy.dtype[Any]]],
+        self, parts: list[tuple[Rows, int | NDArray[numpy.intp],
+                                tuple[int, ...], numpy.dtype[Any]]],
         num_examples: int, most_nbytes: int, held: object,
         version: tuple[tuple[int, ...], ...] = ...,
     ) -> None: ...

@@ -15,8 +15,11 @@ from libc.string cimport memcpy
 
 from fuel.kernels.converter cimport Converter, conversion_of
 from fuel.kernels.epoch_reader cimport IndexReader
-from fuel.kernels.gather cimport Request, Rows
+from fuel.kernels.gather cimport Rows
 from fuel.kernels.memory cimport new_array
+from fuel.kernels.pieces cimport Request
+
+import numpy
 
 cnp.import_array()
 
@@ -29,8 +32,9 @@ cdef enum:
 cdef class Batches:
     """Batches of some sources.
 
-    `parts`: for each source its rows, the first of them that is an example,
-        the shape of a row and its type, in native byte order.
+    `parts`: for each source its rows; which of them are examples: the first
+        one, or all in their order, an array of intp; and the shape and type
+        of a row, in native byte order.
     `most_nbytes`: larger sources of a batch are left to several threads.
     `held`: what must not be closed while this object lives.
     `version`: of the files that are read.
@@ -44,6 +48,11 @@ cdef class Batches:
     def __init__(self, list parts not None, Py_ssize_t num_examples,
                  Py_ssize_t most_nbytes, held, tuple version=()):
         self.parts = [Part(*part) for part in parts]
+        for part in self.parts:
+            if (<Part>part).order is not None and len(
+                    (<Part>part).order) < num_examples:
+                raise ValueError(f'{num_examples} examples, in an order of '
+                                 f'{len((<Part>part).order)} rows')
         self.num_examples = num_examples
         self.most_nbytes = most_nbytes
         self.held = held
@@ -69,15 +78,21 @@ cdef class Batches:
         cdef cnp.ndarray batch
         cdef Request wanted
         cdef Converter converter = None
+        cdef cnp.ndarray order = None
         cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
-        wanted.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(rows)
+        cdef cnp.ndarray ordered = rows
+        wanted.lengths = NULL
         wanted.count = count
         for place in range(len(self.parts)):
             part = <Part>self.parts[place]
             if (part.rows.declines
-                    or count * part.rows.tiles.row_nbytes
+                    or count * part.rows.table.row_nbytes
                     > self.most_nbytes):
                 return None
+            if part.order is not order:
+                order = part.order
+                ordered = rows if order is None else in_order(rows, order)
+            wanted.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(ordered)
             memcpy(shape, part.shape, part.ndim * sizeof(cnp.npy_intp))
             shape[0] = count
             wanted.first = part.first
@@ -116,6 +131,20 @@ cdef class Batches:
     def __reduce__(self):
         # A data set is pickled without its open file, and makes them anew.
         return type(None), ()
+
+
+cdef cnp.ndarray in_order(cnp.ndarray examples, cnp.ndarray order):
+    """Return the rows of examples whose numbers are known to be right."""
+    cdef cnp.npy_intp count = cnp.PyArray_DIM(examples, 0), place
+    cdef cnp.ndarray rows = cnp.PyArray_SimpleNew(1, &count, cnp.NPY_INTP)
+    cdef cnp.npy_intp *target = <cnp.npy_intp *>cnp.PyArray_DATA(rows)
+    cdef const cnp.npy_intp *source = <const cnp.npy_intp *>(
+        cnp.PyArray_DATA(order))
+    cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
+        cnp.PyArray_DATA(examples))
+    for place in range(count):
+        target[place] = source[wanted[place]]
+    return rows
 
 
 @cython.final
@@ -163,12 +192,14 @@ cdef class Part:
 
     cdef Rows rows
     cdef Py_ssize_t first
+    # The row of each example, if they do not follow each other.
+    cdef cnp.ndarray order
     cdef int ndim
     # The first place is for the number of examples.
     cdef cnp.npy_intp shape[MOST_AXES]
     cdef cnp.dtype dtype
 
-    def __init__(self, Rows rows not None, Py_ssize_t first, tuple shape,
+    def __init__(self, Rows rows not None, first, tuple shape,
                  cnp.dtype dtype not None):
         cdef Py_ssize_t nbytes = dtype.itemsize
         cdef int axis = 1
@@ -178,11 +209,15 @@ cdef class Part:
             self.shape[axis] = length
             nbytes *= length
             axis += 1
-        if nbytes != rows.tiles.row_nbytes or dtype.hasobject:
+        if nbytes != rows.table.row_nbytes or dtype.hasobject:
             raise ValueError(
-                f'rows of {rows.tiles.row_nbytes} bytes do not hold {shape} '
+                f'rows of {rows.table.row_nbytes} bytes do not hold {shape} '
                 f'of {dtype}')
         self.rows = rows
-        self.first = first
+        self.first, self.order = 0, None
+        if isinstance(first, numpy.ndarray):
+            self.order = numpy.ascontiguousarray(first, numpy.intp)
+        else:
+            self.first = first
         self.ndim = axis
         self.dtype = dtype

@@ -7,12 +7,24 @@ cdef class Clock:
 
 
 cdef class Slots:
-    cdef readonly Py_ssize_t num_chunks, chunk_nbytes, num_held
+    cdef readonly Py_ssize_t num_chunks, num_held, held_nbytes
     cdef readonly cnp.ndarray last_used
     cdef int64_t *used
+    # Of each chunk, decoded.
+    cdef int64_t *sizes
     cdef list chunks
-    # In which call of `expect` each chunk was met last, how many calls
-    # there were, and what the present one met.
-    cdef cnp.ndarray met, found
+    # In which call each chunk was met last, how many calls there were, and
+    # what the present one met.
+    cdef int64_t *met
+    cdef cnp.npy_intp *found
     cdef int64_t num_calls
+    cdef tuple arrays
     cdef object get(self, Py_ssize_t chunk)
+
+
+cdef inline bint meet(Slots slots, Py_ssize_t chunk) noexcept:
+    """Return whether the present call has not met a chunk before."""
+    if slots.met[chunk] == slots.num_calls:
+        return False
+    slots.met[chunk] = slots.num_calls
+    return True

@@ -4,23 +4,26 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.chunk_slots import Clock, Slots
-from fuel.kernels.tiles import Tiles
+from fuel.kernels.guard import FileStates
+from fuel.kernels.part_table import PartTable
 
 MISSING: int
 OUTSIDE: int
 
-_Rows: TypeAlias = NDArray[numpy.intp] | tuple[int, int]
+_Rows: TypeAlias = (
+    NDArray[numpy.intp] | tuple[int, int]
+    | tuple[NDArray[numpy.intp], NDArray[numpy.intp]])
 
 class Rows:
     declines: bool
-    tiles: Tiles
+    table: PartTable
     addresses: NDArray[numpy.int64]
-    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
+    def watch(self, states: FileStates) -> None: ...
 
 class MappedRows(Rows):
     def __init__(
-        self, tiles: Tiles, addresses: NDArray[numpy.int64],
-        fill: NDArray[Any], memory: object,
+        self, table: PartTable, addresses: NDArray[numpy.int64],
+        maps: list[tuple[int, object]],
     ) -> None: ...
     def copy(
         self, rows: _Rows, out: NDArray[Any], begin: int = ...,
@@ -29,13 +32,16 @@ class MappedRows(Rows):
 
 class DecodedRows(Rows):
     def __init__(
-        self, tiles: Tiles, addresses: NDArray[numpy.int64],
-        fill: NDArray[Any], slots: Slots, clock: Clock,
+        self, table: PartTable, addresses: NDArray[numpy.int64],
+        slots: Slots, clock: Clock,
     ) -> None: ...
     def copy(
         self, rows: _Rows, out: NDArray[Any],
-    ) -> list[tuple[int, list[int]]]: ...
+    ) -> tuple[list[tuple[int, list[int]]], bool]: ...
     def copy_chunk(
-        self, chunk: int, decoded: NDArray[numpy.uint8], rows: _Rows,
-        places: list[int], out: NDArray[Any],
+        self, chunk: int, decoded: NDArray[numpy.uint8],
+        rows: NDArray[numpy.intp], places: list[int], out: NDArray[Any],
     ) -> None: ...
+    def expect(
+        self, rows: NDArray[numpy.intp], most: int, soon: int,
+    ) -> tuple[int, list[int]]: ...

@@ -1,4 +1,4 @@
-"""Gather rows out of arrays, mapped files and decoded chunks.
+"""Gather rows out of mapped files and decoded chunks.
 
 Where the rows of a request are is looked up for some of them, each a piece of
 memory; rows that follow each other are one piece. Then these are copied, or
@@ -8,15 +8,19 @@ its tiles, or have fill values.
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
+from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc, free, malloc
 
-from fuel.kernels.chunk_slots cimport Clock, Slots
+from fuel.kernels.chunk_slots cimport Clock, Slots, meet
 from fuel.kernels.converter cimport Conversion, conversion_of
-from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
-from fuel.kernels.guard cimport guarded, is_unchanged
-from fuel.kernels.tiles cimport Segment, Tiles
+from fuel.kernels.guard cimport FileStates, Span, guarded
+from fuel.kernels.part_table cimport (
+    Kind, Part, PartTable, Table, block_of, part_of)
+from fuel.kernels.pieces cimport (
+    WINDOW, Cursor, Request, Window, add, advance, go_to, length_of_run,
+    put_pieces, row_at)
 
 import numpy
 
@@ -32,144 +36,59 @@ cdef enum:
     OUTSIDE_CHUNK = -2
 
 
-cdef inline Py_ssize_t block_of(const Blocks *blocks,
-                                Py_ssize_t row) noexcept nogil:
-    """Return ``row // blocks.rows`` of a row below 2 ** 52."""
-    cdef Py_ssize_t block = <Py_ssize_t>(row * blocks.inverse)
-    # One too many or too few, where rounding decided.
-    if block * blocks.rows > row:
-        return block - 1
-    if row - block * blocks.rows >= blocks.rows:
-        return block + 1
-    return block
+cdef const cnp.npy_intp *numbers_of(cnp.ndarray array) except NULL:
+    """Return what is in an array of numbers; refuse others."""
+    if (cnp.PyArray_TYPE(array) != cnp.NPY_INTP
+            or cnp.PyArray_NDIM(array) != 1
+            or not cnp.PyArray_IS_C_CONTIGUOUS(array)
+            or not cnp.PyArray_ISNOTSWAPPED(array)):
+        raise ValueError('rows must be a contiguous 1-d array of intp')
+    return <const cnp.npy_intp *>cnp.PyArray_DATA(array)
 
 
-cdef inline Py_ssize_t length_of_run(const Request *request, Py_ssize_t place,
-                                     Py_ssize_t most) noexcept nogil:
-    """Return how many rows from a place on, up to `most`, are neighbours."""
-    cdef Py_ssize_t run = 1
-    if request.rows == NULL:
-        return most
-    while (run < most
-           and request.rows[place + run] == request.rows[place] + run):
-        run += 1
-    return run
+cdef Py_ssize_t total_of(const cnp.npy_intp *lengths, Py_ssize_t count,
+                         Py_ssize_t most) except -1:
+    """Return the rows of all ranges."""
+    cdef Py_ssize_t place, total = 0
+    for place in range(count):
+        if not 0 <= lengths[place] <= most - total:
+            raise ValueError(
+                f'range {place} has {lengths[place]} rows: there is room for '
+                f'{most - total}')
+        total += lengths[place]
+    return total
 
 
-cdef inline void put(const Conversion *conversion, char *out,
-                     const char *source, Py_ssize_t nbytes, bint is_row,
-                     const char *coming) noexcept nogil:
-    """Copy or convert elements that lie together in both places."""
-    if conversion.convert != NULL:
-        conversion.convert(source, out, nbytes // conversion.itemsize,
-                           conversion.scale, conversion.shift, coming)
-    elif is_row:
-        fuel_copy_row(out, source, nbytes, coming)
-    else:
-        # Several rows are one copy: twice as fast.
-        memcpy(out, source, nbytes)
-
-
-cdef void put_segments(const Window *window,
-                       const Piece *piece) noexcept nogil:
-    """Copy the segments of a tile, of each of its rows."""
-    cdef const Segment *segment
-    cdef const Conversion *conversion = window.conversion
-    cdef const char *source
-    cdef Py_ssize_t row, place, start
-    for row in range(piece.rows):
-        for place in range(window.tile_starts[piece.tile],
-                           window.tile_starts[piece.tile + 1]):
-            segment = window.segments + place
-            start = segment.in_row
-            if conversion.convert != NULL:
-                start = start // conversion.itemsize * conversion.out_itemsize
-            source = window.fill + segment.in_row
-            if piece.source != NULL:
-                source = (piece.source + row * window.stride
-                          + segment.in_chunk)
-            put(conversion, window.out + (piece.first + row)
-                * window.out_row_nbytes + start, source, segment.nbytes,
-                False, source)
-
-
-cdef void put_pieces(Window *window) noexcept nogil:
-    """Copy all pieces of a window, which is empty then."""
-    cdef const Piece *piece
-    cdef const char *coming
-    cdef Py_ssize_t place, last = window.count - 1
-    for place in range(window.count):
-        piece = window.pieces + place
-        if not window.whole or piece.source == NULL:
-            put_segments(window, piece)
-            continue
-        coming = window.pieces[min(place + AHEAD, last)].source
-        put(window.conversion,
-            window.out + piece.first * window.out_row_nbytes, piece.source,
-            piece.rows * window.row_nbytes, piece.rows == 1,
-            coming if coming != NULL else piece.source)
-    window.count = 0
-
-
-cdef inline void add(Window *window, const char *source, Py_ssize_t first,
-                     Py_ssize_t rows, Py_ssize_t tile) noexcept nogil:
-    """Add rows of a chunk."""
-    cdef Piece *piece
-    if window.count == WINDOW:
-        put_pieces(window)
-    piece = window.pieces + window.count
-    piece.source = source
-    piece.first = first
-    piece.rows = rows
-    piece.tile = tile
-    window.count += 1
-
-
-cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
-                      Py_ssize_t count, Py_ssize_t row_nbytes,
-                      const Conversion *conversion, char *out) noexcept nogil:
-    """Gather rows of an array whose numbers are known to be right."""
-    cdef Request request
-    cdef Py_ssize_t place = 0, run
-    cdef Py_ssize_t out_row_nbytes = (
-        row_nbytes // conversion.itemsize * conversion.out_itemsize)
-    request.rows = rows
-    while place < count:
-        run = length_of_run(&request, place, count - place)
-        put(conversion, out + place * out_row_nbytes,
-            source + rows[place] * row_nbytes, run * row_nbytes, run == 1,
-            source + rows[min(place + AHEAD, count - 1)] * row_nbytes)
-        place += run
-
-
-cdef int check(Tiles tiles, rows, cnp.ndarray out, Py_ssize_t begin,
+cdef int check(PartTable table, rows, cnp.ndarray out, Py_ssize_t begin,
                end, Request *request) except -1:
     """Refuse what the kernel could read or write outside of."""
-    cdef cnp.ndarray array
     cdef Py_ssize_t count, stop
-    request.rows = NULL
-    if isinstance(rows, tuple):
+    request.rows = request.lengths = NULL
+    request.first = 0
+    if not isinstance(rows, tuple):
+        request.rows = numbers_of(rows)
+        count = len(rows)
+    elif isinstance(rows[0], numpy.ndarray):
+        starts, lengths = rows
+        request.rows = numbers_of(starts)
+        request.lengths = numbers_of(lengths)
+        count = len(starts)
+        if count != len(lengths):
+            raise ValueError(f'{count} ranges with {len(lengths)} lengths')
+        count = total_of(request.lengths, count,
+                         cnp.PyArray_NBYTES(out) // table.row_nbytes)
+    else:
         request.first, stop = rows
         count = stop - request.first
-        if request.first < 0 or count < 0 or stop > tiles.num_rows:
+        if request.first < 0 or count < 0 or stop > table.num_rows:
             raise IndexError(
-                f'rows must lie in 0 to {tiles.num_rows - 1}, got '
+                f'rows must lie in 0 to {table.num_rows - 1}, got '
                 f'{request.first} to {stop - 1}')
-    else:
-        array = rows
-        if (cnp.PyArray_TYPE(array) != cnp.NPY_INTP
-                or cnp.PyArray_NDIM(array) != 1
-                or not cnp.PyArray_IS_C_CONTIGUOUS(array)
-                or not cnp.PyArray_ISNOTSWAPPED(array)):
-            raise ValueError('rows must be a contiguous 1-d array of intp')
-        request.first = 0
-        request.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(array)
-        count = cnp.PyArray_DIM(array, 0)
     if (not cnp.PyArray_IS_C_CONTIGUOUS(out)
             or not cnp.PyArray_ISWRITEABLE(out)
-            or cnp.PyArray_NBYTES(out) != count * tiles.row_nbytes):
+            or cnp.PyArray_NBYTES(out) != count * table.row_nbytes):
         raise ValueError(
-            f'{count} rows of {tiles.row_nbytes} bytes do not fit an array '
+            f'{count} rows of {table.row_nbytes} bytes do not fit an array '
             f'of {out.nbytes} bytes (or it is not plain)')
     stop = count if end is None else end
     if not 0 <= begin <= stop <= count:
@@ -178,71 +97,69 @@ cdef int check(Tiles tiles, rows, cnp.ndarray out, Py_ssize_t begin,
     return 0
 
 
-cdef int refuse_row(Py_ssize_t row, Tiles tiles) except -1:
+cdef int refuse_row(Py_ssize_t row, PartTable table) except -1:
     raise IndexError(
-        f'rows must lie in 0 to {tiles.num_rows - 1}, got {row}')
+        f'rows must lie in 0 to {table.num_rows - 1}, got {row}')
+
+
+cdef Py_ssize_t needed_nbytes(const Part *part, Py_ssize_t block) noexcept:
+    """Return how many bytes a chunk of a part needs to hold its rows."""
+    cdef Py_ssize_t rows = (part + 1).first + part.shift
+    rows = min(part.block_rows, rows - block * part.block_rows)
+    if rows > (PY_SSIZE_T_MAX - part.offset) // part.kind.stride:
+        return PY_SSIZE_T_MAX
+    return part.offset + rows * part.kind.stride
 
 
 cdef class Rows:
-    """Rows of one source of a file: base of the classes below.
+    """Rows of one source of some files: base of the classes below.
 
-    `addresses`: shape (chunks,), dtype int64; where each chunk starts in the
-        file; `MISSING` for one that was never written, `OUTSIDE` for one that
-        the file cannot hold.
-    `fill`: a row of fill values.
+    `table`: where they lie.
+    `addresses`: shape (chunks,), dtype int64; where each chunk starts;
+        `MISSING` for one that was never written, `OUTSIDE` for one that the
+        file cannot hold.
     `addresses`: a copy. `OUTSIDE` also for chunks that end outside of the
         file.
     `declines`: whether every batch is left to the caller. Defaults to False.
     """
 
-    def __init__(self, Tiles tiles not None, addresses,
-                 cnp.ndarray fill not None):
-        cdef Py_ssize_t needed = tiles.num_tiles * (
-            (tiles.num_rows + tiles.block_rows - 1) // tiles.block_rows)
-        if (not cnp.PyArray_IS_C_CONTIGUOUS(fill)
-                or cnp.PyArray_NBYTES(fill) != tiles.row_nbytes):
-            raise ValueError('the fill value must be one row')
+    def __init__(self, PartTable table not None, addresses):
         self.addresses = numpy.array(addresses, numpy.int64)
         self.addresses.flags.writeable = False
-        if cnp.PyArray_SIZE(self.addresses) < needed:
-            raise ValueError(f'{needed} chunks, but a table of '
+        if cnp.PyArray_SIZE(self.addresses) < table.num_chunks:
+            raise ValueError(f'{table.num_chunks} chunks, but a table of '
                              f'{len(self.addresses)}')
         self.places = <int64_t *>cnp.PyArray_DATA(self.addresses)
-        self.tiles = tiles
-        self.fill = fill
-        self.blocks.rows = tiles.block_rows
-        self.blocks.inverse = 1. / tiles.block_rows
-        self.descriptor = -1
+        self.table = table
+        self.states = FileStates([])
 
-    def watch(self, int descriptor, int64_t size, int64_t changed):
-        """Let `Batches` decline rows of a file that was changed.
+    def watch(self, FileStates states not None):
+        """Let rows of files that were changed be declined."""
+        if states.num_files != self.table.num_files:
+            raise ValueError(f'{self.table.num_files} files, but the states '
+                             f'of {states.num_files}')
+        self.states = states
 
-        `descriptor`: of the file.
-        `size`, `changed`: what `file_state` said of it.
-        """
-        self.descriptor = descriptor
-        self.file_size = size
-        self.file_changed = changed
+    cdef unsigned char *none_used(self) except NULL:
+        """Return what is to be freed: for each file, whether it was used."""
+        cdef unsigned char *used = <unsigned char *>calloc(
+            self.table.num_files + 1, 1)
+        if used == NULL:
+            raise MemoryError
+        return used
 
-    cdef bint is_current(self) noexcept nogil:
-        """Tell whether the file is what it was; asked after a copy."""
-        return self.descriptor < 0 or is_unchanged(
-            self.descriptor, self.file_size, self.file_changed)
+    cdef bint are_current(self, const unsigned char *used) noexcept nogil:
+        """Tell whether files are what they were; asked after a copy."""
+        return self.states.are_current(used)
 
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1:
         """Describe where pieces go, and as what."""
-        cdef Tiles tiles = self.tiles
         window.count = 0
-        window.row_nbytes = tiles.row_nbytes
-        window.stride = tiles.stride
-        window.whole = tiles.whole
-        window.segments = tiles.segments
-        window.tile_starts = tiles.tile_starts
-        window.fill = <const char *>cnp.PyArray_DATA(self.fill)
+        window.row_nbytes = self.table.row_nbytes
         window.conversion = conversion
         window.out = out
-        window.out_row_nbytes = (tiles.row_nbytes // conversion.itemsize
+        window.out_row_nbytes = (self.table.row_nbytes // conversion.itemsize
                                  * conversion.out_itemsize)
         return 0
 
@@ -268,9 +185,10 @@ cdef struct MappedJob:
     Window window
     const Request *request
     Py_ssize_t begin
-    Py_ssize_t num_rows, num_tiles
-    const Blocks *blocks
-    const char *base
+    const Table *table
+    # Of each file, where its map would begin if addresses began with it.
+    const char **bases
+    unsigned char *used
     const int64_t *places
     # How the job ended, and at which row or chunk.
     int state
@@ -281,86 +199,143 @@ cdef void copy_mapped(void *argument) noexcept nogil:
     """Copy row after row, up to one that is not there."""
     cdef MappedJob *job = <MappedJob *>argument
     cdef const Request *request = job.request
-    cdef Py_ssize_t place = job.begin
+    cdef const Part *part = job.table.parts
+    cdef const Kind *kind
+    cdef const char *base
+    cdef Cursor cursor
     cdef Py_ssize_t row, block, inside, chunk, tile, rows
     cdef int64_t start
-    while place < request.count:
-        row = request.first
-        row += place if request.rows == NULL else request.rows[place]
-        if row < 0 or row >= job.num_rows:
+    go_to(request, &cursor, job.begin)
+    while cursor.place < request.count:
+        row = row_at(request, &cursor)
+        if row < 0 or row >= job.table.num_rows:
             job.state, job.where = WRONG_ROW, row
             return
-        block = block_of(job.blocks, row)
-        inside = row - block * job.blocks.rows
-        rows = length_of_run(request, place, min(
-            request.count - place, job.blocks.rows - inside))
-        for tile in range(job.num_tiles):
-            chunk = block * job.num_tiles + tile
+        part = part_of(job.table, row, part)
+        kind = part.kind
+        base = job.bases[part.file]
+        job.used[part.file] = True
+        rows = part[1].first - row
+        row += part.shift
+        block = block_of(part, row)
+        inside = row - block * part.block_rows
+        rows = length_of_run(request, &cursor,
+                             min(rows, part.block_rows - inside))
+        inside = inside * kind.stride + part.offset
+        for tile in range(kind.num_tiles):
+            chunk = part.first_chunk + block * kind.num_tiles + tile
             start = job.places[chunk]
             if start >= 0:
-                add(&job.window, job.base + start
-                    + inside * job.window.stride, place, rows, tile)
+                add(&job.window, base + start + inside, cursor.place, rows,
+                    tile, kind)
             elif start == MISSING_CHUNK:
-                add(&job.window, NULL, place, rows, tile)
+                add(&job.window, NULL, cursor.place, rows, tile, kind)
             else:
                 job.state, job.where = WRONG_CHUNK, chunk
                 return
-        place += rows
+        advance(request, &cursor, rows)
     put_pieces(&job.window)
 
 
 cdef class MappedRows(Rows):
-    """Rows of a data set in a mapped file.
+    """Rows in mapped files.
 
-    `tiles`, `addresses`, `fill`: as for `Rows`.
-    `memory`: the mapped file.
+    `table`, `addresses`: as for `Rows`.
+    `maps`: for each file the address of its first byte, and its memory.
     """
 
-    cdef const unsigned char[::1] memory
-    cdef const char *base
-    cdef Py_ssize_t size
+    cdef list views
+    cdef const char **bases
+    cdef Span *spans
+    cdef int64_t *starts
+    cdef Py_ssize_t num_spans
 
-    def __init__(self, Tiles tiles not None, addresses,
-                 cnp.ndarray fill not None, const unsigned char[::1] memory):
-        Rows.__init__(self, tiles, addresses, fill)
-        self.memory = memory
-        self.size = memory.shape[0]
-        self.base = NULL
-        if self.size:
-            self.base = <const char *>&memory[0]
+    def __cinit__(self):
+        self.bases = NULL
+        self.spans = NULL
+        self.starts = NULL
+
+    def __dealloc__(self):
+        free(self.bases)
+        free(self.spans)
+        free(self.starts)
+
+    def __init__(self, PartTable table not None, addresses,
+                 list maps not None):
+        Rows.__init__(self, table, addresses)
+        if len(maps) != table.num_files:
+            raise ValueError(f'{table.num_files} files, but {len(maps)} maps')
+        self.views = []
+        self.keep_maps(maps)
         self.bound_addresses()
 
+    cdef int keep_maps(self, list maps) except -1:
+        cdef const unsigned char[::1] view
+        cdef Span *span
+        cdef Py_ssize_t place
+        free(self.bases)
+        free(self.spans)
+        free(self.starts)
+        self.num_spans = len(maps)
+        self.bases = <const char **>malloc((len(maps) + 1) * sizeof(char *))
+        self.spans = <Span *>malloc((len(maps) + 1) * sizeof(Span))
+        self.starts = <int64_t *>malloc((len(maps) + 1) * sizeof(int64_t))
+        if self.bases == NULL or self.spans == NULL or self.starts == NULL:
+            raise MemoryError
+        for place in range(self.num_spans):
+            self.starts[place], memory = maps[place]
+            view = memory
+            self.views.append(view)
+            span = self.spans + place
+            span.low = span.high = NULL
+            if view.shape[0]:
+                span.low = <const char *>&view[0]
+                span.high = span.low + view.shape[0]
+            self.bases[place] = span.low - self.starts[place]
+        return 0
+
     cdef int bound_addresses(self) except -1:
-        """Mark chunks that are not whole in the file."""
-        cdef Tiles tiles = self.tiles
-        cdef Py_ssize_t chunk, block, nbytes
-        for chunk in range(cnp.PyArray_SIZE(self.addresses)):
-            block = chunk // tiles.num_tiles
-            # Of the last chunk, what holds no rows may be missing.
-            nbytes = tiles.stride * min(
-                tiles.block_rows,
-                max(0, tiles.num_rows - block * tiles.block_rows))
-            if self.places[chunk] != MISSING_CHUNK and (
-                    self.places[chunk] < 0 or nbytes > self.size
-                    or self.places[chunk] > self.size - nbytes):
-                self.places[chunk] = OUTSIDE_CHUNK
+        """Mark chunks that are not whole in their file."""
+        cdef const Part *part
+        cdef Py_ssize_t place, block, chunk, tile, needed, size
+        cdef Py_ssize_t last
+        for place in range(self.table.num_parts):
+            part = self.table.parts + place
+            if part.first == part[1].first:
+                continue
+            size = (self.spans[part.file].high - self.spans[part.file].low)
+            last = (part[1].first + part.shift - 1) // part.block_rows
+            for block in range(
+                    (part.first + part.shift) // part.block_rows, last + 1):
+                # Of the last chunk, what holds no rows may be missing.
+                needed = needed_nbytes(part, block)
+                for tile in range(part.kind.num_tiles):
+                    chunk = (part.first_chunk + block * part.kind.num_tiles
+                             + tile)
+                    if self.places[chunk] != MISSING_CHUNK and (
+                            self.places[chunk] < self.starts[part.file]
+                            or needed > size
+                            or self.places[chunk] - self.starts[part.file]
+                            > size - needed):
+                        self.places[chunk] = OUTSIDE_CHUNK
         return 0
 
     cdef bint run(self, MappedJob *job, const Request *request, char *out,
                   const Conversion *conversion) except -1:
-        """Copy rows; return whether the map could be read."""
+        """Copy rows; return whether the maps could be read, and the files
+        are what they were."""
         cdef bint intact
         self.begin(&job.window, out, conversion)
         job.request = request
-        job.num_rows = self.tiles.num_rows
-        job.num_tiles = self.tiles.num_tiles
-        job.blocks = &self.blocks
-        job.base = self.base
+        job.table = &self.table.table
+        job.bases = self.bases
         job.places = self.places
         job.state = DONE
+        job.used = self.none_used()
         with nogil:
-            intact = guarded(copy_mapped, job, self.base,
-                             self.base + self.size)
+            intact = guarded(copy_mapped, job, self.spans, self.num_spans)
+        intact = intact and self.are_current(job.used)
+        free(job.used)
         return intact
 
     cdef bint copy_plain(self, const Request *request, char *out,
@@ -368,35 +343,36 @@ cdef class MappedRows(Rows):
         cdef MappedJob job
         job.begin = 0
         return (self.run(&job, request, out, conversion)
-                and job.state == DONE and self.is_current())
+                and job.state == DONE)
 
     def copy(self, rows, cnp.ndarray out not None, Py_ssize_t begin=0,
              end=None):
         """Copy rows into a batch.
 
-        `rows`: shape (batch,), dtype intp; which rows, or the first one and
-            the one after the last.
+        `rows`: shape (batch,), dtype intp; which rows. Or a tuple: the first
+            one and the one after the last, or the first ones of ranges and
+            how many rows each has.
         `begin`, `end`: the part of the batch to copy. Default to all of it.
-        Returns: False if the map could not be read: its file was cut, or the
-            disk failed.
+        Returns: False if a map could not be read: its file was cut, or the
+            disk failed; and if a file was changed.
         """
         cdef Request request
         cdef MappedJob job
-        check(self.tiles, rows, out, begin, end, &request)
+        check(self.table, rows, out, begin, end, &request)
         job.begin = begin
         intact = self.run(
             &job, &request, <char *>cnp.PyArray_DATA(out), conversion_of(None))
         if job.state == WRONG_CHUNK:
             raise LookupError(job.where)
         if job.state == WRONG_ROW:
-            refuse_row(job.where, self.tiles)
+            refuse_row(job.where, self.table)
         return intact
 
 
 cdef class DecodedRows(Rows):
-    """Rows of a data set in decoded chunks.
+    """Rows of decoded chunks.
 
-    `tiles`, `addresses`, `fill`: as for `Rows`.
+    `table`, `addresses`: as for `Rows`.
     `slots`: the chunks that are remembered.
     `clock`: tells when a chunk was used.
     """
@@ -404,27 +380,49 @@ cdef class DecodedRows(Rows):
     cdef Slots slots
     cdef Clock clock
 
-    def __init__(self, Tiles tiles not None, addresses,
-                 cnp.ndarray fill not None, Slots slots not None,
-                 Clock clock not None):
-        Rows.__init__(self, tiles, addresses, fill)
+    def __init__(self, PartTable table not None, addresses,
+                 Slots slots not None, Clock clock not None):
+        Rows.__init__(self, table, addresses)
         if slots.num_chunks < cnp.PyArray_SIZE(self.addresses):
             raise ValueError(f'{len(self.addresses)} chunks, but '
                              f'{slots.num_chunks} slots')
-        if slots.chunk_nbytes < tiles.chunk_nbytes:
-            raise ValueError(f'chunks of {tiles.chunk_nbytes} bytes, but '
-                             f'slots of {slots.chunk_nbytes}')
         self.slots = slots
         self.clock = clock
+        self.check_slots()
+
+    cdef int check_slots(self) except -1:
+        """Refuse slots that are too small for the rows."""
+        cdef const Part *part
+        cdef Py_ssize_t place, block, first, chunk, needed, last
+        for place in range(self.table.num_parts):
+            part = self.table.parts + place
+            if part.first == part[1].first:
+                continue
+            last = (part[1].first + part.shift - 1) // part.block_rows
+            for block in range(
+                    (part.first + part.shift) // part.block_rows, last + 1):
+                needed = needed_nbytes(part, block)
+                first = part.first_chunk + block * part.kind.num_tiles
+                for chunk in range(first, first + part.kind.num_tiles):
+                    if self.slots.sizes[chunk] < needed:
+                        raise ValueError(
+                            f'chunk {chunk} needs {needed} bytes, and its '
+                            f'slot has {self.slots.sizes[chunk]}')
+        return 0
 
     cdef bint copy_plain(self, const Request *request, char *out,
                          const Conversion *conversion) except -1:
         cdef Window window
-        self.begin(&window, out, conversion)
-        return self.run(&window, request, None) and self.is_current()
+        cdef unsigned char *used = self.none_used()
+        try:
+            self.begin(&window, out, conversion)
+            return (self.run(&window, request, used, None)
+                    and self.are_current(used))
+        finally:
+            free(used)
 
     cdef bint run(self, Window *window, const Request *request,
-                  dict absent) except -1:
+                  unsigned char *used, dict absent) except -1:
         """Copy rows of remembered chunks, and list those that are absent.
 
         Without `absent`, return False at the first one.
@@ -432,31 +430,39 @@ cdef class DecodedRows(Rows):
         # Whoever forgets a chunk meanwhile must not write into it.
         cdef PyObject *held[WINDOW]
         cdef Py_ssize_t num_held = 0
-        cdef Py_ssize_t place = 0, row, block, inside, chunk, tile, rows
+        cdef Cursor cursor
+        cdef const Part *part = self.table.parts
+        cdef const Kind *kind
+        cdef Py_ssize_t row, block, inside, chunk, tile, rows
         cdef Py_ssize_t last = -1
         cdef const char *source = NULL
         cdef PyObject *decoded = NULL
         self.clock.time += 1
+        go_to(request, &cursor, 0)
         try:
-            while place < request.count:
-                row = request.first
-                row += (place if request.rows == NULL
-                        else request.rows[place])
-                if row < 0 or row >= self.tiles.num_rows:
+            while cursor.place < request.count:
+                row = row_at(request, &cursor)
+                if row < 0 or row >= self.table.num_rows:
                     if absent is None:
                         return False
-                    refuse_row(row, self.tiles)
-                block = block_of(&self.blocks, row)
-                inside = row - block * self.blocks.rows
-                rows = length_of_run(request, place, min(
-                    request.count - place, self.blocks.rows - inside))
-                for tile in range(self.tiles.num_tiles):
+                    refuse_row(row, self.table)
+                part = part_of(&self.table.table, row, part)
+                kind = part.kind
+                used[part.file] = True
+                rows = part[1].first - row
+                row += part.shift
+                block = block_of(part, row)
+                inside = row - block * part.block_rows
+                rows = length_of_run(request, &cursor,
+                                     min(rows, part.block_rows - inside))
+                inside = inside * kind.stride + part.offset
+                for tile in range(kind.num_tiles):
                     if window.count == WINDOW or num_held == WINDOW:
                         with nogil:
                             put_pieces(window)
                         release(held, &num_held)
                         last = -1
-                    chunk = block * self.tiles.num_tiles + tile
+                    chunk = part.first_chunk + block * kind.num_tiles + tile
                     if chunk != last:
                         last = chunk
                         self.slots.used[chunk] = self.clock.time
@@ -468,15 +474,15 @@ cdef class DecodedRows(Rows):
                     source = NULL
                     if <object>decoded is not None:
                         source = (<const char *>cnp.PyArray_DATA(
-                            <cnp.ndarray>decoded) + inside * window.stride)
+                            <cnp.ndarray>decoded) + inside)
                     elif self.places[chunk] != MISSING_CHUNK:
                         if absent is None:
                             return False
                         absent.setdefault(chunk, []).extend(
-                            range(place, place + rows))
+                            range(cursor.place, cursor.place + rows))
                         continue
-                    add(window, source, place, rows, tile)
-                place += rows
+                    add(window, source, cursor.place, rows, tile, kind)
+                advance(request, &cursor, rows)
             with nogil:
                 put_pieces(window)
         finally:
@@ -486,40 +492,89 @@ cdef class DecodedRows(Rows):
     def copy(self, rows, cnp.ndarray out not None):
         """Copy rows of the chunks that are remembered into a batch.
 
+        `rows`: as for `MappedRows.copy`.
         Returns: chunks that were not remembered, and the places in the batch
             of the rows that lie in them.
+        Returns: whether the files that the rows lie in are what they were.
         """
         cdef Request request
         cdef Window window
         cdef dict absent = {}
-        check(self.tiles, rows, out, 0, None, &request)
+        cdef unsigned char *used
+        check(self.table, rows, out, 0, None, &request)
         self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
-        self.run(&window, &request, absent)
-        return list(absent.items())
+        used = self.none_used()
+        try:
+            self.run(&window, &request, used, absent)
+            return list(absent.items()), self.are_current(used)
+        finally:
+            free(used)
 
-    def copy_chunk(self, Py_ssize_t chunk, cnp.ndarray decoded not None, rows,
-                   list places not None, cnp.ndarray out not None):
-        """Copy rows of one decoded chunk into a batch."""
+    def copy_chunk(self, Py_ssize_t chunk, cnp.ndarray decoded not None,
+                   cnp.ndarray rows not None, list places not None,
+                   cnp.ndarray out not None):
+        """Copy rows of one decoded chunk into a batch.
+
+        `rows`: shape (batch,), dtype intp.
+        """
         cdef Request request
         cdef Window window
-        cdef Py_ssize_t place, row, block
+        cdef const Part *part = self.table.parts
+        cdef Py_ssize_t place, row, block, tile
         cdef const char *start = <const char *>cnp.PyArray_DATA(decoded)
-        check(self.tiles, rows, out, 0, None, &request)
-        self.slots.checked(chunk)
-        self.slots.check(decoded)
+        check(self.table, rows, out, 0, None, &request)
+        self.slots.check(chunk, decoded)
         self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
-        block = chunk // self.tiles.num_tiles
         for place in places:
             if place < 0 or place >= request.count:
                 raise IndexError(f'place {place} of {request.count}')
-            row = request.first
-            row += place if request.rows == NULL else request.rows[place]
-            row -= block * self.tiles.block_rows
-            if row < 0 or row >= self.tiles.block_rows:
+            row = request.rows[place]
+            if row < 0 or row >= self.table.num_rows:
+                refuse_row(row, self.table)
+            part = part_of(&self.table.table, row, part)
+            row += part.shift
+            block = block_of(part, row)
+            tile = (chunk - part.first_chunk - block * part.kind.num_tiles)
+            if tile < 0 or tile >= part.kind.num_tiles:
                 raise IndexError(f'place {place} is in another chunk')
-            add(&window, start + row * window.stride, place, 1,
-                chunk % self.tiles.num_tiles)
+            row -= block * part.block_rows
+            add(&window, start + row * part.kind.stride + part.offset, place,
+                1, tile, part.kind)
         put_pieces(&window)
+
+    def expect(self, cnp.ndarray rows not None, Py_ssize_t most,
+               int64_t soon):
+        """Note that some rows will soon be needed.
+
+        `rows`: shape (batch,), dtype intp.
+        `most`: bytes of chunks; if there are more, nothing is noted.
+        Returns: of how many bytes the chunks are that the rows lie in.
+        Returns: those that are not in their slots.
+        """
+        cdef const cnp.npy_intp *wanted = numbers_of(rows)
+        cdef const Part *part = self.table.parts
+        cdef Py_ssize_t place, row, chunk, tile, count = 0, nbytes = 0
+        cdef Slots slots = self.slots
+        slots.num_calls += 1
+        for place in range(cnp.PyArray_SIZE(rows)):
+            row = wanted[place]
+            if row < 0 or row >= self.table.num_rows:
+                refuse_row(row, self.table)
+            part = part_of(&self.table.table, row, part)
+            chunk = (part.first_chunk + block_of(part, row + part.shift)
+                     * part.kind.num_tiles)
+            for tile in range(chunk, chunk + part.kind.num_tiles):
+                if meet(slots, tile) and self.places[tile] >= 0:
+                    slots.found[count] = tile
+                    count += 1
+                    nbytes += slots.sizes[tile]
+        absent = []
+        if nbytes <= most:
+            for place in range(count):
+                slots.used[slots.found[place]] = soon
+                if slots.get(slots.found[place]) is None:
+                    absent.append(slots.found[place])
+        return nbytes, absent
 
 
 cdef void release(PyObject **held, Py_ssize_t *count) noexcept:

@@ -5,16 +5,23 @@ the disk, would end the process with SIGBUS; a copy that is guarded fails
 instead. Whether the file is still what it was, its size and its time tell.
 """
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
 
 cdef extern from *:
     """
     #include <stdint.h>
+    #include <stddef.h>
     typedef void (*fuel_work)(void *);
+    /* Of a map: from `low` to before `high`. */
+    typedef struct {
+        const char *low;
+        const char *high;
+    } fuel_span;
 
     #ifdef _WIN32
     /* Windows refuses to cut a file that is mapped. */
-    static int fuel_guarded(fuel_work work, void *job, const char *low,
-                            const char *high)
+    static int fuel_guarded(fuel_work work, void *job,
+                            const fuel_span *spans, ptrdiff_t count)
     {
         work(job);
         return 0;
@@ -28,16 +35,21 @@ cdef extern from *:
        in the thread that touches it.  While a copy is guarded, the handler
        jumps back to it; any other SIGBUS goes where it went before. */
     static __thread sigjmp_buf fuel_jump;
-    static __thread const char *volatile fuel_low = NULL;
-    static __thread const char *volatile fuel_high = NULL;
+    static __thread const fuel_span *volatile fuel_spans = NULL;
+    static __thread volatile ptrdiff_t fuel_num_spans = 0;
     static struct sigaction fuel_previous;
     static volatile sig_atomic_t fuel_passed_on = 0;
 
     static void fuel_on_bus_error(int number, siginfo_t *info, void *context)
     {
         const char *address = (const char *)info->si_addr;
-        if (fuel_low != NULL && address >= fuel_low && address < fuel_high) {
-            siglongjmp(fuel_jump, 1);
+        ptrdiff_t place;
+        for (place = 0; fuel_spans != NULL && place < fuel_num_spans;
+                place++) {
+            if (address >= fuel_spans[place].low
+                    && address < fuel_spans[place].high) {
+                siglongjmp(fuel_jump, 1);
+            }
         }
         /* Once more means that the previous handler handed it back. */
         if (fuel_passed_on) {
@@ -51,11 +63,11 @@ cdef extern from *:
         }
     }
 
-    static int fuel_guarded(fuel_work work, void *job, const char *low,
-                            const char *high)
+    static int fuel_guarded(fuel_work work, void *job,
+                            const fuel_span *spans, ptrdiff_t count)
     {
         struct sigaction action;
-        if (low == NULL) {
+        if (!count) {
             work(job);
             return 0;
         }
@@ -71,29 +83,31 @@ cdef extern from *:
             action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
             sigaction(SIGBUS, &action, NULL);
         }
-        fuel_high = high;
-        fuel_low = low;
+        fuel_num_spans = count;
+        fuel_spans = spans;
         if (sigsetjmp(fuel_jump, 0)) {
-            fuel_low = NULL;
+            fuel_spans = NULL;
             return -1;
         }
         work(job);
-        fuel_low = NULL;
+        fuel_spans = NULL;
         return 0;
     }
     #endif
     """
+    ctypedef struct fuel_span:
+        pass
     int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
-                     const char *low, const char *high) noexcept nogil
+                     const fuel_span *spans, Py_ssize_t count) noexcept nogil
 
 
 cdef bint guarded(void (*work)(void *) noexcept nogil, void *job,
-                  const char *low, const char *high) noexcept nogil:
-    """Do a piece of work that reads a map, from `low` to before `high`.
+                  const Span *spans, Py_ssize_t count) noexcept nogil:
+    """Do a piece of work that reads some maps.
 
-    Returns: False if the map could not be read, and the work is half done.
+    Returns: False if a map could not be read, and the work is half done.
     """
-    return fuel_guarded(work, job, low, high) == 0
+    return fuel_guarded(work, job, <const fuel_span *>spans, count) == 0
 
 
 cdef extern from *:
@@ -141,9 +155,42 @@ def file_state(int descriptor):
     return size, changed
 
 
-cdef bint is_unchanged(int descriptor, int64_t size,
-                       int64_t changed) noexcept nogil:
-    """Tell whether a file is as `file_state` once said."""
-    cdef int64_t size_now = 0, changed_now = 0
-    return (fuel_state(descriptor, &size_now, &changed_now) == 0
-            and size_now == size and changed_now == changed)
+cdef class FileStates:
+    """The states of open files, which should not change.
+
+    `states`: for each file its descriptor, and what `file_state` said of it;
+        None for one that nobody watches.
+    """
+
+    def __cinit__(self):
+        self.states = NULL
+
+    def __dealloc__(self):
+        free(self.states)
+
+    def __init__(self, list states not None):
+        cdef State *one
+        free(self.states)
+        self.num_files = len(states)
+        self.states = <State *>malloc((len(states) + 1) * sizeof(State))
+        if self.states == NULL:
+            raise MemoryError
+        for place, state in enumerate(states):
+            one = self.states + <Py_ssize_t>place
+            one.descriptor, one.size, one.changed = state or (-1, 0, 0)
+
+    cdef bint are_current(self, const unsigned char *used) noexcept nogil:
+        """Tell whether the files that were used are what they were."""
+        cdef Py_ssize_t place
+        cdef int64_t size = 0, changed = 0
+        cdef const State *one
+        for place in range(self.num_files):
+            one = self.states + place
+            if used[place] and one.descriptor >= 0 and (
+                    fuel_state(one.descriptor, &size, &changed)
+                    or size != one.size or changed != one.changed):
+                return False
+        return True
+
+    def __reduce__(self):
+        raise TypeError('open files cannot be pickled')

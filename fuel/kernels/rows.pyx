@@ -9,7 +9,7 @@ from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
 from fuel.kernels.converter cimport Conversion, Converter, conversion_of
-from fuel.kernels.gather cimport gather_rows
+from fuel.kernels.pieces cimport gather_rows
 from fuel.kernels.memory cimport new_array
 
 import operator

@@ -5,14 +5,14 @@ cdef struct Segment:
 
 
 cdef class Tiles:
-    cdef readonly Py_ssize_t num_rows, block_rows, num_tiles
-    cdef readonly Py_ssize_t row_nbytes, chunk_nbytes
+    cdef readonly Py_ssize_t num_tiles, row_nbytes
     # From one row of a chunk to the next.
-    cdef Py_ssize_t stride
+    cdef readonly Py_ssize_t stride
     # Whether a row is one segment at the start of the chunk's row and fills
     # it, so that neighbours in a chunk are neighbours in the batch.
-    cdef bint whole
+    cdef readonly bint whole
     cdef Segment *segments
     cdef Py_ssize_t *tile_starts
-    cdef list divide(self, tuple row, tuple chunk, Py_ssize_t itemsize)
+    cdef list divide(self, tuple row, tuple tile, Py_ssize_t itemsize,
+                     list fields)
     cdef int keep(self, list tiles) except -1

@@ -1,10 +1,9 @@
 class Tiles:
-    num_rows: int
-    block_rows: int
     num_tiles: int
     row_nbytes: int
-    chunk_nbytes: int
+    stride: int
+    whole: bool
     def __init__(
-        self, shape: tuple[int, ...], chunk_shape: tuple[int, ...],
-        itemsize: int,
+        self, row_shape: tuple[int, ...], tile_shape: tuple[int, ...],
+        itemsize: int, fields: list[tuple[int, int]] | None = ...,
     ) -> None: ...

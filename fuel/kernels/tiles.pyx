@@ -17,12 +17,15 @@ cnp.import_array()
 cdef class Tiles:
     """Where the bytes of a row lie in the chunks that hold it.
 
-    `shape`: of the data set; at least one axis, none of the others empty.
-    `chunk_shape`: same length.  A contiguous data set is one chunk.
-    `itemsize`: bytes of an element.
-    `num_rows`, `block_rows`: rows of the data set, and of one chunk.
+    `row_shape`: of a row; no axis is empty.
+    `tile_shape`: of what a chunk holds of a row; same length. A contiguous
+        data set is one chunk.
+    `itemsize`: bytes of an element in the chunk.
+    `fields`: of each element, offset and bytes of what a row has of it, in its
+        order. Default: all of it.
     `num_tiles`: chunks that together hold a row.
-    `row_nbytes`, `chunk_nbytes`: decoded sizes in bytes.
+    `row_nbytes`: bytes of a row.
+    `stride`: bytes from one row of a chunk to the next.
     """
 
     MOST_SEGMENTS = 1 << 16
@@ -36,50 +39,64 @@ cdef class Tiles:
         free(self.segments)
         free(self.tile_starts)
 
-    def __init__(self, tuple shape, tuple chunk_shape, Py_ssize_t itemsize):
-        if not shape or len(shape) != len(chunk_shape):
-            raise ValueError(f'chunks of shape {chunk_shape} cannot hold '
-                             f'rows of a data set of shape {shape}')
-        if min(chunk_shape) < 1 or 0 in shape[1:] or itemsize < 1:
+    def __init__(self, tuple row_shape, tuple tile_shape,
+                 Py_ssize_t itemsize, list fields=None):
+        if len(row_shape) != len(tile_shape):
+            raise ValueError(f'tiles of shape {tile_shape} cannot hold '
+                             f'rows of shape {row_shape}')
+        if 0 in row_shape or min(tile_shape, default=1) < 1 or itemsize < 1:
             raise ValueError(
-                f'rows of shape {shape[1:]}, chunks of shape {chunk_shape} '
+                f'rows of shape {row_shape}, tiles of shape {tile_shape} '
                 f'or elements of {itemsize} bytes are empty')
+        out_itemsize = itemsize
+        if fields is not None:
+            for offset, nbytes in fields:
+                if not 0 <= offset < offset + nbytes <= itemsize:
+                    raise ValueError(
+                        f'there are no bytes {offset} to {offset + nbytes} '
+                        f'in elements of {itemsize} bytes')
+            out_itemsize = sum([nbytes for _, nbytes in fields])
         # Python's integers, which do not overflow.
-        row_nbytes = math.prod(shape[1:]) * <object>itemsize
-        chunk_nbytes = math.prod(chunk_shape) * <object>itemsize
-        if max(shape[0], row_nbytes, chunk_nbytes) > sys.maxsize:
+        row_nbytes = math.prod(row_shape) * <object>out_itemsize
+        stride = math.prod(tile_shape) * <object>itemsize
+        if max(row_nbytes, stride) > sys.maxsize:
             raise ValueError(
-                f'no memory holds rows of shape {shape[1:]} or chunks of '
-                f'shape {chunk_shape}, of {itemsize} bytes an element')
-        self.num_rows = shape[0]
-        self.block_rows = chunk_shape[0]
+                f'no memory holds rows of shape {row_shape} or tiles of '
+                f'shape {tile_shape}, of {itemsize} bytes an element')
         self.row_nbytes = row_nbytes
-        self.chunk_nbytes = chunk_nbytes
-        self.stride = self.chunk_nbytes // self.block_rows
-        self.whole = shape[1:] == chunk_shape[1:]
+        self.stride = stride
+        self.whole = row_shape == tile_shape and fields is None
         if self.whole:
             tiles = [[(0, 0, self.row_nbytes)]]
         else:
-            tiles = self.divide(shape[1:], chunk_shape[1:], itemsize)
+            tiles = self.divide(row_shape, tile_shape, itemsize, fields)
         self.keep(tiles)
 
-    cdef list divide(self, tuple row, tuple chunk, Py_ssize_t itemsize):
+    cdef list divide(self, tuple row, tuple tile, Py_ssize_t itemsize,
+                     list fields):
         """Return the segments of each tile of a row."""
-        if max(self.row_nbytes, self.stride) > self.MOST_ELEMENTS * itemsize:
+        if max(math.prod(row), math.prod(tile)) > self.MOST_ELEMENTS:
             raise ValueError('rows are too large to be divided')
         in_row = numpy.arange(numpy.prod(row, dtype=numpy.intp)).reshape(row)
         in_chunk = numpy.arange(
-            numpy.prod(chunk, dtype=numpy.intp)).reshape(chunk)
-        grid = tuple([-(-whole // part) for whole, part in zip(row, chunk)])
+            numpy.prod(tile, dtype=numpy.intp)).reshape(tile)
+        grid = tuple([-(-whole // part) for whole, part in zip(row, tile)])
         tiles, total = [], 0
         for place in numpy.ndindex(grid):
-            corner = [index * part for index, part in zip(place, chunk)]
+            corner = [index * part for index, part in zip(place, tile)]
             source = in_row[tuple([
                 slice(start, start + part)
-                for start, part in zip(corner, chunk)])]
+                for start, part in zip(corner, tile)])]
             target = in_chunk[tuple([
                 slice(length) for length in source.shape])]
-            segments = runs(source.ravel(), target.ravel(), itemsize)
+            if fields is None:
+                segments = runs(source.ravel(), target.ravel(), itemsize)
+            else:
+                if source.size * len(fields) > self.MOST_SEGMENTS:
+                    raise ValueError('a row falls into too many segments')
+                segments = of_fields(source.ravel().tolist(),
+                                     target.ravel().tolist(), itemsize,
+                                     fields)
             tiles.append(segments)
             total += len(segments)
             if total > self.MOST_SEGMENTS:
@@ -121,3 +138,17 @@ cdef list runs(cnp.ndarray in_row, cnp.ndarray in_chunk, Py_ssize_t itemsize):
              int(length) * itemsize)
             for row, chunk, length in zip(
                 in_row[starts], in_chunk[starts], lengths)]
+
+
+cdef list of_fields(list in_row, list in_chunk, Py_ssize_t itemsize,
+                    list fields):
+    """Return `(in_row, in_chunk, nbytes)` of the fields of each element."""
+    cdef Py_ssize_t start, out_itemsize = sum([
+        nbytes for _, nbytes in fields])
+    segments = []
+    for row, chunk in zip(in_row, in_chunk):
+        start = row * out_itemsize
+        for offset, nbytes in fields:
+            segments.append((start, chunk * itemsize + offset, nbytes))
+            start += nbytes
+    return segments

@@ -34,29 +34,36 @@ def _count_alone() -> int:
 ALONE = _count_alone()
 
 
+def buffer_nbytes(nbytes: int) -> int:
+    """Return the size of the buffers for chunks of about so many bytes: what
+    has almost one size can use the same buffers."""
+    step = max(64, 1 << nbytes.bit_length() >> 3)
+    return -(-nbytes // step) * step
+
+
 class Buffers:
-    """Buffers of one size. The caller sees to it that one thread at a time
+    """Buffers of some sizes. The caller sees to it that one thread at a time
     uses this object."""
 
-    def __init__(self, nbytes: int) -> None:
-        self._nbytes = nbytes
-        self._free: deque[NDArray[numpy.uint8]] = deque()
+    def __init__(self) -> None:
+        self._free: dict[int, deque[NDArray[numpy.uint8]]] = {}
 
-    def take(self) -> NDArray[numpy.uint8]:
+    def take(self, nbytes: int) -> NDArray[numpy.uint8]:
         """Return a buffer that nobody uses; its content is arbitrary."""
-        for _ in range(len(self._free)):
-            buffer = self._free.popleft()
+        free = self._free.setdefault(nbytes, deque())
+        for _ in range(len(free)):
+            buffer = free.popleft()
             # A batch may still be copied from it: others hold it then.
             if sys.getrefcount(buffer) == ALONE:
                 return buffer
-            self._free.append(buffer)
-        count = max(1, min(MOST, SLAB // self._nbytes))
+            free.append(buffer)
+        count = max(1, min(MOST, SLAB // nbytes))
         slab = numpy.frombuffer(
-            mmap.mmap(-1, count * self._nbytes, **PRIVATE), numpy.uint8)
-        self._free.extend(slab.reshape(count, self._nbytes))
+            mmap.mmap(-1, count * nbytes, **PRIVATE), numpy.uint8)
+        free.extend(slab.reshape(count, nbytes))
         # The last, which is new: those before it are in use.
-        return self._free.pop()
+        return free.pop()
 
     def give_back(self, buffer: NDArray[numpy.uint8]) -> None:
         """Take a buffer that :meth:`take` returned."""
-        self._free.append(buffer)
+        self._free[buffer.nbytes].append(buffer)

@@ -1,7 +1,8 @@
 """Decoded chunks, remembered within a budget of bytes for each file.
 
-All data sets of one file share a `ChunkCache`, and all readers of one data
-set in this process share a `ChunkStore`; both live as long as a reader.
+All sources of one file, or of the same files, share a `ChunkCache`, and all
+readers of the same chunks in this process share a `ChunkStore`; both live as
+long as a reader.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from fuel.config_parser import config
 from fuel.kernels.chunk_slots import Clock, Slots
-from fuel.storage.buffers import Buffers
+from fuel.storage.buffers import Buffers, buffer_nbytes
 from fuel.storage.memory_limit import usable_memory
 from fuel.utils.forks import Step, at_fork
 
@@ -26,7 +27,8 @@ _caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
 
 
 def cache_of(identity: Hashable, budget: int) -> ChunkCache:
-    """Return the cache of a file, made when it is first asked for."""
+    """Return the cache of a file or of several, made when it is first asked
+    for."""
     with _lock:
         cache = _caches.get(identity)
         if cache is None:
@@ -64,14 +66,13 @@ class ChunkCache:
         """Return the stores that are in use."""
         return list(self._stores.values())
 
-    def store(self, name: Hashable, num_chunks: int,
-              chunk_nbytes: int) -> ChunkStore:
-        """Return the chunks of one data set."""
+    def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
+              ) -> ChunkStore:
+        """Return the chunks of one source."""
         with self.lock:
             store = self._stores.get(name)
             if store is None:
-                store = self._stores[name] = ChunkStore(
-                    self, num_chunks, chunk_nbytes)
+                store = self._stores[name] = ChunkStore(self, nbytes)
             return store
 
     def make_room(self, nbytes: int) -> bool:
@@ -100,30 +101,31 @@ class ChunkCache:
 
 
 class ChunkStore:
-    """The decoded chunks of one data set.
+    """The decoded chunks of one source.
 
+    `nbytes`: shape (chunks,), dtype int64; of each chunk, decoded.
     `slots`: each chunk, if it is remembered, and when it was last needed.
     `num_decoded`: how many times a chunk was decoded.
     """
 
-    def __init__(self, cache: ChunkCache, num_chunks: int,
-                 chunk_nbytes: int) -> None:
+    def __init__(self, cache: ChunkCache,
+                 nbytes: NDArray[numpy.int64]) -> None:
         self.cache = cache
-        self.slots = Slots(num_chunks, chunk_nbytes)
+        self.slots = Slots(nbytes)
         self.num_decoded = 0
-        self._chunk_nbytes = chunk_nbytes
-        self._buffers = Buffers(chunk_nbytes)
+        self._have_one_size = nbytes.size < 2 or bool(
+            nbytes.min() == nbytes.max())
+        self._buffers = Buffers()
         # Of the chunks that are being decoded; gone with who holds them.
         self._decoding: weakref.WeakValueDictionary[int, threading.Lock] = (
             weakref.WeakValueDictionary())
-        # Chunks that are being copied into their buffers.
-        self._filling: set[int] = set()
+        # Bytes of the chunks that are being copied into their buffers.
+        self._filling: dict[int, int] = {}
 
     @property
     def used_bytes(self) -> int:
         """Bytes of the chunks that are remembered (int)."""
-        return self._chunk_nbytes * (
-            self.slots.num_held + len(self._filling))
+        return self.slots.held_nbytes + sum(list(self._filling.values()))
 
     def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
         """Return a chunk; decode it if no thread does already."""
@@ -141,21 +143,24 @@ class ChunkStore:
 
     def _keep(self, chunk: int, decoded: Decoded) -> Decoded:
         """Return a decoded chunk, remembered if there is room."""
+        nbytes = decoded.nbytes
+        if not self._have_one_size:
+            nbytes = buffer_nbytes(nbytes)
         try:
             with self.cache.lock:
                 self.num_decoded += 1
-                if not self.cache.make_room(self._chunk_nbytes):
+                if not self.cache.make_room(nbytes):
                     return decoded
-                self._filling.add(chunk)
-                buffer = self._buffers.take()
-            buffer[:] = decoded
+                self._filling[chunk] = nbytes
+                buffer = self._buffers.take(nbytes)
+            buffer[:decoded.nbytes] = decoded
             with self.cache.lock:
                 self.slots[chunk] = buffer
-                self._filling.discard(chunk)
+                self._filling.pop(chunk, None)
             return buffer
         finally:
             # Unless all went well.
-            self._filling.discard(chunk)
+            self._filling.pop(chunk, None)
 
     def remembered(self) -> NDArray[numpy.intp]:
         """Return the numbers of the chunks that are remembered."""
@@ -167,10 +172,11 @@ class ChunkStore:
         """Forget a chunk and return how many bytes it had. A batch that is
         being copied keeps it alive."""
         forgotten = self.slots[chunk]
-        if forgotten is not None:
-            self._buffers.give_back(forgotten)
+        if forgotten is None:
+            return 0
+        self._buffers.give_back(forgotten)
         self.slots[chunk] = None
-        return self._chunk_nbytes
+        return forgotten.nbytes
 
     def abandon(self) -> None:
         """Forget what other threads are decoding: a child made by a fork

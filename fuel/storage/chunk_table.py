@@ -26,7 +26,6 @@ class UnreadableTableError(ValueError):
 class ChunkTable(NamedTuple):
     """Where the chunks of a data set are, in the order of the grid.
 
-    `grid`: how many chunks there are along each axis.
     `addresses`: places in the file; `MISSING` for chunks that were never
         written, `OUTSIDE` for those that would begin or end outside of the
         file.
@@ -34,30 +33,35 @@ class ChunkTable(NamedTuple):
     `masks`: bit i is set where a chunk skipped filter i.
     """
 
-    grid: tuple[int, ...]
     addresses: NDArray[numpy.int64]
     sizes: NDArray[numpy.int64]
     masks: NDArray[numpy.uint32]
 
-    def corner(self, chunk: int, chunk_shape: tuple[int, ...],
-               ) -> tuple[int, ...]:
-        """Return the index of a chunk's first element."""
-        place = numpy.unravel_index(chunk, self.grid)
-        return tuple(int(index) * length
-                     for index, length in zip(place, chunk_shape,
-                                         strict=True))
+
+def corner_of(chunk: int, shape: tuple[int, ...],
+              chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of the first element of a chunk, by its number."""
+    place = numpy.unravel_index(chunk, grid_of(shape, chunk_shape))
+    return tuple(int(index) * length
+                 for index, length in zip(place, chunk_shape, strict=True))
+
+
+def grid_of(shape: tuple[int, ...],
+            chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many chunks there are along each axis."""
+    return tuple(-(-length // part)
+                 for length, part in zip(shape, chunk_shape, strict=True))
 
 
 def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
     """Read the table of a chunked data set, in one pass over its index."""
     shape, chunk_shape = dataset.shape, dataset.chunks
-    grid = tuple(-(-length // part)
-                 for length, part in zip(shape, chunk_shape, strict=True))
+    grid = grid_of(shape, chunk_shape)
     count = math.prod(grid)
     if count > MOST_CHUNKS:
         raise UnreadableTableError(f'it has {count} chunks')
     table = ChunkTable(
-        grid, numpy.full(count, MISSING, numpy.int64),
+        numpy.full(count, MISSING, numpy.int64),
         numpy.zeros(count, numpy.int64), numpy.zeros(count, numpy.uint32))
     strides = [math.prod(grid[axis + 1:]) for axis in range(len(grid))]
 
@@ -123,7 +127,7 @@ def _add_user_block(dataset: h5py.Dataset, file: FileBytes,
     possible = {0, block}
     for chunk in numpy.flatnonzero(table.addresses != MISSING)[:8]:
         stored = dataset.id.read_direct_chunk(
-            table.corner(int(chunk), chunk_shape))[1]
+            corner_of(int(chunk), dataset.shape, chunk_shape))[1]
         for shift in sorted(possible):
             address = int(table.addresses[chunk]) + shift
             if file.read(address, len(stored)) != stored:

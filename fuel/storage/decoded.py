@@ -1,26 +1,28 @@
 """Rows of chunks that went through filters, each decoded once."""
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import Any
 
-import h5py
 import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
 from fuel.storage.background import Background
 from fuel.storage.chunk_cache import Decoded, cache_of
-from fuel.storage.chunk_table import read_chunk_table
+from fuel.storage.chunk_table import corner_of
 from fuel.storage.errors import raise_lack
-from fuel.storage.file_bytes import Ends, is_remote
+from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.filter_lengths import check_filter_lengths
 from fuel.storage.filters import decode_chunk
-from fuel.storage.layout import (Layout, fill_value, is_known, dataset_name,
-                                 stored_type)
-from fuel.storage.mapped import DirectReader
+from fuel.storage.joined_file import file_at
+from fuel.storage.layout import is_known
+from fuel.storage.mapped import (
+    DirectReader, IndexArray, PartNames, Wanted, all_rows)
+from fuel.storage.part_index import PartIndex
+from fuel.storage.parts import Parts
 from fuel.storage.paging import Blocks
-from fuel.storage.raw_file import raw_file
 from fuel.utils.threads import map_chunks
 
 # For so many requests, chunks that are expected count as used later than
@@ -32,8 +34,9 @@ class DecodedReader(DirectReader):
     """Rows copied out of decoded chunks.
 
     Chunks are read and decoded on all cores and remembered within the
-    budget of the file.
+    budget of the files.
 
+    `index`: of the arrays that chunks belong to.
     `store`: what is remembered.
     """
 
@@ -42,27 +45,22 @@ class DecodedReader(DirectReader):
     # Rows of a range that are looked up at once.
     PORTION = 1 << 16
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout,
-                 cache_bytes: int) -> None:
-        super().__init__(
-            raw_file(dataset), dataset_name(dataset), dataset.shape,
-            stored_type(dataset), layout.chunk_shape, fill_value(dataset))
-        self.layout = layout
-        self._filters = layout.filters
-        self._chunk_shape = layout.chunk_shape or ()
-        self._dataset = dataset
-        self._table = read_chunk_table(dataset, self._file)
-        self._num_stored = int((self._table.addresses != MISSING).sum())
-        self._known = is_known(layout.filters)
+    def __init__(self, file: FileBytes, name: str, parts: Parts,
+                 index: PartIndex, cache_bytes: int,
+                 part_names: PartNames | None = None) -> None:
+        super().__init__(file, name, parts, part_names)
+        self._index = index
+        self._num_stored = int((parts.addresses != MISSING).sum())
         self._blocks = self._find_blocks()
         self._background = Background()
-        # Without a name a data set cannot be told from others of the file.
-        name = dataset.name or object()
-        self.store = cache_of(self._file.identity, cache_bytes).store(
-            name, self._table.addresses.size, self._tiles.chunk_nbytes)
+        # Whoever reads the same chunks in another way shares them.
+        chunks = hashlib.blake2b(parts.addresses.tobytes())
+        chunks.update(parts.nbytes.tobytes())
+        self.store = cache_of(file.identity, cache_bytes).store(
+            chunks.digest(), parts.nbytes)
         self._rows = DecodedRows(
-            self._tiles, self._table.addresses, self._fill,
-            self.store.slots, self.store.cache.clock)
+            parts.kernel, parts.addresses, self.store.slots,
+            self.store.cache.clock)
         self._watch()
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
@@ -72,43 +70,36 @@ class DecodedReader(DirectReader):
         return self.store.cache.budget // 2
 
     def _remembers_all(self) -> bool:
-        return self.store.used_bytes == (
-            self._num_stored * self._tiles.chunk_nbytes)
+        return self.store.slots.num_held == self._num_stored
 
-    def _remembers(self, rows: slice | NDArray[numpy.intp]) -> bool:
+    def _remembers(self, rows: slice | IndexArray) -> bool:
         """Return whether all chunks of some rows are remembered."""
-        tiles = self._tiles
-        wanted = numpy.zeros(-(-len(self) // tiles.block_rows), bool)
         if isinstance(rows, slice):
-            wanted[rows.start // tiles.block_rows:
-                   (rows.stop - 1) // tiles.block_rows + 1] = True
-        else:
-            wanted[rows // tiles.block_rows] = True
-        stored = self._table.addresses >= 0
-        needed = numpy.flatnonzero(numpy.repeat(
-            wanted, tiles.num_tiles) & stored[:wanted.size * tiles.num_tiles])
+            rows = self._parts.rows_of_blocks(rows.start, rows.stop)
+        chunks = self._parts.chunks_of(rows)
+        needed = chunks[self._parts.addresses[chunks] >= 0]
         slots = self.store.slots
         return all(slots[chunk] is not None for chunk in needed.tolist())
 
-    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
-        nbytes = self._tiles.chunk_nbytes
         soon = self.store.cache.clock.tick() + PROTECTED
-        count, absent = self.store.slots.expect(
-            self._tiles, rows, self._table.addresses, budget // nbytes, soon)
-        if count * nbytes > budget:
+        nbytes, absent = self._rows.expect(
+            numpy.ascontiguousarray(rows, numpy.intp), budget, soon)
+        if nbytes > budget:
             return None
         # In the order of their numbers, which is mostly that of the file.
         for chunk in sorted(absent):
             task = partial(self._background.add, partial(
                 self._decode_in_background, chunk, soon))
             if self._remote is not None:
-                self._remote.when_here(*self._ranges([chunk]), task)
+                self._remote.when_here(
+                    *self._ranges(numpy.array([chunk])), task)
             else:
                 task()
-        return count * nbytes
+        return nbytes
 
-    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+    def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
         if self._remote is None or self._remembers_all():
             return None
@@ -120,35 +111,27 @@ class DecodedReader(DirectReader):
 
     def _find_blocks(self) -> Blocks | None:
         """Return what widens ranges, None if there is nothing to fetch."""
-        addresses, sizes = self._table.addresses, self._table.sizes
+        addresses, sizes = self._parts.addresses, self._index.sizes
         stored = addresses >= 0
         if self._remote is None or not stored.any():
             return None
         return Blocks(self._remote, int(addresses[stored].min()), int(
             (addresses + sizes)[stored].max()), int(sizes[stored].sum()))
 
-    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
         """See :meth:`Reader.byte_ranges`."""
-        return self._ranges(self._chunks_of(rows))
+        return self._ranges(self._parts.chunks_of(rows))
 
-    def _missing_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+    def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
         """Return the byte ranges of the chunks that are not remembered."""
-        slots = self.store.slots
-        return self._ranges([chunk for chunk in self._chunks_of(rows)
-                             if slots[chunk] is None])
+        slots, chunks = self.store.slots, self._parts.chunks_of(rows)
+        return self._ranges(chunks[[
+            slots[chunk] is None for chunk in chunks.tolist()]])
 
-    def _chunks_of(self, rows: NDArray[numpy.intp]) -> list[int]:
-        """Return the chunks of rows."""
-        tiles = self._tiles
-        blocks = numpy.unique(rows // tiles.block_rows).tolist()
-        return [chunk for block in blocks for chunk in range(
-            block * tiles.num_tiles, (block + 1) * tiles.num_tiles)]
-
-    def _ranges(self, chunks: list[int]) -> tuple[Ends, Ends]:
+    def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
         """Return what to fetch for chunks: begin and end of ranges."""
-        places = numpy.array(chunks, numpy.intp)
-        starts, sizes = self._table.addresses[places], self._table.sizes[
-            places]
+        starts = self._parts.addresses[chunks]
+        sizes = self._index.sizes[chunks]
         stored = starts >= 0
         ends = starts[stored], (starts + sizes)[stored]
         return ends if self._blocks is None else self._blocks.widen(*ends)
@@ -165,34 +148,39 @@ class DecodedReader(DirectReader):
             self._copy((low, high), batch[low - start:high - start])
         return self._in_native_order(batch)
 
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         batch = self._new_batch(len(rows))
         self._copy(rows, batch)
         return self._in_native_order(batch)
 
-    def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
-              batch: NDArray[Any]) -> None:
+    def _read_ranges(self, starts: IndexArray,
+                     counts: IndexArray) -> NDArray[Any]:
+        batch = self._new_batch(int(counts.sum()))
+        self._copy((starts, counts), batch)
+        return self._in_native_order(batch)
+
+    def _copy(self, rows: Wanted, batch: NDArray[Any]) -> None:
         try:
-            absent = self._rows.copy(rows, batch)
+            absent, are_current = self._rows.copy(rows, batch)
         except IndexError as error:
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None
         if absent:
-            self._fetch_all(absent, rows, batch)
-        # Also if all chunks were remembered: the file may be another now.
-        self._file.check()
+            self._fetch_all(absent, all_rows(rows), batch)
+        # Also if all chunks were remembered: a file may be another now.
+        if not are_current or self._remote is not None:
+            self._file.check()
 
     def _fetch_all(self, absent: list[tuple[int, list[int]]],
-                   rows: NDArray[numpy.intp] | tuple[int, int],
-                   batch: NDArray[Any]) -> None:
+                   rows: IndexArray, batch: NDArray[Any]) -> None:
         """Decode the chunks that a batch lacks."""
         # In the order of the file, which is that of the disk.
-        addresses = self._table.addresses
+        addresses = self._parts.addresses
         absent.sort(key=lambda found: int(addresses[found[0]]))
-        if is_remote(self._file):
+        if self._remote is not None:
             # All of them, before the first is waited for.
-            self._file.request(*self._ranges([
-                chunk for chunk, _ in absent]), is_urgent=True)
+            self._remote.request(*self._ranges(numpy.array([
+                chunk for chunk, _ in absent])), is_urgent=True)
 
         def fetch(begin: int, end: int) -> None:
             for chunk, places in absent[begin:end]:
@@ -200,15 +188,13 @@ class DecodedReader(DirectReader):
 
         map_chunks(fetch, len(absent))
 
-    def _fetch(self, chunk: int, rows: NDArray[numpy.intp] | tuple[int, int],
-               places: list[int], batch: NDArray[Any]) -> None:
+    def _fetch(self, chunk: int, rows: IndexArray, places: list[int],
+               batch: NDArray[Any]) -> None:
         """Decode a chunk that a batch lacks and copy its rows."""
         try:
             decoded = self.store.get(chunk, self.decode)
         except ValueError as error:
-            row = (rows[0] + places[0] if isinstance(rows, tuple)
-                   else int(rows[places[0]]))
-            raise self._damaged(row, str(error)) from error
+            raise self._damaged(int(rows[places[0]]), str(error)) from error
         self._rows.copy_chunk(chunk, decoded, rows, places, batch)
 
     def decode(self, chunk: int) -> Decoded:
@@ -217,57 +203,65 @@ class DecodedReader(DirectReader):
         The file is checked afterwards: what is remembered was read in the
         state that it is remembered under.
         """
+        address = int(self._parts.addresses[chunk])
+        file = file_at(self._file, max(address, 0))
         try:
-            decoded = self._decode(chunk)
+            decoded = self._decode(chunk, address)
         except ValueError:
             # If the file was changed, that is the reason.
             self._file.check()
             raise
-        self._file.check()
+        file.check()
         return decoded
 
-    def _decode(self, chunk: int) -> Decoded:
-        address = int(self._table.addresses[chunk])
-        nbytes = int(self._table.sizes[chunk])
+    def _decode(self, chunk: int, address: int) -> Decoded:
+        index = self._index
+        array, nbytes = index.array_of(chunk), int(index.sizes[chunk])
         if address == OUTSIDE:
             raise ValueError(
-                f'the file has {self._file.size} bytes and ends before its '
-                f'chunk, or says it is elsewhere')
+                f'the file has {index.file_size(array)} bytes and ends '
+                f'before its chunk, or says it is elsewhere')
+        filters, mask = index.filters(array), int(index.masks[chunk])
+        size = int(self._parts.nbytes[chunk])
+        if not filters:
+            # What may follow them in the file is not theirs.
+            nbytes = size
         stored = self._file.read(address, nbytes)
         if len(stored) < nbytes:
             raise ValueError(f'the disk gave {len(stored)} of the {nbytes} '
                              f'bytes of its chunk')
-        mask = int(self._table.masks[chunk])
         # A chunk at the edge may have been left as it is, without a mask;
         # a filtered one of exactly this size is rare.
-        doubtful = nbytes == self._tiles.chunk_nbytes and not mask
-        if doubtful and not self._dataset.dtype.hasobject:
-            return self._decode_with_h5py(chunk)
+        doubtful = filters and nbytes == size and not mask
+        if doubtful and not index.is_ragged:
+            return self._decode_with_h5py(chunk, array)
         try:
-            if not self._known:
-                check_filter_lengths(stored, mask, self._filters,
-                                     self._tiles.chunk_nbytes)
-                return self._decode_with_h5py(chunk)
-            return decode_chunk(stored, mask, self._filters,
-                                self._tiles.chunk_nbytes,
-                                self._stored_type.itemsize)
+            if filters and not is_known(filters):
+                check_filter_lengths(stored, mask, filters, size)
+                return self._decode_with_h5py(chunk, array)
+            return decode_chunk(stored, mask, filters, size,
+                                self._parts.element.stored.itemsize)
         except ValueError as error:
             raise ValueError(f'its chunk cannot be decoded: {error}'
                              ) from error
 
-    def _decode_with_h5py(self, chunk: int) -> Decoded:
+    def _decode_with_h5py(self, chunk: int, array: int) -> Decoded:
         """Let HDF5 decode, which knows more filters than Fuel."""
-        corner = self._table.corner(chunk, self._chunk_shape)
+        dataset = self._index.dataset(array)
+        shape = dataset.chunks
+        corner = corner_of(chunk - self._index.first_chunk(array),
+                           dataset.shape, shape)
         try:
-            part = self._dataset[tuple(
+            part = dataset[tuple(
                 slice(start, start + length) for start, length in zip(
-                    corner, self._chunk_shape, strict=True))]
+                    corner, shape, strict=True))]
         except (OSError, RuntimeError) as error:
-            raise_lack(error, self.path, self.name, self._filters)
+            raise_lack(error, self.path, self.name,
+                       self._index.filters(array))
             raise ValueError(f'HDF5 cannot decode its chunk: {error}'
                              ) from error
         # At the edge of the data set, a chunk is larger than its content.
-        whole = numpy.zeros(self._chunk_shape, self._stored_type)
+        whole = numpy.zeros(shape, self._parts.element.stored)
         whole[tuple(map(slice, part.shape))] = part
         decoded: Decoded = whole.reshape(-1).view(numpy.uint8)
         return decoded

@@ -72,6 +72,16 @@ class FileBytes(Versioned, Protocol):
         """Read bytes into memory of the caller's; return how many."""
 
 
+class LocalBytes(FileBytes, Protocol):
+    """The bytes of a local file, whose pages may be in memory."""
+
+    def is_resident(self, first: int, end: int) -> bool:
+        """Return whether a part of the file seems to be in memory."""
+
+    def advise(self, address: int, nbytes: int) -> None:
+        """Ask the system to read a part of the file in the background."""
+
+
 class RemoteBytes(FileBytes, Protocol):
     """The bytes of a remote file, which have to be fetched."""
 
@@ -105,3 +115,8 @@ class RemoteBytes(FileBytes, Protocol):
 def is_remote(file: FileBytes) -> TypeGuard[RemoteBytes]:
     """Return whether the bytes of a file have to be fetched."""
     return file.is_remote
+
+
+def is_local(file: FileBytes) -> TypeGuard[LocalBytes]:
+    """Return whether the bytes of a file lie in files of this machine."""
+    return not file.is_remote

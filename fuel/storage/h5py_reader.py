@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from typing import Any
 
 import h5py
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from fuel.kernels import native, take
 from fuel.storage.errors import raise_lack
 from fuel.storage.layout import Layout, dataset_name, obstacle_of_file
+from fuel.storage.part_index import PartIndex
+from fuel.storage.parts import Field, element_of
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Places, Reader, own_objects
 
@@ -20,6 +23,8 @@ DENSE = 0.5
 # Rows that HDF5 is given to select at once: its time grows faster than
 # their number.
 SELECTION = 1000
+# Of a source of many parts, how many readers of them are remembered.
+MOST_READERS = 64
 
 
 class H5PYReader(Reader):
@@ -131,6 +136,80 @@ class H5PYReader(Reader):
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
+
+
+class JoinedReader(Reader):
+    """Rows of several data sets, through h5py, one part after the other.
+
+    `index`: of the arrays.
+    `arrays`, `first`, `lengths`: shape (parts,); of each part the number of
+        its array, how many rows of it come before, and how many it has.
+    `field`, `axes`: see :func:`~fuel.storage.open_parts`.
+    """
+
+    def __init__(self, index: PartIndex, name: str, field: Field | None,
+                 axes: int, arrays: NDArray[numpy.int64],
+                 first: NDArray[numpy.int64],
+                 lengths: NDArray[numpy.int64]) -> None:
+        self._index = index
+        self._arrays, self._first, self._axes = arrays, first, axes
+        self._field = field if isinstance(field, str) or field is None else (
+            list(field))
+        dtype = index.kinds[0].dtype
+        shape = tuple(index.shape[0, axes:].tolist())
+        if field is not None:
+            dtype = element_of(dtype, field).dtype
+            shape, dtype = (*shape, *dtype.shape), dtype.base
+        self._readers: OrderedDict[int, H5PYReader] = OrderedDict()
+        super().__init__(index.dataset(0).file.filename, name,
+                         (int(lengths.sum()), *shape), dtype)
+        self.part_bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
+        self.files = index.open_files()
+
+    def _reader(self, array: int) -> H5PYReader:
+        """Return what reads an array; a few are remembered."""
+        reader = self._readers.get(array)
+        if reader is None:
+            reader = H5PYReader(self._index.dataset(array),
+                                self._index.kind_of(array).layout)
+            self._readers[array] = reader
+            while len(self._readers) > MOST_READERS:
+                self._readers.popitem(last=False)
+        return reader
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        if not rows.size:
+            return batch
+        self._check_rows(int(rows.min()), int(rows.max()))
+        parts = self.part_bounds.searchsorted(rows, 'right') - 1
+        for part in numpy.unique(parts).tolist():
+            array = int(self._arrays[part])
+            wanted = parts == part
+            places = (rows[wanted] - self.part_bounds[part]
+                      + self._first[part])
+            reader = self._reader(array)
+            if self._axes > 1:
+                # The row of the first axis that the part lies in.
+                place = numpy.unravel_index(
+                    part - int(self._arrays.searchsorted(array)),
+                    self._index.shape[array, :self._axes - 1])
+                found = reader.read(int(place[0]))[(*place[1:], places)]
+            else:
+                found = reader.read(places)
+            batch[wanted] = self._pick(found)
+        return batch
+
+    def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what the source has of elements."""
+        if self._field is None:
+            return rows
+        picked = rows[self._field]
+        return picked if isinstance(self._field, str) else picked.astype(
+            self.dtype)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
 
 @functools.cache

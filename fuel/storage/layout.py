@@ -107,8 +107,12 @@ class Layout(NamedTuple):
         return 'decoded' if self.filters else 'mapped'
 
 
-def discover(dataset: h5py.Dataset) -> Layout:
-    """Return how a data set is stored, from the file's own metadata."""
+def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
+    """Return how a data set is stored, from the file's own metadata.
+
+    `is_part`: whether it may be empty, or nothing of it have been written: as
+        one of the parts of a source that is no obstacle.
+    """
     properties = dataset.id.get_create_plist()
     code = properties.get_layout()
     storage = LAYOUT_NAMES.get(code, f'layout {code}')
@@ -122,11 +126,12 @@ def discover(dataset: h5py.Dataset) -> Layout:
             _filter(properties.get_filter(place))
             for place in range(properties.get_nfilters()))
     is_ragged = dataset.dtype.kind == 'O'
-    obstacle = (obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
+    obstacle = (obstacle_of_file(dataset)
+                or _obstacle_of_shape(dataset, is_part)
                 or (_obstacle_of_ragged(dataset, filters) if is_ragged
                     else _obstacle_of_type(dataset.dtype,
                                            dataset.id.get_type()))
-                or _obstacle_of_storage(dataset, storage))
+                or _obstacle_of_storage(dataset, storage, is_part))
     return Layout(storage, chunk_shape, filters, obstacle, is_ragged)
 
 
@@ -157,11 +162,11 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
     return ''
 
 
-def _obstacle_of_shape(dataset: h5py.Dataset) -> str:
+def _obstacle_of_shape(dataset: h5py.Dataset, is_part: bool) -> str:
     shape = dataset.shape
     if shape is None or not shape:
         return 'it has no rows (a scalar)'
-    if not math.prod(shape):
+    if not is_part and not math.prod(shape):
         return 'it is empty'
     return ''
 
@@ -243,13 +248,10 @@ def _is_filled(dataset: h5py.Dataset) -> bool:
                 == h5py.h5d.FILL_VALUE_USER_DEFINED)
 
 
-def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:
+def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
+                         is_part: bool) -> str:
     if storage == 'contiguous':
-        # Where nothing was allocated, the offset may still be a number (in
-        # a file with a user block).
-        if (dataset.id.get_offset() is None
-                or dataset.id.get_space_status() != (
-                    h5py.h5d.SPACE_STATUS_ALLOCATED)):
+        if not is_part and not is_allocated(dataset):
             return 'nothing was ever written to it'
         return ''
     if storage != 'chunked':
@@ -259,6 +261,17 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:
             h5py.h5d.FILL_TIME_NEVER):
         return 'it is never filled'
     return ''
+
+
+def is_allocated(dataset: h5py.Dataset) -> bool:
+    """Return whether a contiguous data set has a place in the file.
+
+    Where nothing was allocated, the offset may still be a number (in a file
+    with a user block).
+    """
+    return (dataset.id.get_offset() is not None
+            and dataset.id.get_space_status()
+            == h5py.h5d.SPACE_STATUS_ALLOCATED)
 
 
 def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fuel.exceptions import DamagedFileError, FuelError
 from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
+from fuel.storage.parts import one_part
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
@@ -116,8 +117,8 @@ def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
     if not nbytes:
         return ArrayReader(file, name, numpy.empty(shape, dtype))
     if not by_columns or len(shape) == 1:
-        return MappedReader(file, name, shape, dtype,
-                            numpy.array([offset], numpy.int64))
+        return MappedReader(file, name, one_part(
+            shape, dtype, numpy.array([offset], numpy.int64)))
     return _by_columns(file, name, shape, dtype, offset)
 
 
@@ -129,9 +130,9 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
     places = numpy.arange(math.prod(rest)).reshape(rest, order='F')
     addresses = offset + places.ravel() * (shape[0] * dtype.itemsize)
     try:
-        return MappedReader(
-            file, name, shape, dtype, addresses.astype(numpy.int64),
-            chunk_shape=(shape[0], *[1] * len(rest)))
+        return MappedReader(file, name, one_part(
+            shape, dtype, addresses.astype(numpy.int64),
+            (shape[0], *[1] * len(rest))))
     except ValueError:
         # Rows of so many elements: a row touches as many pages.
         content = file.read(offset, math.prod(shape) * dtype.itemsize)

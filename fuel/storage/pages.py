@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from fuel.storage.background import Background
 from fuel.storage.memory_limit import usable_memory
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import LocalBytes
 
 # Of the memory, what a source may take to be read as a whole.
 SHARE = 0.5
@@ -19,7 +19,7 @@ def fits(nbytes: int) -> bool:
     return nbytes <= SHARE * usable_memory()
 
 
-def advise_rows(file: RawFile, background: Background,
+def advise_rows(file: LocalBytes, background: Background,
                 starts: NDArray[numpy.int64], nbytes: int) -> None:
     """Ask for the pages of rows, in the background."""
     pieces = _pieces(starts, nbytes)
@@ -32,7 +32,7 @@ def advise_rows(file: RawFile, background: Background,
         background.add(advise)
 
 
-def read_rows(file: RawFile, starts: NDArray[numpy.int64],
+def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
               nbytes: int) -> None:
     """Read the pages of rows now.
 

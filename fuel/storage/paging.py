@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 import numpy
 
 from fuel.storage.background import Background
-from fuel.storage.file_bytes import Ends, FileBytes, RemoteBytes, is_remote
+from fuel.storage.file_bytes import (
+    Ends, FileBytes, LocalBytes, RemoteBytes, is_local, is_remote)
 from fuel.storage.pages import advise_rows, fits, read_rows
-from fuel.storage.raw_file import RawFile
 from fuel.storage.sequential_read import SequentialRead
 
 # Bytes of rows whose pages may be asked for before they are needed.
@@ -30,7 +30,7 @@ class LocalPaging:
     #: Whether ranges of rows have to be brought as well.
     is_remote = False
 
-    def __init__(self, file: RawFile) -> None:
+    def __init__(self, file: LocalBytes) -> None:
         self._file = file
         self._ordered: SequentialRead | None = None
         self._by_rows: Background | None = None
@@ -130,15 +130,16 @@ class RemotePaging:
         """See :class:`LocalPaging`."""
         return not self._is_here
 
-    def prefetch(self, starts: Ends, nbytes: int) -> None:
+    def prefetch(self, starts: Ends, nbytes: int | Ends) -> None:
         """See :class:`LocalPaging`."""
         self._file.request(*self.widen(starts, nbytes))
 
-    def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
+    def bring(self, starts: Ends, nbytes: int | Ends,
+              ) -> AbstractContextManager[None]:
         """See :class:`LocalPaging`."""
         return self._file.hold(*self.widen(starts, nbytes))
 
-    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
+    def widen(self, starts: Ends, nbytes: int | Ends) -> tuple[Ends, Ends]:
         """See :class:`LocalPaging`."""
         return self._blocks.widen(starts, starts + nbytes)
 
@@ -147,5 +148,5 @@ def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
     """Return what brings rows of a file into memory."""
     if is_remote(file):
         return RemotePaging(file)
-    assert isinstance(file, RawFile)
+    assert is_local(file)
     return LocalPaging(file)

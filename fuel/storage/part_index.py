@@ -1,120 +1,334 @@
-"""Sources that lie in many data sets of HDF5 files: their parts."""
+"""What HDF5 says of the arrays that the parts of a source lie in."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.layout import dataset_name, native_type
-from fuel.storage.reader import Reader
-from fuel.storage.reader_choice import choose_reader
+from fuel.kernels.gather import MISSING, OUTSIDE
+from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.layout import (
+    ChunkFilter, Layout, dataset_name, discover, elements_of, fill_value,
+    is_allocated, native_type, obstacle_of_file, stored_type)
+from fuel.storage.raw_file import raw_file
 
-#: A field of a compound type, or several.
-Field = str | Sequence[str]
 
+class ArrayKind(NamedTuple):
+    """What several arrays have in common.
 
-def open_parts(datasets: Sequence[h5py.Dataset], name: str, *,
-               field: Field | None = None, axes: int = 1,
-               start: int | None = None, stop: int | None = None,
-               cache_bytes: int | None = None) -> Reader:
-    """Return a reader of the rows of several data sets, one after the other.
-
-    `datasets`: at least one, each of `axes` axes or more; types and shapes of
-        rows must be equal.
-    `name`: of the source, for errors.
-    `field`: of a compound type, by its name; a list of names is a compound
-        type of these. Default: whole elements.
-    `axes`: how many leading axes count rows; each index of all but the last
-        of them is a part.
-    `start`, `stop`: of each part, which rows to read, as of a slice.
-    `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
-
-    Raises: ValueError where types or shapes differ, or there is no such field.
+    `layout`: how they are stored; their chunks may have other shapes.
+    `dtype`: as h5py has it.
+    `stored`: of what is in the file for each element.
+    `elements`: type of the elements of rows of variable length that are
+        arrays; None for others.
+    `fill`: what is in the place of chunks that were never written.
+    `value`: the value that it stands for, of rows of variable length.
     """
-    if not len(datasets):
-        raise ValueError(f'source {name!r} has no part')
-    _check_equal(datasets, name, axes)
-    return JoinedReader(
-        [choose_reader(dataset, cache_bytes) for dataset in datasets], name,
-        field, axes, slice(start, stop))
+
+    layout: Layout
+    dtype: numpy.dtype[Any]
+    stored: numpy.dtype[Any]
+    elements: numpy.dtype[Any] | None
+    fill: Any
+    value: Any = None
+
+    def is_like(self, other: ArrayKind) -> bool:
+        """Return whether rows of arrays of both kinds are of one type."""
+        return native_type(self.dtype) == native_type(other.dtype) and (
+            self.elements == other.elements)
 
 
-def _check_equal(datasets: Sequence[h5py.Dataset], name: str,
-                 axes: int) -> None:
-    """Refuse parts of unequal types or shapes of rows."""
-    kinds = [(native_type(dataset.dtype), dataset.shape[axes:])
-             for dataset in datasets]
-    for dataset, kind in zip(datasets, kinds, strict=True):
-        if len(dataset.shape) < axes:
-            raise ValueError(
-                f'{_where(dataset)}: rows should be counted by {axes} axes, '
-                f'and there are {len(dataset.shape)}')
-        if kind != kinds[0]:
-            raise ValueError(
-                f'source {name!r}: all parts must have rows of one type and '
-                f'shape, but {_where(datasets[0])} has {kinds[0][0]} of '
-                f'shape {kinds[0][1]}, and {_where(dataset)} has {kind[0]} '
-                f'of shape {kind[1]}')
+class PartIndex:
+    """What HDF5 says of the arrays that the parts of a source lie in.
+
+    `datasets`: the arrays, as HDF5 has them open; all of the same number of
+        axes and one type. Each is asked for once, and later only where HDF5
+        itself has to read.
+    `axes`: how many of them count rows.
+    `files`: that they lie in; None where Fuel does not read one itself.
+    `kinds`: of the arrays.
+    `obstacle`: why Fuel cannot read their bytes itself; empty if it can.
+    `file`, `kind`: shape (arrays,); numbers of the file and kind of each.
+    `shape`, `chunk_shape`: shape (arrays, axes); where an array is not
+        chunked, its chunk is all of it.
+    `is_chunked`: shape (arrays,), dtype bool.
+    `is_divided`: shape (arrays,), dtype bool; see `divide_contiguous`.
+    `first_chunks`: shape (arrays + 1,); the number of each array's first
+        chunk, and of all.
+    `addresses`, `sizes`, `masks`: shape (chunks,); where each chunk is in its
+        file, how many bytes it has there, and which filters it skipped. A
+        contiguous array is one chunk.
+    """
+
+    file: NDArray[numpy.int64]
+    kind: NDArray[numpy.int64]
+    shape: NDArray[numpy.int64]
+    chunk_shape: NDArray[numpy.int64]
+    is_chunked: NDArray[numpy.bool_]
+    first_chunks: NDArray[numpy.int64]
+    addresses: NDArray[numpy.int64]
+    sizes: NDArray[numpy.int64]
+    masks: NDArray[numpy.uint32]
+
+    def __init__(self, datasets: Sequence[h5py.Dataset],
+                 axes: int = 1) -> None:
+        builder = _Builder(axes)
+        for dataset in datasets:
+            builder.add(dataset)
+        self.datasets = datasets
+        self.files = builder.files
+        self.kinds = builder.kinds
+        for name, values in builder.arrays().items():
+            setattr(self, name, values)
+        self.is_divided = numpy.zeros(len(datasets), bool)
+        self.obstacle = builder.obstacle
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether rows have variable length (bool)."""
+        return self.kinds[0].layout.is_ragged
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether chunks of some arrays went through filters (bool)."""
+        return any(kind.layout.filters for kind in self.kinds)
+
+    def kind_of(self, array: int) -> ArrayKind:
+        """Return the kind of an array."""
+        return self.kinds[int(self.kind[array])]
+
+    def array_of(self, chunk: int) -> int:
+        """Return the number of the array that a chunk belongs to."""
+        return int(self.first_chunks.searchsorted(chunk, 'right')) - 1
+
+    def first_chunk(self, array: int) -> int:
+        """Return the number of the first chunk of an array."""
+        return int(self.first_chunks[array])
+
+    def filters(self, array: int) -> tuple[ChunkFilter, ...]:
+        """Return what the chunks of an array went through."""
+        return self.kind_of(array).layout.filters
+
+    def file_size(self, array: int) -> int:
+        """Return the size of the file that an array lies in."""
+        file = self.files[int(self.file[array])]
+        assert file is not None
+        return file.size
+
+    def dataset(self, array: int) -> h5py.Dataset:
+        """Return an array as HDF5 has it open."""
+        return self.datasets[array]
+
+    def place_of(self, array: int) -> str:
+        """Return file and path of an array, for errors."""
+        return where(self.dataset(array))
+
+    def open_files(self) -> list[FileBytes]:
+        """Return the files, all of which Fuel reads itself."""
+        return [file for file in self.files if file is not None]
+
+    def divide_contiguous(self, axes: int) -> None:
+        """Let arrays that are not chunked have chunks, of rows that are
+        `axes` axes away from an element's beginning.
+
+        Chunks of other arrays went through filters; these are remembered in
+        the same way.
+        """
+        pieces = []
+        for array, is_chunked in enumerate(self.is_chunked.tolist()):
+            first, end = self.first_chunks[array:array + 2].tolist()
+            table = [one[first:end] for one in (
+                self.addresses, self.sizes, self.masks)]
+            if not is_chunked:
+                table = self._divided(array, axes, table)
+            pieces.append(table)
+        self.is_divided = ~self.is_chunked
+        self.is_chunked = numpy.ones_like(self.is_chunked)
+        self.addresses, self.sizes, self.masks = [
+            numpy.concatenate(column) for column in zip(*pieces, strict=True)]
+        self.first_chunks = numpy.cumsum([0, *[
+            len(table[0]) for table in pieces]])
+
+    def _divided(self, array: int, axes: int,
+                 table: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the chunks of an array that had one."""
+        shape = self.shape[array]
+        itemsize = self.kind_of(array).stored.itemsize
+        row_nbytes = int(shape[axes:].prod()) * itemsize
+        length = int(shape[axes - 1])
+        rows = max(1, min(length, PIECE // max(1, row_nbytes)))
+        self.chunk_shape[array, :axes - 1] = 1
+        self.chunk_shape[array, axes - 1] = rows
+        starts = numpy.arange(0, length, rows)
+        count = int(shape[:axes - 1].prod())
+        sizes = numpy.tile(
+            numpy.minimum(rows, length - starts) * row_nbytes, count)
+        places = (numpy.arange(count)[:, None] * length
+                  + starts).ravel() * row_nbytes
+        address = int(table[0][0])
+        addresses = (address + places if address >= 0
+                     else numpy.full(len(places), address))
+        return [addresses.astype(numpy.int64), sizes.astype(numpy.int64),
+                numpy.zeros(len(places), numpy.uint32)]
 
 
-def _where(dataset: h5py.Dataset) -> str:
+# Bytes of a contiguous array that are remembered as one chunk, about.
+PIECE = 1 << 18
+
+
+class _Builder:
+    """Asks HDF5 about arrays, as little as it can."""
+
+    def __init__(self, axes: int) -> None:
+        self._axes = axes
+        self.obstacle = ''
+        self.files: list[FileBytes | None] = []
+        self.kinds: list[ArrayKind] = []
+        self._kind_numbers: dict[Any, int] = {}
+        # By their handles, which are kept so that no other has its number.
+        self._file_numbers: dict[int, int] = {}
+        self._raw_numbers: dict[FileBytes, int] = {}
+        self._handles: list[h5py.h5f.FileID] = []
+        # Number of file and kind, whether it is chunked, and shapes.
+        self._arrays: list[tuple[int, int, bool]] = []
+        self._shapes: list[tuple[int, ...]] = []
+        self._chunk_shapes: list[tuple[int, ...]] = []
+        # Address, size and mask of the chunks of each array.
+        self._chunks: list[tuple[Any, Any, Any]] = []
+        # The array before, which most are like.
+        self._last: tuple[Any, Any, int, int] | None = None
+        self._first: h5py.Dataset | None = None
+
+    def add(self, dataset: h5py.Dataset) -> None:
+        """Ask about one more array."""
+        identity = dataset.id
+        file = self._file_of(dataset)
+        properties, dtype = identity.get_create_plist(), identity.get_type()
+        last = self._last
+        if (last is not None and last[2] == file and last[1].equal(dtype)
+                and last[0].equal(properties)):
+            number = last[3]
+        else:
+            number = self._kind_of(dataset)
+            self._last = properties, dtype, file, number
+        shape = identity.shape
+        kind = self.kinds[number]
+        if self._first is None:
+            self._first = dataset
+        if not kind.is_like(self.kinds[0]) or (
+                self._shapes and len(shape) != len(self._shapes[0])):
+            raise unequal(self._first, dataset, self._axes)
+        is_chunked = kind.layout.storage == 'chunked'
+        chunk_shape = properties.get_chunk() if is_chunked else shape
+        self._arrays.append((file, number, is_chunked))
+        self._shapes.append(shape)
+        self._chunk_shapes.append(chunk_shape)
+        self.obstacle = self.obstacle or kind.layout.obstacle
+        if kind.stored != self.kinds[0].stored:
+            self.obstacle = 'its parts are stored in different byte orders'
+        if not self.obstacle:
+            self._read_chunks(dataset, self.files[file], kind, chunk_shape)
+
+    def _file_of(self, dataset: h5py.Dataset) -> int:
+        """Return the number of the file of an array."""
+        handle = h5py.h5i.get_file_id(dataset.id)
+        number = self._file_numbers.get(handle.id)
+        if number is None:
+            file = None if obstacle_of_file(dataset) else raw_file(dataset)
+            number = len(self.files)
+            if file is not None:
+                number = self._raw_numbers.setdefault(file, number)
+            if number == len(self.files):
+                self.files.append(file)
+            self._file_numbers[handle.id] = number
+            self._handles.append(handle)
+        return number
+
+    def _kind_of(self, dataset: h5py.Dataset) -> int:
+        """Return the number of the kind of an array."""
+        kind = array_kind(dataset)
+        # Fill values may be NaN, or arrays.
+        key = (kind.layout, kind.dtype, kind.stored, kind.elements,
+               kind.value, numpy.array(kind.fill).tobytes())
+        number = self._kind_numbers.setdefault(key, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(kind)
+        return number
+
+    def _read_chunks(self, dataset: h5py.Dataset, file: FileBytes | None,
+                     kind: ArrayKind, chunk_shape: tuple[int, ...]) -> None:
+        """Look up where the chunks of an array are."""
+        assert file is not None
+        if kind.layout.storage != 'chunked':
+            self._chunks.append(_place_of(dataset, file))
+            return
+        try:
+            table = read_chunk_table(dataset, file)
+        except UnreadableTableError as error:
+            self.obstacle = str(error)
+            return
+        nbytes = math.prod(chunk_shape) * kind.stored.itemsize
+        if not kind.layout.filters and (
+                (table.addresses >= 0) & (table.sizes < nbytes)).any():
+            self.obstacle = 'its chunks have an unexpected size'
+            return
+        self._chunks.append(table)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was found."""
+        file, kind, is_chunked = numpy.array(self._arrays).T
+        found = {'file': file, 'kind': kind,
+                 'is_chunked': is_chunked.astype(bool),
+                 'shape': numpy.array(self._shapes, numpy.int64),
+                 'chunk_shape': numpy.array(self._chunk_shapes, numpy.int64)}
+        if not self.obstacle:
+            found['first_chunks'] = numpy.cumsum([0, *[
+                len(chunks[0]) for chunks in self._chunks]])
+            for name, column in zip(('addresses', 'sizes', 'masks'), zip(
+                    *self._chunks, strict=True), strict=True):
+                found[name] = numpy.concatenate(column)
+        return found
+
+
+def array_kind(dataset: h5py.Dataset) -> ArrayKind:
+    """Return the kind of an array."""
+    layout = discover(dataset, is_part=True)._replace(chunk_shape=None)
+    is_filled = layout.is_ragged and not layout.obstacle
+    return ArrayKind(
+        layout, dataset.dtype, stored_type(dataset), elements_of(dataset),
+        None if layout.obstacle else fill_value(dataset),
+        dataset.fillvalue if is_filled else None)
+
+
+def _place_of(dataset: h5py.Dataset, file: FileBytes,
+              ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return address, size and mask of an array that is not chunked."""
+    offset, size = dataset.id.get_offset(), dataset.id.get_storage_size()
+    if not is_allocated(dataset):
+        offset = MISSING
+    elif offset + size > file.size:
+        offset = OUTSIDE
+    return (numpy.array([offset], numpy.int64),
+            numpy.array([size], numpy.int64), NO_MASK)
+
+
+NO_MASK = numpy.zeros(1, numpy.uint32)
+
+
+def where(dataset: h5py.Dataset) -> str:
+    """Return file and path of an array, for errors."""
     return f'{dataset.file.filename}, data set {dataset_name(dataset)!r}'
 
 
-class JoinedReader(Reader):
-    """Rows of several readers, one after the other."""
-
-    def __init__(self, readers: Sequence[Reader], name: str,
-                 field: Field | None, axes: int, rows: slice) -> None:
-        first = readers[0]
-        self._field = field if isinstance(field, str) or field is None else (
-            list(field))
-        self._parts: list[tuple[Reader, tuple[int, ...], range]] = [
-            (reader, place, range(reader.shape[axes - 1])[rows])
-            for reader in readers
-            for place in numpy.ndindex(*reader.shape[:axes - 1])]
-        empty = self._pick(numpy.empty((0, *first.shape[axes:]), first.dtype))
-        bounds = numpy.cumsum([0, *[len(rows) for _, _, rows in self._parts]])
-        super().__init__(
-            first.path, name, (int(bounds[-1]), *empty.shape[1:]),
-            empty.dtype)
-        self.part_bounds = bounds.astype(numpy.intp)
-        self.files = tuple({id(file): file for reader in readers
-                            for file in reader.files}.values())
-
-    def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
-        if self._field is None:
-            return rows
-        try:
-            picked = rows[self._field]
-            return picked if isinstance(self._field, str) else (
-                picked.astype([(one, rows.dtype[one])
-                               for one in self._field]))
-        except (KeyError, ValueError, IndexError):
-            raise ValueError(
-                f'there is no field {self._field!r}; the type is '
-                f'{rows.dtype}') from None
-
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        if not rows.size:
-            return batch
-        self._check_rows(int(rows.min()), int(rows.max()))
-        parts = numpy.searchsorted(self.part_bounds, rows, 'right') - 1
-        for part in numpy.unique(parts).tolist():
-            reader, place, inside = self._parts[part]
-            wanted = parts == part
-            places = rows[wanted] - self.part_bounds[part] + inside.start
-            if place:
-                # The row of the first axis that the part lies in.
-                found = reader.read(place[0])[(*place[1:], places)]
-            else:
-                found = reader.read(places)
-            batch[wanted] = self._pick(found)
-        return batch
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+def unequal(first: h5py.Dataset, other: h5py.Dataset, axes: int) -> ValueError:
+    """Return the error that two parts have rows of unequal type or shape."""
+    return ValueError(
+        f'all parts must have rows of one type and shape, but {where(first)} '
+        f'has {native_type(first.dtype)} of shape {first.shape[axes:]}, and '
+        f'{where(other)} has {native_type(other.dtype)} of shape '
+        f'{other.shape[axes:]}')

@@ -7,12 +7,11 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.decoded import DecodedReader
-from fuel.storage.file_bytes import is_remote
+from fuel.storage.file_bytes import RemoteBytes, is_remote
 from fuel.storage.global_heap import REFERENCE, Heap, addressing
-from fuel.storage.layout import (FILLED, Layout, elements_of, dataset_name,
-                                 native_type, obstacle_of_file)
-from fuel.storage.mapped import map_dataset
+from fuel.storage.layout import FILLED, native_type, obstacle_of_file
+from fuel.storage.mapped import DirectReader
+from fuel.storage.part_index import ArrayKind, PartIndex
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader
 
@@ -45,21 +44,30 @@ def read_text_value(dataset: h5py.Dataset) -> bytes:
 
 
 class RaggedReader(Reader):
-    """Rows of variable length: arrays or strings in an array of objects."""
+    """Rows of variable length: arrays or strings in an array of objects.
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout,
-                 cache_bytes: int) -> None:
-        self._references: Reader = (
-            DecodedReader(dataset, layout, cache_bytes) if layout.filters
-            else map_dataset(dataset, layout))
-        self._file = raw_file(dataset)
-        self.files = (self._file,)
-        super().__init__(self._file.path, dataset_name(dataset), dataset.shape,
+    `references`: reads what is in their place.
+    `index`: of the arrays that the references lie in.
+    `arrays`: shape (parts,); which array each part lies in.
+    """
+
+    def __init__(self, references: DirectReader, index: PartIndex,
+                 arrays: NDArray[numpy.int64]) -> None:
+        super().__init__(references.path, references.name, references.shape,
                          numpy.dtype(object))
-        self.layout = layout
-        self._elements = elements_of(dataset)
-        self._fill = dataset.fillvalue
-        self._base, _ = addressing(h5py.h5i.get_file_id(dataset.id))
+        self._references = references
+        self.part_bounds = references.part_bounds
+        self._arrays = arrays
+        self._index = index
+        self.files = references.files
+        self._bases = [
+            addressing(h5py.h5i.get_file_id(index.dataset(array).id))[0]
+            for array in numpy.unique(
+                index.file, return_index=True)[1].tolist()]
+
+    def _place_of(self, row: int) -> str:
+        """See :meth:`Reader._place_of`."""
+        return self._references._place_of(row)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._resolve(self._references.read(rows), rows)
@@ -76,52 +84,73 @@ class RaggedReader(Reader):
         """Return what references stand for."""
         flat = references.ravel()
         result = numpy.empty(flat.size, object)
-        # Those of one collection together, in the order of the disk.
-        order = numpy.argsort(flat['address'], kind='stable').tolist()
-        counts, addresses, numbers = (
-            flat[name].tolist() for name in ('count', 'address', 'number'))
-        heap = Heap(self._file, self._base)
-        if is_remote(self._file) and flat.size:
-            self._request(flat)
         values = flat.size // max(1, len(rows))
-        for place in order:
-            try:
-                result[place] = self._value(
-                    heap, counts[place], addresses[place], numbers[place])
-            except ValueError as error:
-                self._file.check()
-                raise self._damaged(int(rows[place // values]), str(error)
-                                    ) from error
-        self._file.check()
+        if len(self._arrays) == 1:
+            self._resolve_in(int(self._arrays[0]), flat, rows, values,
+                             numpy.arange(flat.size), result)
+            return result.reshape(references.shape)
+        arrays = numpy.repeat(self._arrays[self.part_bounds.searchsorted(
+            rows, 'right') - 1], values)
+        for array in numpy.unique(arrays).tolist():
+            self._resolve_in(array, flat, rows, values,
+                             numpy.flatnonzero(arrays == array), result)
         return result.reshape(references.shape)
 
-    def _request(self, references: NDArray[Any]) -> None:
+    def _resolve_in(self, array: int, flat: NDArray[Any],
+                    rows: NDArray[numpy.intp], values: int,
+                    places: NDArray[numpy.intp],
+                    result: NDArray[Any]) -> None:
+        """Resolve the references of one array, at some places."""
+        index, kind = self._index, self._index.kind_of(array)
+        number = int(index.file[array])
+        file = index.files[number]
+        assert file is not None
+        heap = Heap(file, self._bases[number])
+        if is_remote(file) and places.size:
+            self._request(file, self._bases[number], kind, flat[places])
+        # Those of one collection together, in the order of the disk.
+        places = places[numpy.argsort(flat['address'][places], kind='stable')]
+        counts, addresses, numbers = (
+            flat[name][places].tolist()
+            for name in ('count', 'address', 'number'))
+        for place, *reference in zip(
+                places.tolist(), counts, addresses, numbers, strict=True):
+            try:
+                result[place] = _value(heap, kind, *reference)
+            except ValueError as error:
+                file.check()
+                raise self._damaged(int(rows[place // values]), str(error)
+                                    ) from error
+        file.check()
+
+    def _request(self, file: RemoteBytes, base: int, kind: ArrayKind,
+                 references: NDArray[Any]) -> None:
         """Have the collections fetched that references lead to, as far as
         their sizes are known."""
-        assert is_remote(self._file)
-        itemsize = 1 if self._elements is None else self._elements.itemsize
+        itemsize = 1 if kind.elements is None else kind.elements.itemsize
         addresses, places = numpy.unique(
             references['address'], return_inverse=True)
         nbytes = numpy.bincount(places.ravel(), (
             references['count'] * float(itemsize) + OBJECT_HEADER))
-        size = self._file.size - self._base
+        size = file.size - base
         stored = (addresses > 0) & (addresses < size)
-        starts = addresses[stored].astype(numpy.int64) + self._base
+        starts = addresses[stored].astype(numpy.int64) + base
         # A damaged reference may claim any length.
         lengths = numpy.clip(nbytes[stored], SMALLEST_COLLECTION, size)
-        self._file.request(starts, numpy.minimum(
-            starts + lengths.astype(numpy.int64), self._file.size),
+        file.request(starts, numpy.minimum(
+            starts + lengths.astype(numpy.int64), file.size),
             is_urgent=True)
 
-    def _value(self, heap: Heap, count: int, address: int,
-               number: int) -> Any:
-        elements = self._elements
-        if (count, address, number) == FILLED:
-            return self._fill
-        if elements is None:
-            # HDF5 ends strings at the first zero.
-            return heap.read(address, number, count).partition(b'\0')[0]
-        stored = heap.read(address, number, count * elements.itemsize)
-        # A copy, which can be written to.
-        return numpy.frombuffer(stored, elements).astype(
-            native_type(elements))
+
+def _value(heap: Heap, kind: ArrayKind, count: int, address: int,
+           number: int) -> Any:
+    """Return the value that a reference stands for."""
+    if (count, address, number) == FILLED:
+        return kind.value
+    if kind.elements is None:
+        # HDF5 ends strings at the first zero.
+        return heap.read(address, number, count).partition(b'\0')[0]
+    stored = heap.read(address, number, count * kind.elements.itemsize)
+    # A copy, which can be written to.
+    return numpy.frombuffer(stored, kind.elements).astype(
+        native_type(kind.elements))

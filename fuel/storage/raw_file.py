@@ -14,7 +14,6 @@ from typing import IO
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.gather import Rows
 from fuel.kernels.guard import file_state
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
@@ -145,7 +144,7 @@ class FileWatch:
         self.size = self.identity[2]
         # On Windows in whole seconds, and never of another file.
         self._state = (file_state(descriptor) if os.name == 'nt'
-                       else self.identity[2:])
+                       else (self.size, self.identity[3]))
 
     def check(self) -> None:
         """Raise an error if the file is not what it was when opened: asked
@@ -237,17 +236,20 @@ class RawFile(FileWatch):
         buffer[:len(data)] = data
         return len(data)
 
-    def watch(self, rows: Rows) -> None:
-        """Let rows of this file be checked as :meth:`check` does."""
-        rows.watch(self._descriptor, *self._state)
+    @property
+    def state(self) -> tuple[int, int, int]:
+        """What kernels need to check the file as :meth:`check` does: its
+        descriptor, and what they said of it."""
+        return (self._descriptor, *self._state)
 
-    def is_resident(self, first: int, end: int) -> bool:
+    def is_resident(self, first: int, end: int,
+                    probes: int = PROBES) -> bool:
         """Return whether a part of the file seems to be in memory; True
         where the system does not report it."""
         if not hasattr(os, 'RWF_NOWAIT') or first >= end:
             return True
         byte = [bytearray(1)]
-        step = max(PAGE, (end - first) // PROBES)
+        step = max(PAGE, (end - first) // probes)
         try:
             for address in (*range(first, end, step), end - 1):
                 os.preadv(self._descriptor, byte, address, os.RWF_NOWAIT)

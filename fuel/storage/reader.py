@@ -140,15 +140,29 @@ class Reader(ABC):
 
     def _damaged(self, row: int, reason: str) -> DamagedFileError:
         return DamagedFileError(
-            f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
-            f'file is damaged: restore it from its origin')
+            f'{self._place_of(row)}: {reason}; the file is damaged: restore '
+            f'it from its origin')
+
+    def _place_of(self, row: int) -> str:
+        """Return where a row lies, for errors."""
+        return f'{self.path}, source {self.name!r}, row {row}'
 
 
 def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
                    ) -> NDArray[numpy.intp]:
     """Return the rows of ranges, one after the other."""
-    starts = numpy.asarray(starts, numpy.intp)
-    counts = numpy.asarray(counts, numpy.intp)
+    starts, counts = check_ranges(starts, counts)
+    ends = numpy.cumsum(counts, dtype=numpy.intp)
+    rows = numpy.repeat(starts - ends + counts, counts)
+    rows += numpy.arange(len(rows), dtype=numpy.intp)
+    return rows
+
+
+def check_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
+                 ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
+    """Return the starts and counts of ranges as arrays; refuse others."""
+    starts = numpy.ascontiguousarray(starts, numpy.intp)
+    counts = numpy.ascontiguousarray(counts, numpy.intp)
     if starts.ndim != 1 or starts.shape != counts.shape:
         raise ValueError(
             f'ranges need a start and a count each, in two arrays of one '
@@ -157,10 +171,7 @@ def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
         raise ValueError(
             f'a range cannot have {counts.min()} rows: counts must be at '
             f'least 0')
-    ends = numpy.cumsum(counts, dtype=numpy.intp)
-    rows = numpy.repeat(starts - ends + counts, counts)
-    rows += numpy.arange(len(rows), dtype=numpy.intp)
-    return rows
+    return starts, counts
 
 
 def own_objects(batch: NDArray[Any]) -> NDArray[Any]:

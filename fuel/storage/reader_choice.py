@@ -2,14 +2,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import h5py
+import numpy
+from numpy.typing import NDArray
 
+from fuel.kernels.part_table import ALL_ROWS, PART
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.decoded import DecodedReader
-from fuel.storage.h5py_reader import H5PYReader
-from fuel.storage.layout import discover
-from fuel.storage.mapped import map_dataset
+from fuel.storage.h5py_reader import H5PYReader, JoinedReader
+from fuel.storage.joined_file import join_files, starts_of
+from fuel.storage.layout import dataset_name, discover
+from fuel.storage.mapped import DirectReader, MappedReader
+from fuel.storage.part_index import PartIndex, unequal
+from fuel.storage.parts import Field, PartKind, Parts, element_of
 from fuel.storage.ragged import RaggedReader
 from fuel.storage.reader import Reader
 
@@ -40,16 +49,177 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     >>> folder.cleanup()
     """
     layout = discover(dataset)
-    try:
-        if layout.reader == 'mapped':
-            return map_dataset(dataset, layout)
-        budget = default_budget() if cache_bytes is None else cache_bytes
-        if layout.reader == 'ragged':
-            return RaggedReader(dataset, layout, budget)
-        if layout.reader == 'decoded':
-            return DecodedReader(dataset, layout, budget)
-    except ValueError as error:
-        layout = layout._replace(obstacle=str(error))
+    if not layout.obstacle:
+        index = PartIndex([dataset])
+        layout = layout._replace(obstacle=index.obstacle)
+        if not index.obstacle:
+            try:
+                reader = _open_directly(
+                    index, dataset_name(dataset), _Rows(), cache_bytes)
+            except ValueError as error:
+                layout = layout._replace(obstacle=str(error))
+            else:
+                reader.layout = layout
+                return reader
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
     return H5PYReader(dataset, layout)
+
+
+def open_parts(datasets: Sequence[h5py.Dataset], name: str, *,
+               field: Field | None = None, axes: int = 1,
+               start: int | None = None, stop: int | None = None,
+               cache_bytes: int | None = None) -> Reader:
+    """Return a reader of the rows of several data sets, one after the other.
+
+    `datasets`: at least one, each of `axes` axes or more; types and shapes of
+        rows must be equal. Their files must stay open.
+    `name`: of the source, for errors.
+    `field`: of a compound type, by its name; a list of names is a compound
+        type of these. Default: whole elements.
+    `axes`: how many leading axes count rows; each index of all but the last
+        of them is a part.
+    `start`, `stop`: of each part, which rows to read, as of a slice.
+    `cache_bytes`: how many bytes of decoded chunks may be remembered for these
+        files together; otherwise as for :func:`choose_reader`.
+
+    Raises: ValueError where types or shapes differ, or there is no such field.
+    """
+    if not len(datasets):
+        raise ValueError(f'source {name!r} has no part')
+    with _naming(f'source {name!r}'):
+        index = PartIndex(datasets, axes)
+        _check_shapes(index, axes)
+        rows = _Rows(field, axes, slice(start, stop))
+        with _naming(index.place_of(0)):
+            element_of(index.kinds[0].stored, field)
+    obstacle = index.obstacle
+    if not obstacle:
+        try:
+            return _open_directly(index, name, rows, cache_bytes)
+        except ValueError as error:
+            obstacle = str(error)
+    logger.debug('%s, source %s is read through h5py: %s',
+                 datasets[0].file.filename, name, obstacle)
+    return JoinedReader(index, name, field, axes,
+                        *_lengths(index, axes, rows.rows))
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say in an error which source, or file, it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f'{name}: {error}') from error
+
+
+class _Rows(NamedTuple):
+    """Which rows of arrays a source has, and what of each: see
+    `open_parts`."""
+
+    field: Field | None = None
+    axes: int = 1
+    rows: slice = slice(None)
+
+
+def _check_shapes(index: PartIndex, axes: int) -> None:
+    """Refuse parts with too few axes, or of unequal shapes of rows."""
+    if index.shape.shape[1] < axes:
+        raise ValueError(
+            f'{index.place_of(0)}: rows should be counted by {axes} axes, '
+            f'and there are {index.shape.shape[1]}')
+    other = (index.shape[:, axes:] != index.shape[0, axes:]).any(axis=1)
+    if other.any():
+        raise unequal(index.dataset(0),
+                      index.dataset(int(numpy.flatnonzero(other)[0])), axes)
+
+
+def _open_directly(index: PartIndex, name: str, rows: _Rows,
+                   cache_bytes: int | None) -> Reader:
+    """Return a reader of the bytes of files.
+
+    Raises: ValueError if rows fall into too many pieces.
+    """
+    file = join_files(index.open_files())
+    if index.is_filtered and not index.is_chunked.all():
+        index.divide_contiguous(rows.axes)
+    arrays, parts = _parts_of(index, rows, starts_of(file))
+
+    def name_part(part: int, row: int) -> str:
+        array = int(arrays[part])
+        return f'{index.place_of(array)}, source {name!r}, row {row}'
+
+    names = None if len(index.datasets) == 1 else name_part
+    budget = default_budget() if cache_bytes is None else cache_bytes
+    reader: DirectReader = (
+        DecodedReader(file, name, parts, index, budget, names)
+        if index.is_filtered else MappedReader(file, name, parts, names))
+    if index.is_ragged:
+        return RaggedReader(reader, index, arrays)
+    return reader
+
+
+def _lengths(index: PartIndex, axes: int, rows: slice) -> tuple[
+        NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
+    """Return for each part its array, how many rows of it come before, and
+    how many rows it has."""
+    counts = index.shape[:, :axes - 1].prod(axis=1)
+    arrays = numpy.repeat(numpy.arange(len(counts)), counts)
+    lengths = index.shape[arrays, axes - 1]
+    first, last = [
+        numpy.clip(numpy.where(place < 0, lengths + place, place), 0, lengths)
+        for place in (
+            0 if rows.start is None else rows.start,
+            lengths if rows.stop is None else numpy.int64(rows.stop))]
+    return arrays, first, numpy.maximum(last - first, 0)
+
+
+def _parts_of(index: PartIndex, rows: _Rows,
+              file_starts: NDArray[numpy.int64],
+              ) -> tuple[NDArray[numpy.int64], Parts]:
+    """Return for each part its array, and the parts."""
+    axes = rows.axes
+    stored = index.kinds[0].stored
+    arrays, first, lengths = _lengths(index, axes, rows.rows)
+    shape, chunk_shape = index.shape, numpy.maximum(index.chunk_shape, 1)
+    grid = -(-shape // chunk_shape)
+    num_tiles = grid[:, axes:].prod(axis=1)
+    strides = chunk_shape[:, axes:].prod(axis=1) * stored.itemsize
+    # Along the axes before the last that counts rows: which chunk a part
+    # lies in, and how many rows of the chunk precede it.
+    counts = shape[:, :axes - 1].prod(axis=1)
+    within = numpy.arange(len(arrays)) - numpy.repeat(
+        numpy.cumsum(counts) - counts, counts)
+    chunks, before = numpy.zeros_like(within), numpy.zeros_like(within)
+    for axis in range(axes - 1):
+        place = within // shape[arrays, axis + 1:axes - 1].prod(
+            axis=1) % shape[arrays, axis]
+        length = chunk_shape[arrays, axis]
+        chunks = chunks * grid[arrays, axis] + place // length
+        before = before * length + place % length
+    table = numpy.zeros(len(arrays), PART)
+    table['rows'], table['skip'] = lengths, first
+    table['block_rows'] = numpy.where(
+        index.is_chunked[arrays], chunk_shape[arrays, axes - 1], ALL_ROWS)
+    table['first_chunk'] = index.first_chunks[arrays] + (
+        chunks * (grid[:, axes - 1] * num_tiles)[arrays])
+    table['offset'] = before * (
+        chunk_shape[:, axes - 1] * strides)[arrays]
+    table['file'] = index.file[arrays]
+    tiles = numpy.column_stack([index.kind, chunk_shape[:, axes:]])
+    kinds, numbers = (tiles[:1], numpy.zeros(len(tiles), numpy.int64)) if (
+        tiles == tiles[0]).all() else numpy.unique(
+            tiles, axis=0, return_inverse=True)
+    table['kind'] = numbers.ravel()[arrays]
+    num_chunks = numpy.diff(index.first_chunks)
+    addresses = index.addresses + numpy.repeat(
+        file_starts[index.file], num_chunks) * (index.addresses >= 0)
+    nbytes = numpy.where(
+        numpy.repeat(index.is_divided, num_chunks), index.sizes, numpy.repeat(
+            chunk_shape.prod(axis=1) * stored.itemsize, num_chunks))
+    return arrays, Parts(
+        tuple(shape[0, axes:].tolist()), element_of(stored, rows.field),
+        [PartKind(tuple(tile), index.kinds[kind].fill)
+         for kind, *tile in kinds.tolist()],
+        table, addresses, nbytes, len(file_starts))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.storage.background import Background
 from fuel.storage.pages import read_rows
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import LocalBytes
 from fuel.utils.forks import Step, at_fork, for_each
 
 # Bytes that are read at once. The system's own prefetching does better with
@@ -36,7 +36,7 @@ class SequentialRead:
     `fetch_from`: when rows may be fetched again, by :func:`time.monotonic`.
     """
 
-    def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
+    def __init__(self, file: LocalBytes, address: int, nbytes: int) -> None:
         self._file = file
         self.background = Background()
         self._end = address + nbytes

@@ -82,8 +82,8 @@ def test_other_types_are_not_direct(tmp_path, x):
         assert_array_equal(x[REQUEST], dataset.get_data(None, REQUEST)[0])
 
 
-def test_scattered_splits_are_not_direct(tmp_path):
-    """Their rows are looked up."""
+def test_scattered_splits_are_direct(tmp_path):
+    """Their rows are looked up on the way."""
     path = write(tmp_path / 'x.hdf5')
     with h5py.File(path, 'a') as file:
         file['order'] = numpy.arange(1, 100, 2)
@@ -92,7 +92,7 @@ def test_scattered_splits_are_not_direct(tmp_path):
             {'train': {'x': (0, 50, order), 'y': (0, 50, order)}})
     with H5PYDataset(path, ('train',)) as dataset:
         rows = REQUEST % 50
-        assert not is_direct(dataset)
+        assert is_direct(dataset)
         assert_array_equal(X[1::2][rows], dataset.get_data(None, rows)[0])
 
 

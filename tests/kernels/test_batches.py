@@ -8,13 +8,12 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.kernel_rows import decoded_rows, map_rows
 
 from fuel.kernels.batches import Batches, BatchReader
-from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.kernels.epoch_reader import RequestPosition
-from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows, MappedRows
-from fuel.kernels.guard import file_state
-from fuel.kernels.tiles import Tiles
+from fuel.kernels.gather import MISSING, OUTSIDE
+from fuel.kernels.guard import FileStates, file_state
 
 MOST = 1 << 20
 
@@ -57,21 +56,18 @@ def mapped(data, block_rows, seed=0):
     for number in numpy.random.RandomState(seed).permutation(len(chunks)):
         addresses[number] = len(memory)
         memory += chunks[number].tobytes()
-    tiles = Tiles(data.shape, (block_rows, *data.shape[1:]), data.itemsize)
-    return MappedRows(
-        tiles, addresses, numpy.zeros(data.shape[1:], data.dtype), memory)
+    return map_rows(
+        data.shape, (block_rows, *data.shape[1:]), data.itemsize, addresses,
+        numpy.zeros(data.shape[1:], data.dtype), memory)
 
 
 def remembered(data, block_rows):
     """Return rows in decoded chunks, and the slots."""
     chunks = chunks_of(data, block_rows)
-    tiles = Tiles(data.shape, (block_rows, *data.shape[1:]), data.itemsize)
-    slots = Slots(len(chunks), tiles.chunk_nbytes)
-    for number, chunk in enumerate(chunks):
-        slots[number] = chunk
-    return DecodedRows(
-        tiles, numpy.zeros(len(chunks)),
-        numpy.zeros(data.shape[1:], data.dtype), slots, Clock()), slots
+    return decoded_rows(
+        data.shape, (block_rows, *data.shape[1:]), data.itemsize,
+        numpy.zeros(len(chunks)), numpy.zeros(data.shape[1:], data.dtype),
+        chunks)
 
 
 def batches(data, *sources, first=0):
@@ -102,7 +98,6 @@ def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
     if num_blocks > 10 ** 5:
         block_rows = row // 10 ** 5 + 1
         num_blocks = row // block_rows + 1
-    tiles = Tiles((row + 1, 1), (block_rows, 1), 1)
     place, inside = divmod(row, block_rows)
     # Only the end of the one chunk that counts is in the memory.
     addresses = numpy.full(num_blocks, OUTSIDE, numpy.int64)
@@ -110,8 +105,9 @@ def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
     if inside == 0:
         addresses[place] = 0
         direct = Batches([(
-            MappedRows(tiles, addresses, numpy.zeros(1, 'u1'), memory), 0,
-            (1,), numpy.dtype('u1'))], row + 1, MOST, None)
+            map_rows((row + 1, 1), (block_rows, 1), 1, addresses,
+                     numpy.zeros(1, 'u1'), memory), 0, (1,),
+            numpy.dtype('u1'))], row + 1, MOST, None)
         assert [[7]] == direct.read(numpy.array([row]))[0].tolist()
         for other in (row - 1, row - block_rows):
             if other >= 0:
@@ -146,9 +142,8 @@ def test_large_batches_are_left_to_several_threads():
 @pytest.mark.parametrize('address', [OUTSIDE, 9, 1 << 62])
 def test_chunks_that_are_not_in_the_file_are_declined(address):
     """Others of the same source are not."""
-    tiles = Tiles((4, 2), (2, 2), 1)
-    rows = MappedRows(tiles, numpy.array([0, address]),
-                      numpy.zeros(2, 'u1'), bytes(range(12)))
+    rows = map_rows((4, 2), (2, 2), 1, numpy.array([0, address]),
+                    numpy.zeros(2, 'u1'), bytes(range(12)))
     direct = Batches([(rows, 0, (2,), numpy.dtype('u1'))], 4, MOST, None)
     assert [[2, 3]] == direct.read(numpy.array([1]))[0].tolist()
     assert direct.read(numpy.array([1, 2])) is None
@@ -157,17 +152,15 @@ def test_chunks_that_are_not_in_the_file_are_declined(address):
 @pytest.mark.parametrize('missing', [False, True])
 def test_rows_in_several_tiles_are_put_together(missing):
     """Those that were never written have fill values."""
-    tiles = Tiles((2, 4), (2, 2), 1)
     fill = numpy.full(4, 9, 'u1')
     addresses = numpy.array([0, MISSING if missing else 4])
-    slots = Slots(2, 4)
-    slots[0] = numpy.arange(4, dtype='u1')
-    if not missing:
-        slots[1] = numpy.arange(4, 8, dtype='u1')
+    chunks = [numpy.arange(4, dtype='u1'),
+              None if missing else numpy.arange(4, 8, dtype='u1')]
+    shapes = (2, 4), (2, 2), 1, addresses, fill
     expected = [[2, 3, 9, 9], [0, 1, 9, 9]] if missing else [
         [2, 3, 6, 7], [0, 1, 4, 5]]
-    for source in (MappedRows(tiles, addresses, fill, bytes(range(8))),
-                   DecodedRows(tiles, addresses, fill, slots, Clock())):
+    for source in (map_rows(*shapes, bytes(range(8))),
+                   decoded_rows(*shapes, chunks)[0]):
         direct = Batches([(source, 0, (4,), numpy.dtype('u1'))], 2, MOST,
                          None)
         assert expected == direct.read(numpy.array([1, 0]))[0].tolist()
@@ -203,10 +196,12 @@ def test_files_that_were_changed_are_declined(tmp_path, change):
     path = tmp_path / 'rows'
     path.write_bytes(bytes(range(100)))
     with path.open('rb+') as file:
-        tiles = Tiles((100, 1), (100, 1), 1)
-        rows = MappedRows(tiles, numpy.zeros(1, numpy.int64),
-                          numpy.zeros(1, 'u1'), path.read_bytes())
-        rows.watch(file.fileno(), *file_state(file.fileno()))
+        rows = map_rows((100, 1), (100, 1), 1, numpy.zeros(1, numpy.int64),
+                        numpy.zeros(1, 'u1'), path.read_bytes())
+        with pytest.raises(ValueError, match='1 files, but the states of 0'):
+            rows.watch(FileStates([]))
+        rows.watch(FileStates([
+            (file.fileno(), *file_state(file.fileno()))]))
         direct = Batches([(rows, 0, (1,), numpy.dtype('u1'))], 100, MOST,
                          None)
         assert [[99]] == direct.read(numpy.array([99]))[0].tolist()
@@ -216,6 +211,31 @@ def test_files_that_were_changed_are_declined(tmp_path, change):
             os.utime(path, ns=(0, 12345))
         assert direct.read(numpy.array([99])) is None
         assert direct.read(numpy.array([0])) is None
+
+
+@given(case=stored(), data=st.data())
+def test_examples_may_be_rows_in_any_order(case, data):
+    """Of each source another one; rows that are not there are declined."""
+    values, block_rows, first, request = case
+    orders = [numpy.array(data.draw(st.permutations(range(len(values)))))
+              for _ in range(2)]
+    sources = [mapped(values, block_rows), mapped(values, block_rows),
+               remembered(values, block_rows)[0],
+               mapped(values, block_rows)]
+    starts = [orders[0], orders[0].astype('i4'), orders[1], first]
+    parts = [(rows, start, values.shape[1:], values.dtype)
+             for rows, start in zip(sources, starts, strict=True)]
+    direct = Batches(parts, len(values) - first, MOST, None)
+    for batch, start in zip(direct.read(request), starts, strict=True):
+        rows = request + first if start is first else start[request]
+        assert values[rows].tolist() == batch.tolist()
+    wrong = numpy.full(len(values), len(values))
+    direct = Batches([(sources[0], wrong, *parts[0][2:])], len(values), MOST,
+                     None)
+    assert direct.read(request) is None
+    with pytest.raises(ValueError, match='in an order of 1 rows'):
+        Batches([(sources[0], numpy.array([0]), *parts[0][2:])], 2, MOST,
+                None)
 
 
 def test_wrong_arguments_are_refused():
@@ -350,25 +370,24 @@ def test_wrong_orders_are_declined():
 def test_what_is_expected_is_what_the_rows_lie_in(
         num_rows, block_rows, tiles, data):
     """Each chunk once, without those that the file does not have."""
-    shape = Tiles((num_rows, tiles), (block_rows, 1), 1)
     count = -(-num_rows // block_rows) * tiles
-    slots = Slots(count, shape.chunk_nbytes)
-    assert tiles == shape.num_tiles
     here = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
     there = data.draw(st.sets(st.integers(0, count - 1)))
-    for chunk in there:
-        slots[chunk] = numpy.zeros(shape.chunk_nbytes, 'u1')
-    addresses = numpy.where(here, 0, MISSING)
+    source, slots = decoded_rows(
+        (num_rows, tiles), (block_rows, 1), 1, numpy.where(here, 0, MISSING),
+        numpy.zeros(tiles, 'u1'), [
+            numpy.zeros(block_rows, 'u1') if chunk in there else None
+            for chunk in range(count)])
     for time in (5, 6):
         rows = data.draw(st.lists(st.integers(0, num_rows - 1)))
-        most = data.draw(st.integers(0, count))
+        most = data.draw(st.integers(0, count)) * block_rows
         wanted = {row // block_rows * tiles + tile
                   for row in rows for tile in range(tiles)}
         wanted = {chunk for chunk in wanted if here[chunk]}
         before = slots.last_used.copy()
-        found, absent = slots.expect(
-            shape, numpy.array(rows, numpy.intp), addresses, most, time)
-        assert len(wanted) == found
+        found, absent = source.expect(
+            numpy.array(rows, numpy.intp), most, time)
+        assert len(wanted) * block_rows == found
         if found > most:
             assert [] == absent
             assert (before == slots.last_used).all()
@@ -376,8 +395,3 @@ def test_what_is_expected_is_what_the_rows_lie_in(
             assert sorted(wanted - there) == sorted(absent)
             assert wanted == set(numpy.flatnonzero(
                 slots.last_used == time).tolist())
-    for row in (-1, num_rows + block_rows, 2 ** 61 + 1, 2 ** 62 + 1):
-        with pytest.raises(IndexError, match='in no chunk'):
-            slots.expect(shape, numpy.array([row]), addresses, 9, 9)
-    with pytest.raises(ValueError, match='intp'):
-        slots.expect(shape, numpy.array([0], 'i2'), addresses, 9, 9)

@@ -10,7 +10,7 @@ from fuel.storage.buffers import Buffers
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_children_made_by_a_fork_write_into_memory_of_their_own():
     """What they decode is not what the parent remembers in this place."""
-    buffer = Buffers(100).take()
+    buffer = Buffers().take(100)
     buffer[:] = 1
 
     def overwrite():

@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 from fuel import config
 from fuel.storage import chunk_cache, choose_reader
-from fuel.storage.buffers import SLAB, Buffers
+from fuel.storage.buffers import SLAB, Buffers, buffer_nbytes
 from fuel.storage.chunk_cache import ChunkCache, default_budget
 from fuel.storage.decoded import DecodedReader
 
@@ -160,23 +160,50 @@ def test_threads_with_a_small_budget_get_right_rows(file):
 
 def test_buffers_are_used_again_when_nobody_holds_them():
     """A chunk that is forgotten while it is copied keeps its bytes."""
-    buffers = Buffers(SLAB // 2)
-    first, second = buffers.take(), buffers.take()
+    buffers, half = Buffers(), SLAB // 2
+    first, second = buffers.take(half), buffers.take(half)
     place = first.ctypes.data
     buffers.give_back(first)
-    third = buffers.take()
+    third = buffers.take(half)
     assert third.ctypes.data not in (place, second.ctypes.data)
     del first
     buffers.give_back(third)
     del third
-    assert place in (buffers.take().ctypes.data, buffers.take().ctypes.data)
+    assert place in (buffers.take(half).ctypes.data,
+                     buffers.take(half).ctypes.data)
+
+
+@given(nbytes=st.integers(1, 1 << 40))
+def test_buffers_for_chunks_of_many_sizes_have_few(nbytes):
+    """None is too small, and none half as large again."""
+    size = buffer_nbytes(nbytes)
+    assert nbytes <= size <= max(nbytes + 63, 1.25 * nbytes)
+    assert len({buffer_nbytes(one) for one in range(1 << 12, 1 << 13)}) == 5
+
+
+@pytest.mark.parametrize('is_large', [False, True])
+def test_chunks_of_many_sizes_are_remembered_within_the_budget(is_large):
+    """What their buffers have is what counts."""
+    rng = numpy.random.RandomState(0)
+    sizes = rng.randint(1, 5000, 50)
+    cache = ChunkCache(1 << 20 if is_large else 10000)
+    store = cache.store('x', sizes)
+    for chunk in rng.randint(0, 50, 1000).tolist():
+        store.slots.last_used[chunk] = cache.clock.tick()
+        found = store.get(chunk, lambda chunk: numpy.full(
+            sizes[chunk], chunk, 'u1'))
+        assert (found[:sizes[chunk]] == chunk).all()
+        assert cache.used <= cache.budget
+        assert cache.used == sum(
+            buffer.nbytes for buffer in store.slots if buffer is not None)
+    assert not is_large or store.num_decoded == store.slots.num_held
 
 
 @given(budget=st.integers(0, 6), wanted=st.lists(st.integers(0, 9)))
 def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
     """Compared with a model: the most recent that fit are remembered."""
     cache = ChunkCache(budget)
-    store = cache.store('x', 10, 1)
+    store = cache.store('x', numpy.ones(10, numpy.int64))
     model = []
     for chunk in wanted:
         store.slots.last_used[chunk] = cache.clock.tick()
@@ -397,5 +424,5 @@ def test_lack_of_memory_leaves_the_budget_as_it_was(file, monkeypatch):
     assert 4 == len(reader.store.remembered())
 
 
-def _lack(self):
+def _lack(self, nbytes):
     raise MemoryError

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.storage_strategies import FILTERS, values
 
-from fuel.storage.part_index import open_parts
+from fuel.storage import open_parts
 from fuel.storage.reader import rows_of_ranges
 
 TYPES = ['u1', '<f4', '>i4', '?', 'S3', h5py.string_dtype(),

@@ -14,6 +14,7 @@ from support.waiting import wait_until
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.storage import background, mapped, pages, paging, sequential_read
+from fuel.storage.parts import one_part
 from fuel.storage.raw_file import RawFile, raw_file_at
 from fuel.storage.sequential_read import SequentialRead
 from fuel.streams import DataStream
@@ -277,8 +278,8 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(mapped, 'paging_of', Changing)
     reader = mapped.MappedReader(
-        raw_file_at(path), 'x', rows.shape, rows.dtype,
-        numpy.array([offset]))
+        raw_file_at(path), 'x', one_part(
+            rows.shape, rows.dtype, numpy.array([offset])))
     reader.prefetch_budget(slice(0, 160))
     for _ in range(3):
         assert (rows[[9, 3]] == reader.read(numpy.array([9, 3]))).all()

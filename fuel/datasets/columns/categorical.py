@@ -14,10 +14,9 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import stored_names
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader
+from fuel.storage import Reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.nodes import Node
-from fuel.storage.part_index import open_parts
 
 TYPES = ('int8', 'int16', 'int32')
 

@@ -14,9 +14,8 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader
+from fuel.storage import Reader, open_parts
 from fuel.storage.attributes import read_attribute
-from fuel.storage.part_index import open_parts
 from fuel.storage.reader import Places
 from fuel.utils.sparse import make_csr, to_dense
 

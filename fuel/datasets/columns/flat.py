@@ -12,8 +12,7 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import with_text
 from fuel.datasets.row_orders import IndexArray
-from fuel.storage import Reader
-from fuel.storage.part_index import open_parts
+from fuel.storage import Reader, open_parts
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,6 +15,7 @@ from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.layout import dataset_name, discover, stored_type
 from fuel.storage.mapped import MappedReader
+from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import own_objects
 
@@ -136,9 +137,9 @@ def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:
     addresses = offset + nbytes * numpy.arange(
         math.prod(before), dtype=numpy.int64)
     try:
-        return MappedReader(
-            file, dataset_name(array), (count, *before, *after), dtype,
-            addresses, chunk_shape=(count, *[1] * len(before), *after))
+        return MappedReader(file, dataset_name(array), one_part(
+            (count, *before, *after), dtype, addresses,
+            (count, *[1] * len(before), *after)))
     except ValueError:
         # A row would lie in too many pieces.
         return None

@@ -14,8 +14,7 @@ from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader
-from fuel.storage.part_index import open_parts
+from fuel.storage import Reader, open_parts
 
 #: Path of an array, or of a table and the number of a column.
 Where: TypeAlias = 'str | tuple[str, int] | None'

@@ -14,9 +14,8 @@ from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.parts_reader import AxisReader, PartsReader
 from fuel.datasets.columns.readers import ChangedReader
 from fuel.describe import SourceType
-from fuel.storage import Reader
+from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
-from fuel.storage.part_index import open_parts
 from fuel.suggestions import did_you_mean
 
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
-from fuel.storage import Reader
+from fuel.storage import Reader, open_parts
 from fuel.storage.attributes import read_attribute
-from fuel.storage.part_index import open_parts
 
 MISSING = ('_FillValue', 'missing_value')
 

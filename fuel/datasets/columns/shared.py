@@ -13,8 +13,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
-from fuel.storage import Reader
-from fuel.storage.part_index import open_parts
+from fuel.storage import Reader, open_parts
 from fuel.storage.reader import own_objects
 from fuel.utils.progress import progress
 
