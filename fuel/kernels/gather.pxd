@@ -2,7 +2,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from fuel.kernels.converter cimport Conversion
-from fuel.kernels.guard cimport FileStates
+from fuel.kernels.file_states cimport FileStates
 from fuel.kernels.part_table cimport PartTable
 from fuel.kernels.pieces cimport Request, Window
 
@@ -16,6 +16,5 @@ cdef class Rows:
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1
     cdef unsigned char *none_used(self) except NULL
-    cdef bint are_current(self, const unsigned char *used) noexcept nogil
     cdef bint copy_plain(self, const Request *request, char *out,
                          const Conversion *conversion) except -1

@@ -4,7 +4,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.chunk_slots import Clock, Slots
-from fuel.kernels.guard import FileStates
+from fuel.kernels.file_states import FileStates
 from fuel.kernels.part_table import PartTable
 
 MISSING: int

@@ -15,7 +15,8 @@ from libc.stdlib cimport calloc, free, malloc
 
 from fuel.kernels.chunk_slots cimport Clock, Slots, meet
 from fuel.kernels.converter cimport Conversion, conversion_of
-from fuel.kernels.guard cimport FileStates, Span, guarded
+from fuel.kernels.file_states cimport FileStates
+from fuel.kernels.guard cimport Span, guarded
 from fuel.kernels.part_table cimport (
     Kind, Part, PartTable, Table, block_of, part_of)
 from fuel.kernels.pieces cimport (
@@ -147,10 +148,6 @@ cdef class Rows:
         if used == NULL:
             raise MemoryError
         return used
-
-    cdef bint are_current(self, const unsigned char *used) noexcept nogil:
-        """Tell whether files are what they were; asked after a copy."""
-        return self.states.are_current(used)
 
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1:
@@ -334,7 +331,7 @@ cdef class MappedRows(Rows):
         job.used = self.none_used()
         with nogil:
             intact = guarded(copy_mapped, job, self.spans, self.num_spans)
-        intact = intact and self.are_current(job.used)
+        intact = intact and self.states.are_current(job.used)
         free(job.used)
         return intact
 
@@ -417,7 +414,7 @@ cdef class DecodedRows(Rows):
         try:
             self.begin(&window, out, conversion)
             return (self.run(&window, request, used, None)
-                    and self.are_current(used))
+                    and self.states.are_current(used))
         finally:
             free(used)
 
@@ -506,7 +503,7 @@ cdef class DecodedRows(Rows):
         used = self.none_used()
         try:
             self.run(&window, &request, used, absent)
-            return list(absent.items()), self.are_current(used)
+            return list(absent.items()), self.states.are_current(used)
         finally:
             free(used)
 

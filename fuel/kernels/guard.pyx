@@ -1,12 +1,9 @@
-"""Reading a mapped file although somebody may cut it.
+"""Reading mapped files although somebody may cut them.
 
 A page of the map that is behind the end of the file, or cannot be read from
 the disk, would end the process with SIGBUS; a copy that is guarded fails
-instead. Whether the file is still what it was, its size and its time tell.
+instead.
 """
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
-
 cdef extern from *:
     """
     #include <stdint.h>
@@ -108,89 +105,3 @@ cdef bint guarded(void (*work)(void *) noexcept nogil, void *job,
     Returns: False if a map could not be read, and the work is half done.
     """
     return fuel_guarded(work, job, <const fuel_span *>spans, count) == 0
-
-
-cdef extern from *:
-    """
-    #include <sys/types.h>
-    #include <sys/stat.h>
-    #if defined(__APPLE__)
-    #define fuel_nanoseconds(status) ((status).st_mtimespec.tv_nsec)
-    #elif defined(_WIN32)
-    #define fuel_nanoseconds(status) 0
-    #else
-    #define fuel_nanoseconds(status) ((status).st_mtim.tv_nsec)
-    #endif
-    #ifdef _WIN32
-    /* Its plain fstat fails for a file of more than 2 GiB. */
-    typedef struct __stat64 fuel_status;
-    #define fuel_fstat _fstat64
-    #else
-    typedef struct stat fuel_status;
-    #define fuel_fstat fstat
-    #endif
-
-    /* Size, and time of the last change in nanoseconds; 0 if it worked. */
-    static int fuel_state(int descriptor, int64_t *size, int64_t *changed)
-    {
-        fuel_status status;
-        if (fuel_fstat(descriptor, &status)) {
-            return -1;
-        }
-        *size = status.st_size;
-        *changed = (int64_t)status.st_mtime * 1000000000
-            + fuel_nanoseconds(status);
-        return 0;
-    }
-    """
-    int fuel_state(int descriptor, int64_t *size,
-                   int64_t *changed) noexcept nogil
-
-
-def file_state(int descriptor):
-    """Return the size of an open file, and when it was last changed."""
-    cdef int64_t size = 0, changed = 0
-    if fuel_state(descriptor, &size, &changed):
-        raise OSError(f'file descriptor {descriptor} is not open')
-    return size, changed
-
-
-cdef class FileStates:
-    """The states of open files, which should not change.
-
-    `states`: for each file its descriptor, and what `file_state` said of it;
-        None for one that nobody watches.
-    """
-
-    def __cinit__(self):
-        self.states = NULL
-
-    def __dealloc__(self):
-        free(self.states)
-
-    def __init__(self, list states not None):
-        cdef State *one
-        free(self.states)
-        self.num_files = len(states)
-        self.states = <State *>malloc((len(states) + 1) * sizeof(State))
-        if self.states == NULL:
-            raise MemoryError
-        for place, state in enumerate(states):
-            one = self.states + <Py_ssize_t>place
-            one.descriptor, one.size, one.changed = state or (-1, 0, 0)
-
-    cdef bint are_current(self, const unsigned char *used) noexcept nogil:
-        """Tell whether the files that were used are what they were."""
-        cdef Py_ssize_t place
-        cdef int64_t size = 0, changed = 0
-        cdef const State *one
-        for place in range(self.num_files):
-            one = self.states + place
-            if used[place] and one.descriptor >= 0 and (
-                    fuel_state(one.descriptor, &size, &changed)
-                    or size != one.size or changed != one.changed):
-                return False
-        return True
-
-    def __reduce__(self):
-        raise TypeError('open files cannot be pickled')

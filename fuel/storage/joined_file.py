@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.guard import FileStates
+from fuel.kernels.file_states import FileStates
 from fuel.storage.file_bytes import (
     Ends, FileBytes, RemoteBytes, Versioned, is_remote)
 from fuel.storage.raw_file import PROBES, RawFile

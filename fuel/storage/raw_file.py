@@ -14,7 +14,7 @@ from typing import IO
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.guard import file_state
+from fuel.kernels.file_states import file_state
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork

@@ -13,7 +13,7 @@ from support.kernel_rows import decoded_rows, map_rows
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.kernels.gather import MISSING, OUTSIDE
-from fuel.kernels.guard import FileStates, file_state
+from fuel.kernels.file_states import FileStates, file_state
 
 MOST = 1 << 20
 

@@ -1,0 +1,19 @@
+from libc.stdint cimport int64_t
+
+
+cdef struct State:
+    int descriptor
+    int64_t size, changed
+    # What the system tells of the file, -1 if it does not; how many events
+    # there were when it was found unchanged, and when that was.
+    int watch
+    int64_t num_events, found
+
+
+cdef class FileStates:
+    cdef readonly Py_ssize_t num_files
+    cdef int64_t process
+    cdef State *states
+    cdef int watch(self) noexcept
+    cdef int unwatch(self) noexcept
+    cdef bint are_current(self, const unsigned char *used) noexcept
