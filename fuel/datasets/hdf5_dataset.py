@@ -14,7 +14,10 @@ from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn, Columns
 from fuel.datasets.columns.default_columns import default_columns
 from fuel.datasets.columns.opening import OpenColumns, Wanted
-from fuel.datasets.columns.parts import MAGIC, FileParts, natural_key
+from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.datasets.columns.part_names import (
+    MAGIC, PartNames, natural_key)
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.hdf5.file_access import access_to
 from fuel.datasets.hdf5.split_table import all_splits
@@ -167,9 +170,12 @@ class HDF5Dataset(RowsDataset):
             opened.append(access.open())
             with naming_file(access.path):
                 _refuse_own_format(access.path, opened[-1].file)
-        parts = FileParts(opened, [access.path for access in self._accesses],
-                      self.parts, self._runs, self.follow == 'anywhere',
-                      self.cache_bytes, self.missing == 'skip')
+        files = LinkedFiles(
+            opened, [access.path for access in self._accesses],
+            self.follow == 'anywhere')
+        parts = FileParts(
+            files, PartNames(files, self.parts, self.missing == 'skip'),
+            self._runs, self.cache_bytes)
         if not self.columns:
             besides = names_in(self._runs)
             if isinstance(self._splits, str):

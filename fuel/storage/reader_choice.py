@@ -66,14 +66,15 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     return H5PYReader(dataset, layout)
 
 
-def open_parts(datasets: Sequence[h5py.Dataset], name: str, *,
+def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
                field: Field | None = None, axes: int = 1,
                start: int | None = None, stop: int | None = None,
                cache_bytes: int | None = None) -> Reader:
     """Return a reader of the rows of several data sets, one after the other.
 
     `datasets`: at least one, each of `axes` axes or more; types and shapes of
-        rows must be equal. Their files must stay open.
+        rows must be equal. Their files must stay open. Or what was asked of
+        them before.
     `name`: of the source, for errors.
     `field`: of a compound type, by its name; a list of names is a compound
         type of these. Default: whole elements.
@@ -85,10 +86,11 @@ def open_parts(datasets: Sequence[h5py.Dataset], name: str, *,
 
     Raises: ValueError where types or shapes differ, or there is no such field.
     """
-    if not len(datasets):
+    if not isinstance(datasets, PartIndex) and not len(datasets):
         raise ValueError(f'source {name!r} has no part')
     with _naming(f'source {name!r}'):
-        index = PartIndex(datasets, axes)
+        index = datasets if isinstance(datasets, PartIndex) else (
+            PartIndex(datasets, axes))
         _check_shapes(index, axes)
         rows = _Rows(field, axes, slice(start, stop))
         with _naming(index.place_of(0)):
@@ -100,7 +102,7 @@ def open_parts(datasets: Sequence[h5py.Dataset], name: str, *,
         except ValueError as error:
             obstacle = str(error)
     logger.debug('%s, source %s is read through h5py: %s',
-                 datasets[0].file.filename, name, obstacle)
+                 index.dataset(0).file.filename, name, obstacle)
     return JoinedReader(index, name, field, axes,
                         *_lengths(index, axes, rows.rows))
 

@@ -14,7 +14,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader, open_parts
+from fuel.storage import Reader
 from fuel.storage.attributes import read_attribute
 from fuel.storage.reader import Places
 from fuel.utils.sparse import make_csr, to_dense
@@ -68,8 +68,7 @@ class CSR(FileColumn):
                     f'but {parts.describe(0)} has {columns[0]}, and '
                     f'{parts.describe(number)} has {count}')
         values, indices = [
-            open_parts(parts.arrays(f'{self.path}/{array}'), name,
-                       cache_bytes=parts.cache_bytes) for array in ARRAYS[:2]]
+            parts.open(f'{self.path}/{array}', name) for array in ARRAYS[:2]]
         if indices.dtype.kind not in 'iu':
             raise ValueError(
                 f'{parts.describe(0)}: {self.path}/indices should be '

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuel.datasets.columns.parts import SHOWN, FileParts, natural_key
+from fuel.datasets.columns.part_names import SHOWN, natural_key
+from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.storage.nodes import find_arrays
 from fuel.utils.hdf5_errors import naming_file
@@ -20,7 +21,8 @@ def default_columns(parts: FileParts, besides: Sequence[str],
     hidden = tuple([f'{path.strip("/")}/' for path in besides])
     lengths: dict[int, list[str]] = {}
     with naming_file(parts.path_of(0)):
-        for path, array in find_arrays(parts.group(0), parts.open_linked):
+        for path, array in find_arrays(
+                parts.group(0), parts.files.open_linked):
             if array.size and not f'{path}/'.startswith(hidden):
                 lengths.setdefault(len(array), []).append(path)
     for paths in lengths.values():

@@ -12,7 +12,7 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import with_text
 from fuel.datasets.row_orders import IndexArray
-from fuel.storage import Reader, open_parts
+from fuel.storage import Reader
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,10 +47,8 @@ class Flat(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
-        arrays = parts.arrays(self.path)
-        return with_text(open_parts(
-            arrays, name, axes=self.axes, cache_bytes=parts.cache_bytes),
-            arrays[0])
+        return with_text(parts.open(self.path, name, axes=self.axes),
+                         parts.array(0, self.path))
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""

@@ -76,7 +76,7 @@ class OpenColumns(dict[str, Reader]):
         if column.divides_parts:
             self._check_divided(source, reader.part_bounds)
         # What HDF5 knew of it is about the files as they were.
-        parts.check()
+        parts.files.check()
         self[source] = reader
         return reader
 
@@ -113,8 +113,8 @@ class OpenColumns(dict[str, Reader]):
                 if name not in found:
                     hint = did_you_mean(name, found, ' ({})')
                     raise ValueError(
-                        f'{self.parts.paths[0]!r}: there is no split {name!r}'
-                        f'{hint}; the splits are {tuple(found)}')
+                        f'{self.parts.files.paths[0]!r}: there is no split '
+                        f'{name!r}{hint}; the splits are {tuple(found)}')
                 found[name] = rows_of_split(
                     self.parts, name, self.splits[name])
         order = order_of_splits(found, which_sets, self.num_rows)
@@ -163,7 +163,7 @@ class OpenColumns(dict[str, Reader]):
         """Return what a saved state must fit, beside the columns."""
         parts, order = self.parts, self.order
         assert parts.bounds is not None
-        names = '\n'.join(parts.names).encode('utf-8', 'surrogateescape')
+        names = '\n'.join(parts.names.names).encode('utf-8', 'surrogateescape')
         return {
             'files': _relative_names(parts),
             'parts': f'{len(parts)} of {_checksum(names, parts.bounds)}',
@@ -195,7 +195,7 @@ def _counting_column(columns: Mapping[str, FileColumn],
 def _relative_names(parts: FileParts) -> tuple[str, ...]:
     """Return the names of the files in the folder that has all of them."""
     names = [os.path.abspath(path).replace(os.sep, '/').split('/')
-             for path in parts.paths]
+             for path in parts.files.paths]
     depth = 0
     while all(len(name) > depth + 1 and name[depth] == names[0][depth]
               for name in names):

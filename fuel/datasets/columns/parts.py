@@ -1,41 +1,41 @@
-"""The parts of a data set in HDF5 files: files, or groups of files."""
+"""The parts of a data set in HDF5 files, and the arrays in them."""
 from __future__ import annotations
 
-import fnmatch
-import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.hdf5.open_files import OpenFile, open_files
+from fuel.datasets.columns.linked_files import FEWEST_KEPT, LinkedFiles
+from fuel.datasets.columns.part_names import SHOWN, PartNames
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven, find_bounds
-from fuel.remote.location import RemotePath
+from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
-from fuel.storage.file_bytes import FileBytes
-from fuel.storage import choose_reader
+from fuel.storage.kept_arrays import Arrays
+from fuel.storage.nodes import Node, find_arrays
+from fuel.storage.part_index import PartIndex
 from fuel.storage.ragged import read_text_value
-from fuel.storage.nodes import (
-    Node, find_arrays, find_node, is_group, linked_path, other_files)
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.progress import Bar, progress
 
 # Of so many parts what was opened stays open: each array takes kilobytes.
 MOST_OPEN = 1000
-# Of many names, how many an error shows.
-SHOWN = 10
-MAGIC = re.compile(r'[*?[]')
 
 
 class _Arrays(Sequence[h5py.Dataset]):
-    """The arrays of a path, one in each part."""
+    """The arrays of a path, one in each part.
 
-    def __init__(self, parts: FileParts, path: str) -> None:
-        self._parts, self._path = parts, path
+    `bar`: counts those that are asked for, if there is one.
+    """
+
+    def __init__(self, parts: FileParts, path: str,
+                 bar: Bar | None = None) -> None:
+        self._parts, self._path, self._bar = parts, path, bar
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -43,16 +43,16 @@ class _Arrays(Sequence[h5py.Dataset]):
     def __getitem__(self, number: Any) -> Any:
         if not 0 <= number < len(self):
             raise IndexError(number)
+        if self._bar is not None:
+            self._bar.advance(1)
         return self._parts.array(number, self._path)
 
 
 class FileParts:
     """The parts of a data set, whose rows follow each other.
 
-    `files`: held open.
-    `paths`: of the files, as they were given.
-    `names`: of each part, its path in its file; '' for a whole file.
-    `file_numbers`: of each part, the number of its file.
+    `files`: see :class:`LinkedFiles`.
+    `names`: see :class:`PartNames`.
     `bounds`: shape (parts + 1,), the first row of each and the number of
         rows; None until a column has said it.
     `divided`: the same of what a column divides the parts into; None if none
@@ -63,123 +63,37 @@ class FileParts:
     bounds: IndexArray | None = None
     divided: IndexArray | None = None
 
-    def __init__(self, files: Sequence[OpenFile], paths: Sequence[str],
-                 pattern: str | None, runs: RunsGiven | None, anywhere: bool,
-                 cache_bytes: int | None, may_lack: bool) -> None:
-        self.files = files
-        self.paths = paths
+    def __init__(self, files: LinkedFiles, names: PartNames,
+                 runs: RunsGiven | None, cache_bytes: int | None) -> None:
+        self.files, self.names = files, names
         self.cache_bytes = cache_bytes
-        self._may_lack = may_lack
         self._runs_given = runs
         self._runs: IndexArray | None = None
-        self._pattern = pattern
-        self._anywhere = anywhere
-        # Files that links lead to.
-        self._linked: dict[str, OpenFile] = {}
         # The group above the parts that were asked for last.
         self._above: dict[tuple[int, str], Any] = {}
         self._nodes: dict[tuple[int, str], Node | None] = {}
-        found = [(number, name) for number, opened in enumerate(files)
-                 for name in self._names_in(opened.file, paths[number])]
-        self.file_numbers = [number for number, _ in found]
-        self.names = [name for _, name in found]
-        self._numbers: dict[str, list[int]] | None = None
-        if not found:
-            raise ValueError(
-                f'no file has a group {pattern!r}; the first is {paths[0]!r}')
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def _names_in(self, file: h5py.File, path: str) -> list[str]:
-        """Return the names of the parts in a file, in natural order."""
-        if self._pattern is None:
-            return ['']
-        with naming_file(path):
-            root = file['/']
-            found = sorted(self._search(root, self._pattern.split('/')),
-                           key=natural_key)
-            if not found and not self._may_lack:
-                have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
-                raise ValueError(
-                    f'{path!r} has no group {self._pattern!r}; it has '
-                    f'{have}')
-        return found
-
-    def _search(self, group: h5py.Group, patterns: Sequence[str],
-                prefix: str = '') -> Iterator[str]:
-        """Yield the names of groups that fit a pattern for each level."""
-        first, *rest = patterns
-        names = (fnmatch.filter(group, first) if MAGIC.search(first)
-                 else [first])
-        for name in names:
-            if not rest:
-                if is_group(group, name, self.open_linked):
-                    yield f'{prefix}{name}'
-                continue
-            node = find_node(group, name, self.open_linked)
-            if isinstance(node, h5py.Group):
-                yield from self._search(node, rest, f'{prefix}{name}/')
-
-    @property
-    def numbers(self) -> Mapping[str, Sequence[int]]:
-        """The parts by what they may be called, also those left out: by the
-        path in the file, the same without what all of them begin with, and
-        the last name; of whole files, by the path and the last name."""
-        if self._numbers is None:
-            begin = MAGIC.split(self._pattern or '', maxsplit=1)[0]
-            fixed = begin.rfind('/') + 1
-            found: dict[str, list[int]] = {}
-            for number, name in enumerate(self.names):
-                path = name or self.path_of(number)
-                for called in dict.fromkeys((
-                        os.path.basename(path), path[fixed:], path)):
-                    found.setdefault(called, []).append(number)
-            self._numbers = found
-        return self._numbers
-
     def group(self, number: int) -> h5py.Group:
         """Return the group of a part."""
-        root = self.files[self.file_numbers[number]].file['/']
-        return find_node(root, self.names[number], self.open_linked)
+        return self.files.find(
+            self.names.file_numbers[number], self.names.names[number])
 
     def path_of(self, number: int) -> str:
         """Return the path of the file that a part is in."""
-        return self.paths[self.file_numbers[number]]
+        return self.files.paths[self.names.file_numbers[number]]
 
     def describe(self, number: int) -> str:
         """Return what a part is called in errors."""
-        name = self.names[number]
-        return self.path_of(number) + (f', group {name!r}' if name else '')
+        name = self.names.names[number]
+        path = self.path_of(number)
+        return f'{path}, group {name!r}' if name else path
 
-    def open_linked(self, file: h5py.File, name: str) -> h5py.File:
-        """Return the file that a link in another one names."""
-        target = self._other_path(file, name)
-        if target not in self._linked:
-            self._linked[target] = open_files.get(target)
-        return self._linked[target].file
-
-    def _other_path(self, file: h5py.File, name: str) -> str:
-        """Return the path of a file that another one names."""
-        path = os.fsdecode(file.filename)
-        if isinstance(self.paths[0], RemotePath):
-            raise ValueError(
-                f'{path!r} leads to another file, {name!r}, which is not '
-                f'followed from a remote file')
-        origin = next((given for given, opened in zip(
-            self.paths, self.files, strict=True) if opened.file == file), path)
-        return linked_path(os.path.dirname(os.path.abspath(origin)), origin,
-                           name, self._anywhere)
-
-    def raw_files(self) -> Sequence[FileBytes]:
-        """Return the bytes of the files that are read beside HDF5."""
-        return [opened.raw for opened in (
-            *self.files, *self._linked.values()) if opened.raw is not None]
-
-    def check(self) -> None:
-        """Raise DamagedFileError if a file is not what it was."""
-        for opened in (*self.files, *self._linked.values()):
-            opened.check()
+    def check(self, number: int) -> None:
+        """Raise DamagedFileError if the file of a part is not what it was."""
+        self.files.files[self.names.file_numbers[number]].check()
 
     def find_runs(self) -> IndexArray:
         """Return the bounds of the runs of all rows."""
@@ -228,23 +142,15 @@ class FileParts:
         return node
 
     def _open(self, number: int, path: str) -> Node | None:
-        file_number = self.file_numbers[number]
-        above, _, last = self.names[number].rpartition('/')
-        if not path.startswith('/'):
-            path = f'{last}/{path}'
-        with naming_file(self.path_of(number)):
-            group = self._above.get((file_number, above))
-            if group is None:
-                # The same of all parts, or of many.
-                group = find_node(self.files[file_number].file, above,
-                                  self.open_linked)
-                self._above = {(file_number, above): group}
-            node = find_node(group, path, self.open_linked)
-            if isinstance(node, h5py.Dataset):
-                for name in other_files(node):
-                    # HDF5 gives fill values for what is missing.
-                    self._other_path(node.file, name)
-        return node
+        file = self.names.file_numbers[number]
+        above, _, last = self.names.names[number].rpartition('/')
+        group = self._above.get((file, above))
+        if group is None:
+            # The same of all parts, or of many.
+            group = self.files.find(file, above)
+            self._above = {(file, above): group}
+        return self.files.find(
+            file, path if path.startswith('/') else f'{last}/{path}', group)
 
     def node(self, number: int, path: str) -> Node:
         """Return the array or group of a path in a part."""
@@ -270,6 +176,43 @@ class FileParts:
                 f'{self.describe(number)}: {path!r} is a single value, and '
                 f'has no rows; Constant({path!r}) repeats it')
         return node
+
+    def index(self, path: str, axes: int) -> PartIndex:
+        """Return what HDF5 says of the arrays of a path."""
+        made: list[PartIndex | None] = []
+        arrays, files = self.arrays(path), self.files.own_bytes()
+
+        def make() -> Arrays:
+            with progress(f'Asking HDF5 for {path} of each part', len(self),
+                          delay=True) as bar:
+                index = PartIndex(_Arrays(self, path, bar), axes)
+            index.datasets = arrays
+            made.append(index)
+            return index.as_arrays(files)
+
+        def restore(kept: Arrays) -> bool:
+            made.append(PartIndex.restored(kept, files, arrays))
+            return made[-1] is not None
+
+        if len(self) < FEWEST_KEPT:
+            make()
+        else:
+            digest = hashlib.sha256('\n'.join(self.names.names).encode(
+                'utf-8', 'surrogateescape'))
+            self.files.kept(f'index {path!r} {digest.hexdigest()}', make,
+                            restore)
+        index = made[-1]
+        assert index is not None
+        return index
+
+    def open(self, path: str, name: str, *, axes: int = 1,
+             field: str | Sequence[str] | None = None,
+             start: int | None = None, stop: int | None = None) -> Reader:
+        """Return a reader of the rows of the arrays of a path; see
+        :func:`~fuel.storage.open_parts`."""
+        return open_parts(
+            self.index(path, axes), name, field=field, axes=axes, start=start,
+            stop=stop, cache_bytes=self.cache_bytes)
 
     def read(self, number: int, path: str) -> NDArray[Any]:
         """Return a whole array, or a single value, of a part."""
@@ -310,7 +253,8 @@ class FileParts:
 
     def _missing(self, path: str, number: int) -> ValueError:
         group = self.group(number)
-        have = [name for name, _ in find_arrays(group, self.open_linked)]
+        have = [name for name, _ in find_arrays(
+            group, self.files.open_linked)]
         shown = ', '.join(map(repr, have[:SHOWN])) or 'none'
         more = ', ...' if len(have) > SHOWN else ''
         remedy = ("; missing='skip' leaves out such parts"
@@ -322,25 +266,26 @@ class FileParts:
 
     def skip_without(self, paths: Sequence[str]) -> None:
         """Leave out the parts that lack one of some paths."""
-        has_all = numpy.array([
-            all(self.find(number, path) is not None for path in paths)
-            for number in range(len(self))])
-        if has_all.all():
-            return
-        if not has_all.any():
+        def find() -> Arrays:
+            return {'lacks': numpy.array([
+                any(self.find(number, path) is None for path in paths)
+                for number in range(len(self))])}
+
+        def is_mask(kept: Arrays) -> bool:
+            mask = kept.get('lacks', numpy.empty(0))
+            return mask.dtype == bool and mask.shape == (len(self),)
+
+        lacks = self.files.kept(
+            f'lacking {self.names.key} {sorted(paths)}', find,
+            is_mask)['lacks']
+        if lacks.all():
             raise ValueError(
                 f'none of the {len(self)} parts has all of '
                 f'{", ".join(map(repr, paths))}; the first is '
                 f'{self.describe(0)}')
-        kept = numpy.flatnonzero(has_all).tolist()
-        places = {number: place for place, number in enumerate(kept)}
-        called = self.numbers
-        self.file_numbers = [self.file_numbers[number] for number in kept]
-        self.names = [self.names[number] for number in kept]
-        self._nodes.clear()
-        self._numbers = {
-            name: [places[number] for number in numbers if number in places]
-            for name, numbers in called.items()}
+        if lacks.any():
+            self._nodes.clear()
+            self.names.leave_out(lacks)
 
 
 def read_whole(array: h5py.Dataset) -> NDArray[Any]:
@@ -357,12 +302,6 @@ def read_whole(array: h5py.Dataset) -> NDArray[Any]:
     value = numpy.empty((), object)
     value[()] = read_text_value(array)
     return value
-
-
-def natural_key(text: str) -> list[tuple[int, str]]:
-    """Return what sorts names with numbers as people do: a_2 before a_10."""
-    return [(int(part), '') if part.isdigit() else (-1, part)
-            for part in re.split(r'([0-9]+)', text)]
 
 
 def _hint_for(path: str, group: h5py.Group) -> str:

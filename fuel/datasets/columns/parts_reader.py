@@ -41,7 +41,7 @@ class PartsReader(Reader):
                 int(bounds[-1]), *(example_shape or ())),
             numpy.dtype(object) if is_ragged else element_type)
         self.part_bounds = bounds
-        self.files = parts.raw_files()
+        self.files = parts.files.all_bytes()
         self.element_type = element_type
         self._is_ragged = is_ragged
         self._parts, self._open_part = parts, open_part
@@ -63,7 +63,7 @@ class PartsReader(Reader):
             places = numpy.flatnonzero(parts == part)
             found = self._reader(part).read(
                 rows[places] - self.part_bounds[part])
-            self._parts.files[self._parts.file_numbers[part]].check()
+            self._parts.check(part)
             if self._is_ragged:
                 for place, row in zip(places.tolist(), found, strict=True):
                     batch[place] = numpy.array(row)

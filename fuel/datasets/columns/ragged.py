@@ -14,7 +14,7 @@ from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader, open_parts
+from fuel.storage import Reader
 
 #: Path of an array, or of a table and the number of a column.
 Where: TypeAlias = 'str | tuple[str, int] | None'
@@ -67,9 +67,8 @@ class Ragged(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples."""
-        arrays = parts.arrays(self.values)
-        rows = with_text(open_parts(
-            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        rows = with_text(parts.open(self.values, name),
+                         parts.array(0, self.values))
         found = [self._bounds(parts, number, count) + int(first)
                  for number, (count, first) in enumerate(zip(
                      numpy.diff(rows.part_bounds).tolist(),

@@ -68,20 +68,16 @@ class Rows(FileColumn):
         arrays = parts.arrays(self.path)
         first = arrays[0]
         self._check_field(parts, first)
+        # Only of text of fixed length types may differ.
+        types = {array.dtype for array in arrays} if (
+            first.dtype.kind == 'S' and len(parts) > 1) else {first.dtype}
+        are_bytes = all(dtype.kind == 'S' for dtype in types)
         if self.axis == 0 and not self.ragged and not (
-                first.dtype.kind == 'S' and len(parts) > 1):
-            return with_text(self._join(parts, name, arrays), first)
-        are_bytes = all(array.dtype.kind == 'S' for array in arrays)
-        if self.axis == 0 and not self.ragged and not (
-                are_bytes and len({array.dtype for array in arrays}) > 1):
-            return self._join(parts, name, arrays)
+                are_bytes and len(types) > 1):
+            return with_text(parts.open(
+                self.path, name, field=self.field, start=self.start,
+                stop=self.stop), first)
         return self._open_apart(parts, name, arrays, are_bytes)
-
-    def _join(self, parts: FileParts, name: str,
-              arrays: Sequence[h5py.Dataset]) -> Reader:
-        return open_parts(
-            arrays, name, field=self.field, start=self.start, stop=self.stop,
-            cache_bytes=parts.cache_bytes)
 
     def _open_apart(self, parts: FileParts, name: str,
                     arrays: Sequence[h5py.Dataset],
@@ -110,7 +106,9 @@ class Rows(FileColumn):
         def open_part(number: int) -> Reader:
             array = arrays[number]
             if axes[number] == 0:
-                return with_text(self._join(parts, name, [array]), array)
+                return with_text(open_parts(
+                    [array], name, field=self.field, start=self.start,
+                    stop=self.stop, cache_bytes=parts.cache_bytes), array)
             reader = AxisReader(array, axes[number], parts.cache_bytes)
             rows = range(len(reader))[self.start:self.stop]
             return with_text(PickedReader(reader, rows.start, len(rows),

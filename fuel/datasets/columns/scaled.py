@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
-from fuel.storage import Reader, open_parts
+from fuel.storage import Reader
 from fuel.storage.attributes import read_attribute
 
 MISSING = ('_FillValue', 'missing_value')
@@ -45,7 +45,7 @@ class Scaled(FileColumn):
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
-        reader = open_parts(arrays, name, cache_bytes=parts.cache_bytes)
+        reader = parts.open(self.path, name)
         if reader.dtype.kind not in 'iuf':
             raise ValueError(
                 f'{parts.describe(0)}: {self.path!r} must have numbers to be '

@@ -13,7 +13,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
-from fuel.storage import Reader, open_parts
+from fuel.storage import Reader
 from fuel.storage.reader import own_objects
 from fuel.utils.progress import progress
 
@@ -102,7 +102,7 @@ class ConstantReader(Reader):
             int(parts.bounds[-1]), *self._values.shape[1:]),
             self._values.dtype)
         self.part_bounds = parts.bounds
-        self.files = parts.raw_files()
+        self.files = parts.files.all_bytes()
         # Unless a run goes through several parts.
         self.is_per_run = bool(numpy.isin(
             parts.bounds, parts.find_runs()).all())
@@ -148,9 +148,8 @@ class PerRun(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the row of each row's run."""
-        arrays = parts.arrays(self.path)
-        reader = with_text(open_parts(
-            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        reader = with_text(parts.open(self.path, name),
+                           parts.array(0, self.path))
         counts = numpy.diff(reader.part_bounds)
         wanted = numpy.bincount(parts.parts_of_runs(), minlength=len(parts))
         if (counts != wanted).any():
@@ -207,9 +206,8 @@ class PerStep(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the row of each row's step."""
-        arrays = parts.arrays(self.path)
-        reader = with_text(open_parts(
-            arrays, name, cache_bytes=parts.cache_bytes), arrays[0])
+        reader = with_text(parts.open(self.path, name),
+                           parts.array(0, self.path))
         lengths, numbers = (numpy.diff(parts.find_runs()),
                             parts.parts_of_runs())
         short = lengths > numpy.diff(reader.part_bounds)[numbers]
@@ -218,7 +216,8 @@ class PerStep(FileColumn):
             number = int(numbers[run])
             raise ValueError(
                 f'{parts.describe(number)}: {self.path!r} should have a row '
-                f'for each step of a run, and has {len(arrays[number])}, but '
+                f'for each step of a run, and has '
+                f'{numpy.diff(reader.part_bounds)[number]}, but '
                 f'a run has {lengths[run]}')
         return StepValueReader(reader, parts)
 

@@ -8,9 +8,11 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.columns.part_names import SHOWN
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.row_orders import IndexArray
-from fuel.storage.nodes import find_arrays, find_node
+from fuel.storage.nodes import find_arrays
+from fuel.storage.reader import rows_of_ranges
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
@@ -38,15 +40,15 @@ def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
             'names of parts, or the path of a group of such lists in the '
             f'file, got {splits!r:.80}')
     found: dict[str, list[Listed]] = {}
-    for number, opened in enumerate(parts.files):
-        path = parts.paths[number]
+    for number, path in enumerate(parts.files.paths):
         with naming_file(path):
-            group = find_node(opened.file['/'], splits, parts.open_linked)
+            group = parts.files.find(number, splits)
             if not isinstance(group, h5py.Group):
                 raise ValueError(
                     f'{path!r} has no group {splits!r} of lists of '
                     f'rows or parts for each split')
-            for name, array in find_arrays(group, parts.open_linked):
+            for name, array in find_arrays(
+                    group, parts.files.open_linked):
                 found.setdefault(name, []).append(
                     Listed(number, read_whole(array)))
     return dict(found)
@@ -67,8 +69,8 @@ def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
 def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
     """Return the rows of a split in one file."""
     number, content = listed
-    where = f'split {split!r} of {parts.paths[number]!r}'
-    inside = [part for part, file in enumerate(parts.file_numbers)
+    where = f'split {split!r} of {parts.files.paths[number]!r}'
+    inside = [part for part, file in enumerate(parts.names.file_numbers)
               if file == number]
     if content.dtype.kind in 'SO':
         known = set(inside)
@@ -96,22 +98,23 @@ def _numbers(parts: FileParts, where: str, names: Any) -> list[int]:
     """Return the parts that names stand for."""
     numbers: list[int] = []
     for name in names:
-        if name not in parts.numbers:
-            known = list(parts.numbers)
-            shown = ', '.join(map(repr, known[:10]))
+        found = parts.names.find(name)
+        if found is None:
+            known = parts.names.known()
+            shown = ', '.join(map(repr, known[:SHOWN]))
             raise ValueError(
                 f'{where}: there is no part {name!r}'
                 f'{did_you_mean(name, known, " ({})")}; the parts are called '
-                f'{shown}{", ..." * (len(known) > 10)}')
-        numbers += parts.numbers[name]
+                f'{shown}{", ..." * (len(known) > SHOWN)}')
+        numbers += found
     return numbers
 
 
 def _rows_of_parts(parts: FileParts, numbers: Sequence[int]) -> IndexArray:
     assert parts.bounds is not None
-    return numpy.concatenate([
-        numpy.arange(parts.bounds[number], parts.bounds[number + 1])
-        for number in numbers] or [numpy.arange(0)]).astype(numpy.intp)
+    places = numpy.array(numbers, numpy.intp)
+    starts = parts.bounds[places]
+    return rows_of_ranges(starts, parts.bounds[places + 1] - starts)
 
 
 def _text(name: str | bytes) -> str:

@@ -1,0 +1,163 @@
+"""The names of the parts of a data set: of files, or of groups in them."""
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.storage.kept_arrays import Arrays
+from fuel.storage.nodes import find_node, is_group
+from fuel.utils.hdf5_errors import naming_file
+
+# Of many names, how many an error shows.
+SHOWN = 10
+MAGIC = re.compile(r'[*?[]')
+
+
+class PartNames:
+    """The parts of a data set by name, of which some may be left out.
+
+    `names`: of each part, its path in its file; '' for a whole file.
+    `file_numbers`: of each part, the number of its file.
+    """
+
+    def __init__(self, files: LinkedFiles, pattern: str | None,
+                 may_lack: bool) -> None:
+        self._files = files
+        self._pattern = pattern
+        self._may_lack = may_lack
+        # Also of those left out.
+        self._all = self._list() if pattern is None else files.kept(
+            f'parts {self.key}', self._list, self._are_parts)
+        self.leave_out(numpy.zeros(len(self._all['file']), bool))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def leave_out(self, is_out: NDArray[numpy.bool_]) -> None:
+        """Leave out some of all parts."""
+        self._is_out = is_out
+        self.file_numbers: list[int] = self._all['file'][~is_out].tolist()
+        self.names = [_text(name)
+                      for name in self._all['name'][~is_out].tolist()]
+        # By each kind of name; a part that is left out is -1.
+        self._numbers: list[dict[str, list[int]]] = [{}, {}, {}]
+
+    @property
+    def key(self) -> str:
+        """Which parts these are, for what is kept of all of them."""
+        return f'{self._pattern!r} {self._may_lack}'
+
+    def _list(self) -> Arrays:
+        """Return file and name of each part, as HDF5 has them."""
+        found = [(number, name.encode('utf-8', 'surrogateescape'))
+                 for number, path in enumerate(self._files.paths)
+                 for name in self._names_in(number, path)]
+        if not found:
+            raise ValueError(
+                f'no file has a group {self._pattern!r}; the first is '
+                f'{self._files.paths[0]!r}')
+        numbers, names = zip(*found, strict=True)
+        return {'file': numpy.array(numbers), 'name': numpy.array(names)}
+
+    def _are_parts(self, arrays: Arrays) -> bool:
+        """Return whether what was kept can be the parts: the first and the
+        last are there."""
+        if arrays.keys() != {'file', 'name'}:
+            return False
+        files, names = arrays['file'], arrays['name']
+        if (files.ndim != 1 or files.shape != names.shape or not len(files)
+                or files.dtype != int or names.dtype.kind != 'S'
+                or not 0 <= files.min() <= files.max()
+                < len(self._files.paths)):
+            return False
+        return all(
+            fnmatch.fnmatchcase(_text(names[place]), str(self._pattern))
+            and isinstance(self._files.find(
+                int(files[place]), _text(names[place])), h5py.Group)
+            for place in (0, -1))
+
+    def _names_in(self, number: int, path: str) -> list[str]:
+        """Return the names of the parts in a file, in natural order."""
+        if self._pattern is None:
+            return ['']
+        with naming_file(path):
+            root = self._files.files[number].file['/']
+            found = sorted(self._search(root, self._pattern.split('/')),
+                           key=natural_key)
+            if not found and not self._may_lack:
+                have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
+                raise ValueError(
+                    f'{path!r} has no group {self._pattern!r}; it has '
+                    f'{have}')
+        return found
+
+    def _search(self, group: h5py.Group, patterns: Sequence[str],
+                prefix: str = '') -> Iterator[str]:
+        """Yield the names of groups that fit a pattern for each level."""
+        open_linked = self._files.open_linked
+        first, *rest = patterns
+        names = (fnmatch.filter(group, first) if MAGIC.search(first)
+                 else [first])
+        for name in names:
+            if not rest:
+                if is_group(group, name, open_linked):
+                    yield f'{prefix}{name}'
+                continue
+            node = find_node(group, name, open_linked)
+            if isinstance(node, h5py.Group):
+                yield from self._search(node, rest, f'{prefix}{name}/')
+
+    def find(self, name: str) -> Sequence[int] | None:
+        """Return the parts of a name, without those left out; None if there
+        is no such part.
+
+        A part has the last name of its path, the path without what all of
+        them begin with, and the path in the file; a whole file those of its
+        own path.
+        """
+        for kind in range(3):
+            found = self._by(kind).get(name)
+            if found is not None:
+                return [number for number in found if number >= 0]
+        return None
+
+    def known(self) -> list[str]:
+        """Return what parts are called, the shortest name of each."""
+        return list(self._by(0))
+
+    def _by(self, kind: int) -> dict[str, list[int]]:
+        """Return the parts by one kind of their names."""
+        known = self._numbers[kind]
+        if not known:
+            begin = MAGIC.split(self._pattern or '', maxsplit=1)[0]
+            fixed = begin.rfind('/') + 1
+            numbers = numpy.where(
+                self._is_out, -1, numpy.cumsum(~self._is_out) - 1)
+            names = [_text(name) for name in self._all['name'].tolist()] if (
+                self._is_out.any()) else self.names
+            for name, file, number in zip(
+                    names, self._all['file'].tolist(), numbers.tolist(),
+                    strict=True):
+                path = name or self._files.paths[file]
+                called = (path[fixed:] if kind == 1 else path if kind == 2
+                          else name[name.rfind('/') + 1:]
+                          or os.path.basename(path))
+                known.setdefault(called, []).append(number)
+        return known
+
+
+def _text(name: bytes) -> str:
+    return name.decode('utf-8', 'surrogateescape')
+
+
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Return what sorts names with numbers as people do: a_2 before a_10."""
+    return [(int(part), '') if part.isdigit() else (-1, part)
+            for part in re.split(r'([0-9]+)', text)]

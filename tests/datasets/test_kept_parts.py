@@ -1,0 +1,230 @@
+"""What is kept of files of many parts, so that they open at once."""
+import os
+import zipfile
+
+import h5py
+import numpy
+import pytest
+from numpy.testing import assert_array_equal
+
+from fuel import config
+from fuel.datasets import Constant, Flat, HDF5Dataset, Rows
+from fuel.datasets.columns import linked_files, part_names, parts
+from fuel.datasets.columns.parts import FileParts
+from fuel.storage.part_index import KEPT, PartIndex
+
+PARTS = 60
+LENGTHS = numpy.arange(PARTS) % 4
+
+
+def write(path, first=0):
+    """Write many small groups, of which some lack an array."""
+    with h5py.File(path, 'w', libver='latest') as file:
+        for number, length in enumerate(LENGTHS.tolist()):
+            part = file.create_group(f'data/demo_{number}')
+            rows = first + number + numpy.arange(length)
+            part['x'] = rows.astype('>i4')
+            part.create_dataset(
+                'zipped', data=numpy.stack([rows, rows], 1), chunks=(
+                    2, 1), maxshape=(None, 2), compression='gzip')
+            part.create_dataset('text', data=[f'é{row}' for row in rows],
+                                shape=(length,), dtype=h5py.string_dtype())
+            part['times'] = numpy.stack([rows, -rows], 1)[None]
+            part['value'] = float(number)
+            if number % 3:
+                part['some'] = rows
+        file['mask/train'] = [b'demo_59', b'demo_7']
+    return path
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    """Keep what there is of so few parts."""
+    for module in linked_files, parts:
+        monkeypatch.setattr(module, 'FEWEST_KEPT', PARTS // 2)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return a file of many parts, with a cache of the test's own."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    return write(tmp_path / 'many.h5')
+
+
+COLUMNS = ['x', 'zipped', 'text', Constant('value')]
+
+
+def build(path, columns=COLUMNS, **kwargs):
+    """Return the data set of the file."""
+    return HDF5Dataset(path, columns, parts='data/demo_*', **kwargs)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return a list of the parts whose arrays are asked for."""
+    numbers = []
+    array = FileParts.array
+
+    def count(self, number, path):
+        numbers.append((path, number))
+        return array(self, number, path)
+
+    monkeypatch.setattr(FileParts, 'array', count)
+    return numbers
+
+
+def contents(dataset):
+    """Return all rows, and some in another order."""
+    count = dataset.num_examples
+    return [*dataset.get_data(None, slice(0, count)),
+            *dataset.get_data(None, [count - 1, 0, count // 2])]
+
+
+def assert_same(first, second):
+    """Fail unless two data sets have the same rows."""
+    for one, other in zip(contents(first), contents(second), strict=True):
+        assert one.dtype == other.dtype
+        assert_array_equal(one, other)
+    assert first.runs.tolist() == second.runs.tolist()
+    assert first.kept_arguments() == second.kept_arguments()
+
+
+def test_second_opening_asks_hdf5_of_few_parts(path, asked, monkeypatch):
+    """It lists no groups, and has the same rows."""
+    first = build(path, COLUMNS[:3])
+    assert 3 * PARTS <= len(asked)
+    asked.clear()
+
+    def never(*_):
+        raise AssertionError('a group was listed')
+
+    monkeypatch.setattr(part_names, 'is_group', never)
+    second = build(path, COLUMNS[:3])
+    assert len(asked) < 20
+    assert_same(first, second)
+    rows = numpy.concatenate([number + numpy.arange(length) for
+                              number, length in enumerate(LENGTHS)])
+    assert_array_equal(rows, second.get_data(None, slice(0, len(rows)))[0])
+
+
+@pytest.mark.parametrize('kwargs', [
+    {'columns': COLUMNS}, {'columns': [Flat('times')]},
+    {'columns': [Rows('x', start=1)]},
+    {'columns': ['x', 'some'], 'missing': 'skip'},
+    {'splits': 'mask', 'which_sets': ('train',)},
+    {'columns': ['some', 'zipped'], 'missing': 'skip', 'splits': {
+        'a': ['demo_3', 'demo_41', 'data/demo_2']}, 'which_sets': ('a',)}])
+def test_data_sets_of_kept_parts_equal_the_first(path, kwargs):
+    """Of every kind of column, with splits, and with parts left out."""
+    first = build(path, **kwargs)
+    assert_same(first, build(path, **kwargs))
+    config.remote_cache_path = 'off'
+    assert_same(first, build(path, **kwargs))
+
+
+def test_what_was_kept_is_of_one_state_of_the_file(path, tmp_path):
+    """A file that was replaced is asked anew."""
+    build(path)
+    write(tmp_path / 'new.h5', first=5000)
+    os.replace(tmp_path / 'new.h5', path)
+    assert 5001 == build(path).get_data(None, 0)[0]
+
+
+def test_few_parts_are_not_kept(tmp_path):
+    """HDF5 is asked in no time."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    with h5py.File(tmp_path / 'few.h5', 'w') as file:
+        file['a/x'] = numpy.arange(3)
+    HDF5Dataset(tmp_path / 'few.h5', parts='*')
+    assert not (tmp_path / 'cache').exists()
+
+
+def test_parts_in_files_that_links_lead_to_are_not_kept(path, tmp_path):
+    """Those may change, and this file stays what it is."""
+    linked = tmp_path / 'linked.h5'
+    with h5py.File(linked, 'w') as file:
+        file['data'] = h5py.ExternalLink(path.name, '/data')
+    build(linked)
+    assert not (tmp_path / 'cache').exists()
+    write(tmp_path / 'new.h5', first=5000)
+    os.replace(tmp_path / 'new.h5', path)
+    assert 5001 == build(linked).get_data(None, 0)[0]
+
+
+def spoil(tmp_path, change):
+    """Change each entry of the cache that has an array by its name."""
+    for entry in (tmp_path / 'cache' / 'indexes').iterdir():
+        with numpy.load(entry) as archive:
+            arrays = dict(archive)
+        if change(arrays):
+            with zipfile.ZipFile(entry, 'w') as archive:
+                for name, array in arrays.items():
+                    with archive.open(f'{name}.npy', 'w') as member:
+                        numpy.save(member, array)
+
+
+def swap(name, place, value):
+    """Return a function that puts a value into an array."""
+    def change(arrays):
+        if name not in arrays:
+            return False
+        arrays[name][place] = value
+        return True
+    return change
+
+
+def drop(name):
+    """Return a function that leaves out an array."""
+    return lambda arrays: arrays.pop(name, None) is not None
+
+
+def shorten(name):
+    """Return a function that leaves out the last element of an array."""
+    def change(arrays):
+        if name in arrays:
+            arrays[name] = arrays[name][:-1]
+        return name in arrays
+    return change
+
+
+@pytest.mark.parametrize('change', [
+    *[swap('addresses', place, value) for place in (0, 5, -1)
+      for value in (1 << 40, -9)],
+    swap('addresses', 0, 100), swap('addresses', -1, 100),
+    swap('sizes', 5, 1 << 40), swap('sizes', 5, -1),
+    swap('file', 3, 1), swap('file', 3, -1), swap('kind', 3, 7),
+    swap('shape', 3, -2), swap('shape', 3, 1 << 40),
+    swap('shape', (-1, 0), 1), swap('chunk_shape', 3, -1),
+    swap('chunk_shape', 3, 1 << 60), swap('first_chunks', 0, 1),
+    swap('first_chunks', -1, 1 << 30), swap('first_chunks', 9, 1 << 30),
+    swap('is_chunked', 3, True), swap('examples', 0, PARTS),
+    swap('name', 0, b'data/none'), swap('name', -1, b'mask'),
+    *map(drop, [*KEPT, 'examples', 'name']),
+    *map(shorten, [*KEPT, 'name', 'lacks'])])
+def test_unsound_entry_is_made_again(path, tmp_path, change):
+    """It never leads beyond a file, nor to wrong first and last parts."""
+    given = {'columns': ['x', 'some'], 'missing': 'skip'}
+    first = build(path, **given)
+    spoil(tmp_path, change)
+    assert_same(first, build(path, **given))
+    # What was made again is kept.
+    assert_same(first, build(path, **given))
+
+
+def test_index_of_an_array_is_the_same_restored(tmp_path):
+    """With everything that HDF5 said."""
+    path = write(tmp_path / 'a.h5')
+    with h5py.File(path) as file:
+        for name in 'x', 'zipped', 'text':
+            arrays = [file[f'data/demo_{number}/{name}']
+                      for number in range(9)]
+            index = PartIndex(arrays)
+            found = PartIndex.restored(
+                index.as_arrays(index.open_files()), index.open_files(),
+                arrays)
+            for each in KEPT:
+                assert_array_equal(getattr(index, each),
+                                   getattr(found, each))
+            assert index.kinds == found.kinds
+            # In other files than those that are known, nothing is kept.
+            assert {} == index.as_arrays([])
