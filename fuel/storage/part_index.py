@@ -88,78 +88,23 @@ class PartIndex:
         self.is_divided = numpy.zeros(len(datasets), bool)
         self.obstacle = builder.obstacle
 
-    def as_arrays(self, files: Sequence[FileBytes],
-                  ) -> dict[str, NDArray[Any]]:
-        """Return what makes the same index again; nothing where HDF5 reads
-        some arrays, or one lies in another file than `files`.
-
-        It is asked for before anything is divided.
-        """
-        numbers = {file: number for number, file in enumerate(files)}
-        if self.obstacle or any(
-                file not in numbers for file in self.open_files()):
-            return {}
-        places = numpy.array([numbers[file] for file in self.open_files()])
-        # One array of each kind, of which the kind is asked again.
-        _, first = numpy.unique(self.kind, return_index=True)
-        return {name: getattr(self, name) for name in KEPT} | {
-            'file': places[self.file], 'examples': first}
-
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]],
-                 files: Sequence[FileBytes],
-                 datasets: Sequence[h5py.Dataset]) -> PartIndex | None:
-        """Return the index that some arrays were made of; None if they are
-        not sound, or HDF5 says something else of the first or last array."""
-        if not _are_sound(arrays, files, len(datasets)):
-            return None
+    def of(cls, datasets: Sequence[h5py.Dataset],
+           files: Sequence[FileBytes], kinds: Sequence[ArrayKind],
+           arrays: Mapping[str, NDArray[Any]]) -> PartIndex:
+        """Return an index of what HDF5 has said before of arrays that Fuel
+        reads itself.
+
+        `arrays`: the attributes that are arrays, but for `is_divided`.
+        """
         index = cls.__new__(cls)
-        index.datasets, index.files = datasets, list(files)
-        for name in KEPT:
-            setattr(index, name, arrays[name])
-        index.kinds = [array_kind(datasets[int(array)])
-                       for array in arrays['examples']]
+        index.datasets = datasets
+        index.files, index.kinds = list(files), list(kinds)
+        for name, values in arrays.items():
+            setattr(index, name, values)
         index.is_divided = numpy.zeros(len(datasets), bool)
         index.obstacle = ''
-        if any(kind.layout.obstacle or kind.stored != index.kinds[0].stored
-               for kind in index.kinds) or not index._are_whole():
-            return None
-        ends = [0, len(datasets) - 1]
-        now = cls([datasets[array] for array in ends])
-        return index if index._is_like(now, ends) else None
-
-    def _are_whole(self) -> bool:
-        """Return whether chunks that went through no filters have all of
-        their bytes."""
-        nbytes = self.chunk_shape.astype(float).prod(axis=1) * (
-            self.kinds[0].stored.itemsize)
-        is_plain = numpy.array([
-            not kind.layout.filters for kind in self.kinds])
-        numbers = numpy.repeat(
-            numpy.arange(len(self.file)), numpy.diff(self.first_chunks))
-        is_cut = (self.sizes < nbytes[numbers]) & (self.addresses >= 0)
-        return bool((nbytes < 2. ** 62).all()) and not (
-            is_cut & is_plain[self.kind[numbers]]).any()
-
-    def _is_like(self, now: PartIndex, ends: Sequence[int]) -> bool:
-        """Return whether HDF5 says now of the first and last array what is
-        kept of them."""
-        if now.obstacle:
-            return False
-        for number, array in enumerate(ends):
-            mine = slice(*self.first_chunks[array:array + 2].tolist())
-            other = slice(*now.first_chunks[number:number + 2].tolist())
-            file = now.files[int(now.file[number])]
-            if (file is not self.files[int(self.file[array])]
-                    or now.kind_of(number).stored != self.kind_of(array).stored
-                    or not all(numpy.array_equal(
-                        getattr(self, name)[array], getattr(now, name)[number])
-                        for name in ('shape', 'chunk_shape', 'is_chunked'))
-                    or not all(numpy.array_equal(
-                        getattr(self, name)[mine], getattr(now, name)[other])
-                        for name in ('addresses', 'sizes', 'masks'))):
-                return False
-        return True
+        return index
 
     @property
     def is_ragged(self) -> bool:
@@ -250,52 +195,8 @@ class PartIndex:
                 numpy.zeros(len(places), numpy.uint32)]
 
 
-# Arrays of an index, with their types.
-KEPT: Mapping[str, str] = {
-    'file': 'int64', 'kind': 'int64', 'shape': 'int64',
-    'chunk_shape': 'int64', 'is_chunked': 'bool', 'first_chunks': 'int64',
-    'addresses': 'int64', 'sizes': 'int64', 'masks': 'uint32'}
 # Bytes of a contiguous array that are remembered as one chunk, about.
 PIECE = 1 << 18
-
-
-def _are_sound(arrays: Mapping[str, NDArray[Any]],
-               files: Sequence[FileBytes], count: int) -> bool:
-    """Return whether arrays can be an index of some files: whether they fit
-    each other, and nothing lies beyond the end of a file."""
-    if {*KEPT, 'examples'} - arrays.keys() or any(
-            arrays[name].dtype != dtype for name, dtype in KEPT.items()):
-        return False
-    file, kind, first, examples = (
-        arrays[name] for name in ('file', 'kind', 'first_chunks', 'examples'))
-    num_chunks = len(arrays['addresses'])
-    if (file.shape != (count,) or kind.shape != (count,)
-            or arrays['is_chunked'].shape != (count,)
-            or arrays['shape'].ndim != 2 or len(arrays['shape']) != count
-            or arrays['shape'].shape != arrays['chunk_shape'].shape
-            or first.shape != (count + 1,) or examples.ndim != 1
-            or any(arrays[name].shape != (num_chunks,)
-                   for name in ('addresses', 'sizes', 'masks'))):
-        return False
-    limits = ((file, len(files)), (kind, len(examples)), (examples, count))
-    if any(len(one) and not 0 <= one.min() <= one.max() < limit
-           for one, limit in limits):
-        return False
-    shape, chunk_shape = arrays['shape'], arrays['chunk_shape']
-    sizes = numpy.array([file.size for file in files], numpy.int64)
-    grid = numpy.where(
-        arrays['is_chunked'][:, None],
-        -(-shape // numpy.maximum(chunk_shape, 1)), 1).prod(axis=1)
-    if (first[0] != 0 or first[-1] != num_chunks or shape.min() < 0
-            or chunk_shape.min() < 0 or (numpy.diff(first) != grid).any()
-            or (chunk_shape != shape)[~arrays['is_chunked']].any()):
-        return False
-    ends = numpy.where(arrays['addresses'] >= 0,
-                       arrays['addresses'] + arrays['sizes'], 0)
-    of_chunks = numpy.repeat(sizes[file], numpy.diff(first))
-    return bool((arrays['addresses'] >= OUTSIDE).all()
-                and (arrays['sizes'] >= 0).all() and (ends >= 0).all()
-                and (ends <= of_chunks).all())
 
 
 class _Builder:

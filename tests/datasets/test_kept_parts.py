@@ -11,7 +11,8 @@ from fuel import config
 from fuel.datasets import Constant, Flat, HDF5Dataset, Rows
 from fuel.datasets.columns import linked_files, part_names, parts
 from fuel.datasets.columns.parts import FileParts
-from fuel.storage.part_index import KEPT, PartIndex
+from fuel.storage.kept_index import KEPT, index_arrays, restored_index
+from fuel.storage.part_index import PartIndex
 
 PARTS = 60
 LENGTHS = numpy.arange(PARTS) % 4
@@ -219,12 +220,12 @@ def test_index_of_an_array_is_the_same_restored(tmp_path):
             arrays = [file[f'data/demo_{number}/{name}']
                       for number in range(9)]
             index = PartIndex(arrays)
-            found = PartIndex.restored(
-                index.as_arrays(index.open_files()), index.open_files(),
+            found = restored_index(
+                index_arrays(index, index.open_files()), index.open_files(),
                 arrays)
             for each in KEPT:
                 assert_array_equal(getattr(index, each),
                                    getattr(found, each))
             assert index.kinds == found.kinds
             # In other files than those that are known, nothing is kept.
-            assert {} == index.as_arrays([])
+            assert {} == index_arrays(index, [])

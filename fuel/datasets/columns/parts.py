@@ -16,6 +16,7 @@ from fuel.datasets.run_bounds import RunsGiven, find_bounds
 from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.kept_arrays import Arrays
+from fuel.storage.kept_index import index_arrays, restored_index
 from fuel.storage.nodes import Node, find_arrays
 from fuel.storage.part_index import PartIndex
 from fuel.storage.ragged import read_text_value
@@ -188,10 +189,10 @@ class FileParts:
                 index = PartIndex(_Arrays(self, path, bar), axes)
             index.datasets = arrays
             made.append(index)
-            return index.as_arrays(files)
+            return index_arrays(index, files)
 
         def restore(kept: Arrays) -> bool:
-            made.append(PartIndex.restored(kept, files, arrays))
+            made.append(restored_index(kept, files, arrays))
             return made[-1] is not None
 
         if len(self) < FEWEST_KEPT:
