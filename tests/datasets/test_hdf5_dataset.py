@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fuel.datasets import H5PYDataset, HDF5Dataset, Rows
+from fuel.datasets import H5PYDataset, HDF5Dataset, Rows, Runs, Windows
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -255,6 +255,23 @@ def test_splits_cut_runs(tmp_path):
     whole = HDF5Dataset(path, runs={'lengths': 'ep_len'}, sources=('x',))
     assert [0, 4, 10] == whole.runs.tolist()
     assert ('x',) == whole.provides_sources
+
+
+def test_windows_and_runs_lie_in_parts(years, tmp_path):
+    """They know the file; arrays that are no sources say where runs end."""
+    dataset = HDF5Dataset(years / '*.h5', ['fields'])
+    windows = Windows(dataset, 2)
+    assert [[0, 1], [1, 2], [2, 3], [10, 11], [20, 21], [21, 22]] == (
+        windows.get_data(None, slice(0, 6))[0].tolist())
+    assert (str(years / '10.h5'), 1, 4) == windows.provenance(3)
+    path = write(tmp_path / 'flat.h5', x=numpy.arange(5),
+                 done=[False, True, False, False, True])
+    flat = HDF5Dataset(path, ['x'], splits={'a': (1, 5)}, which_sets=('a',))
+    runs = Runs(flat, runs={'ends': 'done'})
+    assert [[1], [2, 3, 4]] == [
+        run.tolist() for run in runs.get_data(None, [0, 1])[0]]
+    with pytest.raises(ValueError, match="has no array 'gone'"):
+        Runs(flat, runs={'ends': 'gone'})
 
 
 def test_attributes_of_runs(demos, years):
