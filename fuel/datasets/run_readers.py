@@ -149,11 +149,16 @@ class FirstRowReader(SpanReader):
 
     def read_spans(self, spans: Spans) -> Any:
         """See :meth:`SpanReader.read_spans`."""
-        return self.rows.read(self.rows_of(spans))
+        rows = self.rows_of(spans)
+        if len(rows) < len(spans.runs):
+            # Of a run without rows: these are all runs of the data set.
+            return self.rows.read_runs(spans.runs)
+        return self.rows.read(rows)
 
     def rows_of(self, spans: Spans) -> IndexArray:
         """See :meth:`SpanReader.rows_of`."""
-        return self._first_rows[spans.runs]
+        has_rows = self._cuts.lengths[spans.runs] > 0
+        return self._first_rows[spans.runs[has_rows]]
 
 
 class RunReader(SpanReader):

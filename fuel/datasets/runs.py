@@ -214,8 +214,10 @@ class RunDataset(RowsDataset):
 
     def _find_readers(self) -> None:
         bounds = self._cuts.bounds
-        own_runs = self._given is None or lie_within(
-            bounds, runs_in(self.dataset))
+        # A run without rows has a value only if it is the data set's own.
+        own_runs = self._given is None or (
+            bool(self._cuts.lengths.all())
+            and lie_within(bounds, runs_in(self.dataset)))
         found = {
             name: RunRows(reader, first_rows(order, bounds),
                          reader.is_per_run and own_runs)

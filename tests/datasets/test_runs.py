@@ -15,6 +15,7 @@ from support.runs import (
 )
 
 from fuel.datasets import (
+    Constant,
     HDF5Dataset,
     IndexableDataset,
     NPYDataset,
@@ -175,3 +176,27 @@ def test_demonstrations_of_robomimic(tmp_path):
     assert [run[:, 0].tolist() for run in Runs(part)[:][0]] == [
         [1, 1], [2, 2, 2]]
     assert Runs(part).run_numbers.tolist() == [0, 1]
+
+
+def test_runs_without_rows_have_values_of_their_own(tmp_path):
+    """Not those of the run after them; the last one too."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        for number, count in enumerate([0, 3, 0, 2, 0]):
+            file[f'{number}/x'] = numpy.arange(count)
+            file[f'{number}/value'] = float(number)
+    dataset = HDF5Dataset(path, ['x', Constant('value')], parts='*')
+    runs = Runs(dataset)
+    x, value = runs.get_data(None, [4, 3, 0, 1, 2])
+    assert [0, 2, 0, 3, 0] == list(map(len, x))
+    assert [4, 3, 0, 1, 2] == value.tolist()
+    assert 4. == runs.get_data(None, 4)[1]
+    stream = DataStream(runs, iteration_scheme=SequentialScheme(5, 2))
+    assert [[0, 1], [2, 3], [4]] == [
+        value.tolist() for _, value in stream.get_epoch_iterator()]
+    assert [1, 1, 3] == Windows(dataset, 2).get_data(
+        None, slice(0, 3))[1].tolist()
+    # Of other runs, one without rows has no value: rows come as they are.
+    others = Runs(dataset, runs={'lengths': [3, 0, 2]})
+    assert [[1, 1, 1], [], [3, 3]] == [
+        value.tolist() for value in others.get_data(None, [0, 1, 2])[1]]
