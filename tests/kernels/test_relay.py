@@ -80,6 +80,14 @@ def receive(end, count):
         count -= len(end.recv(min(count, 1 << 16)))
 
 
+def pass_on(source, target, count):
+    """Send so many bytes, and wait until all of them are received."""
+    sender = threading.Thread(target=source.sendall, args=(bytes(count),))
+    sender.start()
+    receive(target, count)
+    sender.join()
+
+
 def events_of(end):
     """Return the events of a socket, as `poll` has them."""
     poller = select.poll()
@@ -143,18 +151,14 @@ def test_bytes_of_all_clients_together_are_limited(make):
     world = make(budget=1 << 18)
     client, server = world.connect()
     other, other_end = world.connect()
-    drain = threading.Thread(target=receive, args=(server, 3 << 18))
-    drain.start()
     client.settimeout(20)
     world.relay.credit(1 << 18)
-    client.sendall(bytes(1 << 18))
+    pass_on(client, server, 1 << 18)
     other.sendall(b'x' * SHARE)
     receive(other_end, SHARE)
-    world.relay.reset()
-    client.sendall(bytes(1 << 18))
-    world.relay.reset()
-    client.sendall(bytes(1 << 18))
-    drain.join()
+    for _ in range(2):
+        world.relay.reset()
+        pass_on(client, server, 1 << 18)
 
 
 def test_client_that_sends_most_for_nothing_is_cut_off(make):
