@@ -1,6 +1,7 @@
 """A client's connection to a server: one socket, used by who waits."""
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import threading
@@ -10,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.client.channel import Delivery, LostError, Options, ServerChannel
-from fuel.client.received import take_stages
+from fuel.describe.pipeline import MOST_STAGES
 from fuel.exceptions import ServerError
 from fuel.profiling.report import StageProfile
 from fuel.typing import State
 from fuel.utils.threads import end_thread_at_exit
-from fuel.wire.header import Fields
+from fuel.wire import WireError
+from fuel.wire.header import Fields, get_field
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,10 @@ _ABSENCE = 1.0
 _SLICE = 0.25
 # What a client waits for that others may keep it from.
 _PLACE = 'a place in an epoch'
+# Characters of a text about a stage.
+_LONGEST = 1000
+# By annotation.
+_KINDS: Any = {'str': str, 'int': int, 'float': float}
 
 
 class Connection(ServerChannel):
@@ -232,3 +238,25 @@ class Connection(ServerChannel):
             with self._turn:
                 self.say_goodbye()
             self.end()
+
+
+def take_stages(measured: list[Any]) -> list[StageProfile]:
+    """Return what the stages of the server took."""
+    if len(measured) > MOST_STAGES:
+        raise WireError(f'the server sent measures of {len(measured)} stages')
+    return [_take_stage(fields) for fields in measured]
+
+
+def _take_stage(fields: object) -> StageProfile:
+    if not isinstance(fields, dict):
+        raise WireError('the measures of a stage are an object, got '
+                        f'{type(fields).__name__}')
+    values = {field.name: get_field(fields, field.name, _KINDS[field.type])
+              for field in dataclasses.fields(StageProfile)}
+    for value in values.values():
+        if isinstance(value, str) and not (
+                len(value) < _LONGEST and value.isprintable()):
+            raise WireError(f'not the text of a stage: {value[:80]!r}')
+        if isinstance(value, float) and value < 0:
+            raise WireError(f'a stage that took {value} seconds')
+    return StageProfile(**values)

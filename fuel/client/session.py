@@ -5,15 +5,16 @@ from typing import Protocol
 
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
-from fuel.client.received import as_exception, take_data
 from fuel.epochs.state_delta import Changes, changed
 from fuel.exceptions import ServerError
-from fuel.typing import Sources, State
+from fuel.transport.leases import Leases
+from fuel.typing import Batch, Sources, State
 from fuel.utils.seams import fault_point
-from fuel.wire import WireError
+from fuel.wire import WireError, decode
 from fuel.wire.header import Fields, get_field
 from fuel.wire.index_sets import IndexSet, from_ranges
-from fuel.workers.session import RemoteSession
+from fuel.workers.remote_errors import ErrorReport
+from fuel.workers.remote_stream import RemoteSession
 
 
 class Connector(Protocol):
@@ -192,3 +193,44 @@ class ServerSession(RemoteSession[Connector]):
         if connection is not None and connection.is_usable() \
                 and self.generation:
             connection.mention(type='leave', join=connection.join_number)
+
+
+def take_data(delivery: Delivery, num_sources: int) -> Batch:
+    """Return the data of a batch; its arrays are the user's own."""
+    items = delivery.fields.get('items')
+    slot = get_field(delivery.fields, 'slot', dict, None)
+    data = (decode(items, delivery.frames) if slot is None
+            else _take_from_slot(slot, items, delivery.leases))
+    if len(data) != num_sources:
+        raise WireError(f'the server sent {len(data)} items for '
+                        f'{num_sources} sources')
+    return data
+
+
+def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
+    extents = get_field(slot, 'extents', list)
+    segment = get_field(slot, 'segment', int)
+    if not leases.has_segment(segment) or not extents or not all(
+            isinstance(extent, list) and len(extent) == 2
+            and all(type(part) is int and part >= 0 for part in extent)
+            for extent in extents):
+        raise WireError('a batch in memory that is not known')
+    try:
+        batch: Batch = leases.lend(
+            get_field(slot, 'number', int), segment,
+            [(offset, size) for offset, size in extents],
+            lambda buffers: decode(items, buffers))
+        return batch
+    except (ValueError, OverflowError) as error:
+        raise WireError(f'a batch outside its memory: {error}') from error
+
+
+def as_exception(described: Fields) -> Exception:
+    """Return an error of the server's pipeline as one of ours."""
+    return ErrorReport(
+        get_field(described, 'kind', str, None),
+        get_field(described, 'summary', str, ''),
+        get_field(described, 'text', str, ''),
+        [str(note) for note in get_field(described, 'notes', list, [])],
+        get_field(described, 'traceback', str, ''),
+    ).rebuild(ServerError, 'the pipeline of the server raised ')

@@ -6,7 +6,7 @@ from fuel.converters.base import filler_of, progress_bar
 from fuel.converters.raw.archives import check_size
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.tar import open_tar
-from fuel.utils.temporary import scratch_folder
+from fuel.utils.atomic_files import scratch_folder
 
 __all__ = ['convert_one_billion_word', 'fill_subparser']
 

@@ -14,10 +14,9 @@ from fuel.converters.output import Layout, OutputFolder
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.downloaders.registry import dataset_facts, dataset_names
 from fuel.remote.location import RemotePath
-from fuel.remote.copies import upload
+from fuel.remote.local_copies import upload
 from fuel.remote.urls import is_url
-from fuel.utils.atomic_files import atomic_path
-from fuel.utils.temporary import scratch_folder
+from fuel.utils.atomic_files import atomic_path, scratch_folder
 
 
 def made_by(argv: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import (MatlabImages, as_bytes,
                                         read_variables)
-from fuel.utils.temporary import scratch_folder
+from fuel.utils.atomic_files import scratch_folder
 
 __all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',
            'fill_subparser']

@@ -9,7 +9,7 @@ import numpy
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.utils.temporary import scratch_folder
+from fuel.utils.atomic_files import scratch_folder
 
 __all__ = ['convert_youtube_audio', 'fill_subparser']
 

@@ -16,7 +16,7 @@ import numpy
 from fuel.describe import SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices, native, own_record, take, take_row
-from fuel.utils.indices import check_slice
+from fuel.utils.sequences import check_slice
 from fuel.utils.sparse import copy_rows, is_sparse
 
 _PLAIN = frozenset((int, float, bool, str, bytes, type(None)))

@@ -1,4 +1,4 @@
-"""Local copies of files that lie on a network drive.
+"""Local copies of files on a network drive or a server, and uploads.
 
 Many jobs on one machine that read the same data set need only one copy of
 it. A copy lies in ``config.local_data_path``, in a folder for its original,
@@ -23,7 +23,7 @@ from fuel.config_parser import config
 from fuel.exceptions import ConfigurationError
 from fuel.remote.disk_cache import digest
 from fuel.remote.location import RemotePath, as_path
-from fuel.remote.urls import StorageOptions
+from fuel.remote.urls import Secrets, StorageOptions, file_name
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import check_enough_space, safe_mkdir
 from fuel.utils.lock import holds_readlock, mark_reader, other_readers
@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 # How long to wait for the copy that another process makes, in seconds.
 DEFAULT_TIMEOUT = 600.
+# Bytes that are sent at once, of a file that is sent in parts.
+_PART = 16 << 20
 _LOCK_NAME = 'lock'
 _DESCRIPTION = '.description'
 
@@ -138,8 +140,7 @@ def cache_dataset(path: str, storage_options: StorageOptions | None = None,
             f'there is no folder for a copy of {found}: set '
             f'config.local_data_path')
     safe_mkdir(root)
-    from fuel.remote.copies import local_copy
-    return local_copy(found, os.path.realpath(root), timeout)
+    return _remote_copy(found, os.path.realpath(root), timeout)
 
 
 class _NotCachedError(Exception):
@@ -250,6 +251,27 @@ def _remove_stale(folder: str, copy: str) -> None:
         os.remove(path)
 
 
+def _remote_copy(path: RemotePath, root: str, timeout: float) -> str:
+    """Return the path of a copy of a remote file, made if need be.
+
+    `timeout`: seconds to wait for another process that makes it.
+    """
+    file = path.open(is_kept=False)
+    # One folder for each file, one name for each state of it.
+    folder = os.path.join(root, digest(*file.identity[:2]))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    name = f'{digest(*file.identity)}-{file_name(path)}'
+    copy = os.path.join(folder, name)
+    with LockFile(os.path.join(folder, _LOCK_NAME)).held(timeout):
+        if not (os.path.isfile(copy)
+                and os.path.getsize(copy) == file.size):
+            with atomic_path(copy, mode=0o600) as part, file.open(
+                    ) as source, open(part, 'wb') as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            file.check()
+    return copy
+
+
 def copy_from_server_to_local(dataset_remote_dir: str,
                               dataset_local_dir: str,
                               remote_fname: str, local_fname: str) -> None:
@@ -341,3 +363,31 @@ def _may_give_to(group: int) -> bool:
         return True
     return (os.geteuid() == 0 or group == os.getegid()
             or group in os.getgroups())
+
+
+def upload(path: str, target: RemotePath) -> None:
+    """Send a file to object storage, in parts if it is large.
+
+    The name stands for the old file, or for none, until all was sent.
+    """
+    from fuel.remote.stores import filesystem_of
+    url, options = target.reveal()
+    secrets = Secrets(url, options)
+    filesystem = filesystem_of(url, options)
+    size = os.path.getsize(path)
+    try:
+        place = filesystem._strip_protocol(url)
+        # What was begun is discarded if anything fails.
+        with filesystem.transaction, open(
+                path, 'rb') as source, filesystem.open(
+                place, 'wb', block_size=_PART) as stream:
+            shutil.copyfileobj(source, stream, _PART)
+        filesystem.invalidate_cache()
+        found = filesystem.info(place)['size']
+    except Exception as error:  # noqa: BLE001 (each system has its own)
+        raise OSError(secrets.hide(
+            f'cannot write {target}: {type(error).__name__}: {error}; '
+            f'nothing was written')) from None
+    if found != size:
+        raise OSError(f'{target} has {found} bytes, {size} were sent: send '
+                      f'it again')

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from fuel.exceptions import ServerError
-from fuel.server.checkpoints import Steps
+from fuel.server.ledger import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
 from fuel.typing import State
 from fuel.utils.lockfile import NO_FOLLOW

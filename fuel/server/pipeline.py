@@ -14,8 +14,8 @@ from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
-from fuel.workers.batch_maker import BatchMaker, Buffers, Extent
-from fuel.workers.measures import Measures
+from fuel.workers.batch_maker import (BatchMaker, Buffers, Extent,
+                                      Measures)
 from fuel.workers.remote_errors import ErrorReport
 
 OPENED, BATCH, FAILURE, END, BROKEN, MEASURED = (

@@ -37,8 +37,8 @@ from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.to_dense import ToDense
 
 if TYPE_CHECKING:
-    from fuel.transformers.multiprocessing import MultiProcessing
-    from fuel.workers.background import BackgroundProcess
+    from fuel.transformers.multiprocessing import (BackgroundProcess,
+                                                   MultiProcessing)
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
@@ -66,9 +66,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f'module {__name__!r} has no attribute {name!r}')
     from fuel.transformers import multiprocessing
-    from fuel.workers import background
-    value = getattr(
-        background if name == 'BackgroundProcess' else multiprocessing, name)
+    value = getattr(multiprocessing, name)
     value.__module__ = __name__
     return value
 

@@ -5,8 +5,8 @@ import numpy
 
 from fuel.kernels.rows import as_indices
 from fuel.utils import sequences
-from fuel.utils.indices import (IndexArray, IndexList, check_integer,
-                                check_slice, is_integer, plain_slice)
+from fuel.utils.sequences import (IndexArray, IndexList, check_integer,
+                                  check_slice, is_integer, plain_slice)
 
 
 class Subset:

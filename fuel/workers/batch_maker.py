@@ -6,7 +6,7 @@ no channel: whoever calls it sends what it made.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
 from fuel.profiling.clock import Clock, remove
 from fuel.profiling.meter import Meter
+from fuel.profiling.report import StageProfile
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.seams import fault_point
@@ -192,6 +193,42 @@ class BatchMaker(Generic[Description]):
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = Unavailable(error)
         return Made([], state=state, is_end=True, placement=placement)
+
+
+class Measures:
+    """Measures what the stages of a stream take, while somebody asks.
+
+    An error of a stage that runs elsewhere is left to the epoch to raise.
+    """
+
+    def __init__(self, stream: StreamLike) -> None:
+        self._stream = stream
+        self._meter: Meter | None = None
+
+    def attach(self, maker: BatchMaker[Any]) -> None:
+        """Measure an epoch that begins, if somebody asks."""
+        if self._meter is not None:
+            maker.attach(self._meter)
+
+    def switch(self, makers: Iterable[BatchMaker[Any]], *,
+               go_on: bool) -> list[StageProfile]:
+        """Return what the stages took so far, and measure on, or no more.
+
+        `makers`: of the running epochs.
+        """
+        try:
+            if go_on and self._meter is None:
+                self._meter = Meter(self._stream)
+                for maker in makers:
+                    maker.attach(self._meter)
+            elif not go_on and self._meter is not None:
+                for maker in makers:
+                    maker.detach()
+                meter, self._meter = self._meter, None
+                meter.stop()
+            return [] if self._meter is None else self._meter.stages()
+        except Exception:  # noqa: BLE001 - the epoch will raise it again
+            return []
 
 
 @fault_point('slot copy')

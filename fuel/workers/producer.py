@@ -16,11 +16,10 @@ from typing import Any
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.typing import State, StreamLike
-from fuel.workers.batch_maker import BatchMaker, Made
-from fuel.workers.copied_threads import use_no_threads_of_torch
+from fuel.workers.batch_maker import BatchMaker, Made, Measures
+from fuel.utils.forks import use_no_threads_of_torch
 from fuel.workers.deadlock import offer_stacks, own_activity
 from fuel.workers.global_random import Generators
-from fuel.workers.measures import Measures
 from fuel.workers.messages import Kind, encode_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
 

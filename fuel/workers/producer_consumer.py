@@ -19,7 +19,7 @@ import zmq
 
 from fuel.exceptions import WorkerError
 from fuel.wire.values import pack_value, unpack_value
-from fuel.workers.copied_threads import use_no_threads_of_torch
+from fuel.utils.forks import use_no_threads_of_torch
 from fuel.workers.remote_errors import pickle_error, unpickle_error
 
 logger = logging.getLogger(__name__)

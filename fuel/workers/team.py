@@ -12,10 +12,10 @@ from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
 from fuel.typing import State, StreamLike
-from fuel.workers.copied_threads import warned_of_jax
+from fuel.utils.forks import warned_of_jax
 from fuel.workers.global_random import Generators
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
-from fuel.workers.session import RemoteSession
+from fuel.workers.remote_stream import RemoteSession
 from fuel.workers.worker import Worker
 
 

@@ -15,7 +15,7 @@ from support.process_pipelines import Unloadable
 from support.waiting import wait_until
 
 import fuel
-from fuel.client.received import take_stages
+from fuel.client.connection import take_stages
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.profiling import Profile, StageProfile

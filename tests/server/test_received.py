@@ -3,7 +3,7 @@ import numpy
 import pytest
 
 from fuel.client.channel import Delivery
-from fuel.client.received import take_data
+from fuel.client.session import take_data
 from fuel.transport import Leases
 from fuel.wire import WireError
 

@@ -17,7 +17,7 @@ from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile
-from fuel.utils.temporary import scratch_folder
+from fuel.utils.atomic_files import scratch_folder
 from fuel.workers.batch_maker import open_epoch
 
 # Seconds to wait for another worker that begins the epoch.

@@ -14,7 +14,7 @@ from fuel.bin import fuel_convert, fuel_info
 from fuel.datasets import CSVDataset, H5PYDataset, NPYDataset, TextFile
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import RemotePath
-from fuel.remote.copies import upload
+from fuel.remote.local_copies import upload
 from fuel.schemes import BlockShuffledScheme, ShuffledScheme
 from fuel.streams import DataStream
 

@@ -11,7 +11,7 @@ from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, MultiProcessing
 from fuel.utils.parallel import producer_consumer
-from fuel.workers.copied_threads import use_no_threads_of_torch
+from fuel.utils.forks import use_no_threads_of_torch
 
 pytestmark = pytest.mark.timeout(60)
 
