@@ -9,7 +9,7 @@ from fuel.epochs.state import RUNNING, Encoded, Unavailable
 from fuel.epochs.epoch import Epoch
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 
 
 class Runtime:
@@ -68,8 +68,7 @@ class Runtime:
             or self.iterator is None or self.iterator() is None))
 
 
-_all: weakref.WeakSet[Runtime] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, Runtime.unlock))
+_all = each_at_fork(Step.OWNERSHIP, in_child=Runtime.unlock)
 
 
 def runtime_of(stream: object) -> Runtime:

@@ -22,7 +22,6 @@ import stat
 import struct
 import sys
 import threading
-import weakref
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from pathlib import Path
 from fuel.config_parser import config
 from fuel.remote.page_table import Run
 from fuel.utils.disk import allocated
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.lockfile import NO_FOLLOW
 from fuel.utils.seams import fault_point
 
@@ -302,9 +301,7 @@ class DiskCache:
                         and entry.is_dir())
 
 
-_all: weakref.WeakSet[DiskCache] = weakref.WeakSet()
-
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, DiskCache.start_in_child))
+_all = each_at_fork(Step.OWNERSHIP, in_child=DiskCache.start_in_child)
 
 
 def _check_own(folder: Path) -> None:

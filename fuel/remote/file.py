@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 
@@ -26,7 +26,7 @@ from fuel.remote.store import Answer
 from fuel.remote.stores import open_store
 from fuel.remote.transfers import TransferCounts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 
 logger = logging.getLogger(__name__)
 
@@ -44,23 +44,6 @@ PIECE = 1 << 20
 DISK_AHEAD = 256 << 20
 
 
-class ByteSource(Protocol):
-    """What a stream reads from."""
-
-    @property
-    def size(self) -> int:
-        """Bytes (int)."""
-        ...
-
-    def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes into memory of the caller's; return how many."""
-        ...
-
-    def read_ahead(self, address: int) -> None:
-        """Have what follows a position fetched, for who reads in order."""
-        ...
-
-
 class ByteStream(io.RawIOBase):
     """Reads a remote file from some position on.
 
@@ -69,7 +52,7 @@ class ByteStream(io.RawIOBase):
     `owner`: kept alive.
     """
 
-    def __init__(self, file: ByteSource, name: str,
+    def __init__(self, file: RemoteFile | IndexReader, name: str,
                  owner: object = None) -> None:
         super().__init__()
         self._file = file
@@ -373,6 +356,4 @@ def _origin(url: str, options: StorageOptions, timeout: float,
                    Secrets(url, options), timeout)
 
 
-_all: weakref.WeakSet[RemoteFile] = weakref.WeakSet()
-
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, RemoteFile.start_in_child))
+_all = each_at_fork(Step.OWNERSHIP, in_child=RemoteFile.start_in_child)

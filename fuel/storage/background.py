@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork, for_each
 from fuel.utils.threads import number_of_threads, start
 
 logger = logging.getLogger(__name__)
@@ -96,13 +96,10 @@ class _Worker:
             del background
 
 
-_all: weakref.WeakSet[Background] = weakref.WeakSet()
-
-
 # A fork waits for the pool's threads, which should be done soon.
-at_fork(Step.PREFETCH, before=for_each(_all, Background.stop),
-        in_parent=for_each(_all, Background.go_on),
-        in_child=for_each(_all, Background.start_in_child))
+_all = each_at_fork(Step.PREFETCH, before=Background.stop,
+                    in_parent=Background.go_on,
+                    in_child=Background.start_in_child)
 # The end of the process waits for them as well, before it calls what the
 # module atexit knows. Without this function, Python's own, it takes longer.
 _before_exit = getattr(threading, '_register_atexit', None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels import take
 from fuel.storage.reader import Reader, own_objects
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 
 #: Returns the rows of a group, by its number.
 ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
@@ -201,5 +200,4 @@ def _size(rows: NDArray[Any]) -> int:
         for element in rows)
 
 
-_caches: weakref.WeakSet[GroupCache] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, in_child=for_each(_caches, GroupCache.unlock))
+_caches = each_at_fork(Step.OWNERSHIP, in_child=GroupCache.unlock)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fuel.storage.background import Background
 from fuel.storage.pages import read_rows
 from fuel.storage.file_bytes import LocalBytes
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 
 # Bytes that are read at once. The system's own prefetching does better with
 # them than with advice, of which it heeds no more than its window.
@@ -124,7 +124,4 @@ def _read_on(reading: weakref.ref[SequentialRead]) -> None:
         living.read_on()
 
 
-_all: weakref.WeakSet[SequentialRead] = weakref.WeakSet()
-
-
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, SequentialRead.unlock))
+_all = each_at_fork(Step.OWNERSHIP, in_child=SequentialRead.unlock)

@@ -8,11 +8,12 @@ import pickle
 from typing import Any
 
 from fuel import config
-from fuel.epochs.pipeline import child_streams, skip
+from fuel.epochs.pipeline import child_streams
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.transport.channel import Channel, check_shared_memory
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
+from fuel.utils.forks import warned_of_jax
 from fuel.workers.global_random import Generators
 from fuel.workers.producer import run_worker
 from fuel.workers.team import Team, WorkerSession
@@ -111,10 +112,14 @@ class MultiProcessing(WorkerStage):
             config.stall_timeout if timeout is None else timeout)
 
     def _start_team(self) -> Team:
-        return Team.start(
-            self.data_stream, self._get_context(), self.num_workers,
-            self.max_store, self.max_bytes, self.timeout, skip,
-            self._next_generators)
+        context, count = self._get_context(), self.num_workers
+        with warned_of_jax(context.get_start_method()):
+            return Team([
+                Worker.start(
+                    self.data_stream, context, -(-self.max_store // count),
+                    self.max_bytes // count, self.timeout,
+                    self._next_generators())
+                for _ in range(count)])
 
     def _next_generators(self) -> Generators:
         # One worker alone, also after another, draws what this process would.
@@ -225,7 +230,7 @@ class BackgroundProcess:
             worker = Worker(type(self.data_stream).__name__, ours,
                             config.shared_memory_bytes,
                             config.stall_timeout)
-            self._team = Team([worker], skip)
+            self._team = Team([worker])
         team = self._team
         if self._session is None:
             self._session = WorkerSession()

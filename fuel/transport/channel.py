@@ -9,12 +9,11 @@ import struct
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from contextlib import suppress
 from typing import NamedTuple
 
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.seams import fault_point
 
 _HEADER = struct.Struct('<IIQQQQ')
@@ -280,9 +279,6 @@ def _pack(message: Message) -> bytes:
         len(message.payload)) + message.payload
 
 
-_connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-
-
 def close_in_children(connection: socket.socket) -> None:
     """Close a connection in every child that this process forks.
 
@@ -291,4 +287,4 @@ def close_in_children(connection: socket.socket) -> None:
     _connections.add(connection)
 
 
-at_fork(Step.OWNERSHIP, in_child=for_each(_connections, socket.socket.close))
+_connections = each_at_fork(Step.OWNERSHIP, in_child=socket.socket.close)

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.transport.segment import Segment
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.seams import fault_point
 
 
@@ -118,7 +118,4 @@ class Leases:
         self._forked.update(self._roots)
 
 
-_all_leases: weakref.WeakSet[Leases] = weakref.WeakSet()
-
-
-at_fork(Step.LEASES, before=for_each(_all_leases, Leases.note_fork))
+_all_leases = each_at_fork(Step.LEASES, before=Leases.note_fork)

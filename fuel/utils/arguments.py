@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
 from fuel.typing import AxisLabels
-from fuel.utils.overrides import class_hook, is_own
+from fuel.utils.overrides import cached, class_hook, is_own
 
 Value = TypeVar('Value')
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -79,17 +79,14 @@ def constructors_of(cls: type) -> Iterator[list[inspect.Parameter]]:
                 yield parameters
 
 
-def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
+@cached
+def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a class and its bases by name."""
     found: dict[str, inspect.Parameter] = {}
     for parameters in constructors_of(cls):
         for parameter in parameters:
             found.setdefault(parameter.name, parameter)
     return found
-
-
-parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
-    functools.lru_cache(512)(_parameters_of))
 
 
 # Attributes that hold an argument under another name.
@@ -129,7 +126,8 @@ def kept_values(owner: object, by_name: bool = False) -> list[Any]:
     return values
 
 
-def _find_saved_arguments(cls: type) -> _Saved:
+@cached
+def _saved_arguments(cls: type) -> _Saved:
     # A generator is described by its kind, and its state is saved.
     left_out = {'rng'}
     for base in cls.__mro__:
@@ -144,10 +142,6 @@ def _find_saved_arguments(cls: type) -> _Saved:
          default if isinstance(default, (bool, int, float, str)) else None)
         for name, default in zip(held, defaults, strict=True)]),
         None if hook is NamedArguments.kept_arguments else hook)
-
-
-_saved_arguments: Callable[[type], _Saved] = (
-    functools.lru_cache(512)(_find_saved_arguments))
 
 
 class NamedArguments:
@@ -209,15 +203,12 @@ class NamedArguments:
         return dict(zip(names.splitlines(), values, strict=True))
 
 
-def _overrides_nothing(cls: type[NamedArguments]) -> bool:
+@cached
+def _is_abstract(cls: type[NamedArguments]) -> bool:
     """Return whether a class overrides no method that it must override."""
     return bool(cls.must_override) and all(
         vars(base).keys().isdisjoint(cls.must_override)
         for base in _below_declaration(cls))
-
-
-_is_abstract: Callable[[type], bool] = functools.lru_cache(512)(
-    _overrides_nothing)
 
 
 def _below_declaration(cls: type[NamedArguments]) -> list[type]:
@@ -238,14 +229,11 @@ def _abstract(cls: type[NamedArguments]) -> TypeError:
         + ''.join(f' (did you mean that by {name!r}?)' for name in near))
 
 
-def _constructor_is_own(cls: type) -> bool:
+@cached
+def _has_own_constructor(cls: type) -> bool:
     """Return whether the constructor of a class is part of Fuel."""
     return is_own(next(base for base in cls.__mro__
                        if '__init__' in vars(base)))
-
-
-_has_own_constructor: Callable[[type], bool] = functools.lru_cache(512)(
-    _constructor_is_own)
 
 
 def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
@@ -301,14 +289,13 @@ _short.maxstring = _short.maxother = 40
 
 def _arguments(subject: object) -> list[str]:
     found = []
-    for name in parameters_of(type(subject)):
-        kept = vars(subject)
-        attribute = 'indices' if name == 'examples' else name
+    kept = vars(subject)
+    for name, parameter in parameters_of(type(subject)).items():
+        attribute = _ATTRIBUTES.get(name, name)
         if attribute not in kept:
             continue
         value = kept[attribute]
-        default = parameters_of(type(subject))[name].default
-        if value is None or value is default:
+        if value is None or value is parameter.default:
             continue
         found.append(f'{name}={_value(value)}')
     return found

@@ -10,6 +10,7 @@ import enum
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 # Registers handlers of its own: see below.
 from concurrent.futures import thread as _executor  # noqa: F401
@@ -49,6 +50,18 @@ def at_fork(step: Step, *, before: Handler | None = None,
                             ('after_in_child', in_child)):
         if handler is not None:
             _handlers.setdefault((step, moment), []).append(handler)
+
+
+def each_at_fork(step: Step, **methods: Callable[[Member], object],
+                 ) -> weakref.WeakSet[Member]:
+    """Return a weak set whose objects are handled before and after a fork.
+
+    `methods`: those of the objects, by the keywords of :func:`at_fork`.
+    """
+    members: weakref.WeakSet[Member] = weakref.WeakSet()
+    at_fork(step, **{moment: for_each(members, method)
+                     for moment, method in methods.items()})
+    return members
 
 
 def for_each(members: Iterable[Member],

@@ -10,11 +10,10 @@ import logging
 import os
 import sys
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +110,7 @@ class LockFile:
             self.release()
 
 
-_all: weakref.WeakSet[LockFile] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, LockFile._forget))
+_all = each_at_fork(Step.OWNERSHIP, in_child=LockFile._forget)
 
 if sys.platform == 'win32':
     import msvcrt

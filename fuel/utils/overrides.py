@@ -15,6 +15,11 @@ ITEM_METHODS = (
     'transform_any_source', '_transform', '_prepare', '_write')
 
 
+def cached(function: Function) -> Function:
+    """Keep the results of a function of a few classes; it stays typed."""
+    return functools.lru_cache(512)(function)  # type: ignore[return-value]
+
+
 def is_own(cls: type) -> bool:
     """Return whether a class is part of Fuel."""
     return cls.__module__.partition('.')[0] == 'fuel'
@@ -104,7 +109,9 @@ def stands_in(stage: object, name: str) -> bool:
     return covers(stage, name, vars(function)['bypassed'])
 
 
-def _defines_together(cls: type, method: str, hook: str) -> bool:
+# Asked for every batch, of few classes.
+@cached
+def defines_together(cls: type, method: str, hook: str) -> bool:
     """Return whether `hook` knows of `method`.
 
     It does not if a subclass overrides the method alone: what that does is
@@ -116,8 +123,3 @@ def _defines_together(cls: type, method: str, hook: str) -> bool:
         if method in vars(base) and not is_own(base):
             return False
     return False
-
-
-# Asked for every batch, of few classes.
-defines_together: Callable[[type, str, str], bool] = functools.lru_cache(512)(
-    _defines_together)

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.pipeline import child_streams, skip
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING, Unavailable
 from fuel.epochs.state_delta import Changes, StateDelta
@@ -70,7 +70,6 @@ class BatchMaker(Generic[Description]):
     `calls`: methods of the stream to call before: reset, next_epoch.
     `share`: ``(place, step)``: of every `step` batches the one at `place` is
         made.  Defaults to all of them.
-    `skip`: takes an epoch iterator and how many batches to leave out.
     `expected`: what `sizes` was for another epoch of the stream.
     `base`: state before the first batch, or why there is none.
     `number`: how many batches and errors were made.
@@ -82,7 +81,6 @@ class BatchMaker(Generic[Description]):
                  encode: Callable[[Batch], tuple[Description, Sequence[Any]]],
                  *, state: State | None = None, after: bool = False,
                  calls: Sequence[str] = (), share: tuple[int, int] = (0, 1),
-                 skip: Callable[[Any, int], None] | None = None,
                  expected: Sizes = (0, ())) -> None:
         self.stream = stream
         self._encode = encode
@@ -91,7 +89,6 @@ class BatchMaker(Generic[Description]):
         self._delta = StateDelta(self._iterator)
         self.base = self._delta.base
         self._first, self._step = share
-        self._skip = skip
         self.number = 0
         self.ended = False
         self.sizes = expected
@@ -176,9 +173,9 @@ class BatchMaker(Generic[Description]):
             self._iterator = remove(self._iterator)
 
     def _next_batch(self) -> Batch:
-        if self._step > 1 and self._skip is not None:
-            self._skip(self._iterator,
-                       self._step - 1 if self.number else self._first)
+        if self._step > 1:
+            skip(self._iterator,
+                 self._step - 1 if self.number else self._first)
         # One batch of one worker is enough to see.
         is_watched = self._first == 1 and not self.number
         with warn_if_drawn() if is_watched else nullcontext():

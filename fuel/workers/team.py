@@ -1,7 +1,6 @@
 """Workers that make the batches of an epoch in turn, and who reads them."""
 from __future__ import annotations
 
-import multiprocessing.context
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -11,12 +10,9 @@ from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
-from fuel.typing import State, StreamLike
-from fuel.utils.forks import warned_of_jax
-from fuel.workers.global_random import Generators
+from fuel.typing import State
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.remote_stream import RemoteSession
-from fuel.workers.worker import Worker
 
 
 class EpochWorker(Protocol):
@@ -68,23 +64,8 @@ class Team:
 
     continues = True
 
-    def __init__(self, workers: Sequence[EpochWorker],
-                 skip: Callable[[Any, int], None]) -> None:
+    def __init__(self, workers: Sequence[EpochWorker]) -> None:
         self.workers = list(workers)
-        self.skip = skip
-
-    @classmethod
-    def start(cls, stream: StreamLike,
-              context: multiprocessing.context.BaseContext,
-              count: int, max_batches: int, max_bytes: int, stalled: float,
-              skip: Callable[[Any, int], None],
-              generators: Callable[[], Generators]) -> Team:
-        """Start `count` workers that share a budget; see :class:`Worker`."""
-        with warned_of_jax(context.get_start_method()):
-            return cls([
-                Worker.start(stream, context, -(-max_batches // count),
-                             max_bytes // count, stalled, generators())
-                for _ in range(count)], skip)
 
     @property
     def pids(self) -> list[int]:
@@ -114,8 +95,7 @@ class Team:
         if count == 1:
             return [self.workers[0].begin({**start, **left})]
         # Each has prefetched other batches, so each goes back.
-        return [worker.begin({**start, 'share': (place, count),
-                              'skip': self.skip})
+        return [worker.begin({**start, 'share': (place, count)})
                 for place, worker in enumerate(self.workers)]
 
     def measure(self) -> list[StageProfile]:

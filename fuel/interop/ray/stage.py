@@ -10,7 +10,7 @@ import ray
 from ray import cloudpickle
 
 from fuel import config
-from fuel.epochs.pipeline import require_one_to_one, skip
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_worker import ActorWorker
 from fuel.interop.ray.object_leases import ObjectLeases
@@ -36,7 +36,7 @@ class ActorTeam(Team):
     def __init__(self, actors: Sequence[ActorWorker],
                  start: Callable[[], ActorWorker], max_batches: int,
                  max_bytes: int) -> None:
-        super().__init__(actors, skip)
+        super().__init__(actors)
         self.actors = list(actors)
         self.max_batches = max_batches
         self.max_bytes = max_bytes

@@ -1,7 +1,6 @@
 """Give each process of a distributed training its part of a stream."""
 from __future__ import annotations
 
-import weakref
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -9,7 +8,7 @@ from fuel.epochs.pipeline import length_of
 from fuel.sharding.pipeline import sharding_of
 from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.ranks import find_rank
 
 #: Rank and number of ranks, ``'auto'``, or None.
@@ -98,8 +97,7 @@ class RankShare:
         self._stream, self.shard = stream, shard
 
 
-_shares: weakref.WeakSet[RankShare] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, before=for_each(_shares, RankShare.find_for_worker))
+_shares = each_at_fork(Step.OWNERSHIP, before=RankShare.find_for_worker)
 
 
 def _check_even(stream: Any, num_ranks: int, by: str) -> None:
