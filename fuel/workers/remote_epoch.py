@@ -1,13 +1,19 @@
-"""One epoch of one worker, on the consumer's side."""
+"""A worker and its epochs, on the consumer's side."""
 from __future__ import annotations
 
+import os
 import pickle
+from abc import ABC, abstractmethod
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from fuel.epochs.state import Unavailable
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
+from fuel.kernels.epoch_iterator import PendingItem
+from fuel.profiling.report import StageProfile
 from fuel.transport.channel import Message
 from fuel.typing import State
 from fuel.workers.remote_errors import unpickle_error
@@ -64,6 +70,159 @@ class Receipt(NamedTuple):
             return changes
         state: State = changed(self.base, changes)
         return state
+
+
+AnyEpoch = TypeVar('AnyEpoch', bound=RemoteEpoch)
+
+
+class EpochWorker(ABC, Generic[AnyEpoch]):
+    """Makes epochs for one consumer: a process, or an actor of a cluster.
+
+    `kind`, `remedy`: for errors: what it is, and what a child process that
+        cannot use it is to do.
+    `name`: of the stream.
+    `stalled`: seconds without an answer after which it counts as stalled.
+    `owner`: the process that may use it.
+    `epochs`: those that are read, by number.
+    `error`: why it was given up, None if it was not.
+    `interrupted`: whether its epochs go on with other workers.
+    `is_cut`: whether another thread ended the wait for a batch.
+    """
+
+    kind = 'the worker'
+    remedy = 'make a new epoch iterator there'
+
+    def __init__(self, name: str, stalled: float) -> None:
+        self.name = name
+        self.stalled = stalled
+        self.owner = os.getpid()
+        self.epochs: dict[int, AnyEpoch] = {}
+        self.error: WorkerError | None = None
+        self.interrupted = self.is_cut = False
+        self._num_epochs = 0
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """Process identifier (int), None if unknown."""
+
+    def is_usable(self) -> bool:
+        """Return whether epochs can be begun with this worker."""
+        return (self.error is None and self.owner == os.getpid()
+                and self._is_open())
+
+    def begin(self, options: dict[str, Any]) -> AnyEpoch:
+        """Begin an epoch; the options are those of :class:`BatchMaker`."""
+        with self._given_up_if_interrupted():
+            self._num_epochs += 1
+            epoch = self._begin(self._num_epochs, options)
+            self.epochs[epoch.number] = epoch
+            return epoch
+
+    def leave(self, epoch: AnyEpoch) -> None:
+        """Stop reading an epoch."""
+        if self.epochs.pop(epoch.number, None) and self.is_usable():
+            with self._given_up_if_interrupted():
+                self._leave(epoch)
+
+    def wait_until_open(self, epoch: AnyEpoch) -> None:
+        """Wait for the first state of an epoch, if that may come."""
+        if not epoch.opened and self.is_usable():
+            with self._given_up_if_interrupted():
+                self._wait_until_open(epoch)
+
+    def receive(self, epoch: AnyEpoch, pending: PendingItem) -> None:
+        """Receive the next batch of an epoch, or its error, as pending."""
+        if self.owner != os.getpid():
+            raise WorkerError(
+                f'{self.kind} of {self.name} belongs to process {self.owner} '
+                f'and cannot be used by its child {os.getpid()}: '
+                f'{self.remedy}')
+        with self._given_up_if_interrupted():
+            received = self._receive(epoch)
+            if epoch.failure is not None:
+                pending.held = None, epoch.failure, None
+                return
+            if received is None:
+                self.epochs.pop(epoch.number, None)
+                raise StopIteration
+            data, error, changes = received
+            epoch.taken += 1
+            pending.held = data, error, Receipt(epoch.base, changes)
+            self._ask_for_more(epoch)
+
+    @contextmanager
+    def _given_up_if_interrupted(self) -> Iterator[None]:
+        """Give the worker up if Ctrl-C may have lost what it sent.
+
+        Another one goes on where the user was.
+        """
+        waiter = self._waiter()
+        waiter.is_waiting = False
+        try:
+            yield
+        except (StopIteration, WorkerError):
+            raise
+        except BaseException:
+            if not waiter.is_waiting:
+                self.interrupted = True
+                self.error = WorkerError(
+                    f'{self.kind} of {self.name} was given up, since an '
+                    'interrupt came in the middle of a message, and another '
+                    'one needs a position to go on from')
+            raise
+
+    @abstractmethod
+    def _is_open(self) -> bool:
+        """Return whether it was not closed, and can make epochs."""
+
+    @abstractmethod
+    def _begin(self, number: int, options: dict[str, Any]) -> AnyEpoch:
+        """Ask for an epoch."""
+
+    @abstractmethod
+    def _leave(self, epoch: AnyEpoch) -> None:
+        """Ask for nothing more of an epoch."""
+
+    @abstractmethod
+    def _wait_until_open(self, epoch: AnyEpoch) -> None:
+        """Wait for the first state of an epoch."""
+
+    @abstractmethod
+    def _receive(self, epoch: AnyEpoch,
+                 ) -> tuple[Any, Exception | None, bytes] | None:
+        """Return the next data, or error, and how the state changed.
+
+        Returns: None at the end of an epoch, and if it has failed.
+        """
+
+    @abstractmethod
+    def _ask_for_more(self, epoch: AnyEpoch) -> None:
+        """Ask for more batches, after one was received."""
+
+    @abstractmethod
+    def _waiter(self) -> Any:
+        """Return what has `is_waiting`: whether an exception comes while it
+        waits, so that nothing is lost."""
+
+    @abstractmethod
+    def measure(self) -> list[StageProfile]:
+        """Return what the stages took so far; the first call begins."""
+
+    @abstractmethod
+    def stop_measuring(self) -> None:
+        """Measure the stages no more."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Interrupt a thread that waits for a batch."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the worker; arrays that were delivered stay."""
+
+    def __getstate__(self) -> object:
+        raise TypeError(f'{self.kind} of {self.name} cannot be pickled')
 
 
 def pipeline_error(pickled: bytes) -> Exception:

@@ -3,56 +3,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from fuel.epochs.state import Unavailable
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
 from fuel.typing import State
-from fuel.workers.remote_epoch import Receipt, RemoteEpoch
+from fuel.workers.remote_epoch import EpochWorker, Receipt, RemoteEpoch
 from fuel.workers.remote_stream import RemoteSession
-
-
-class EpochWorker(Protocol):
-    """Makes epochs for one consumer: a process, or an actor of a cluster."""
-
-    # Why it was given up, None if it was not.
-    error: WorkerError | None
-    # Whether its epochs go on with other workers.
-    interrupted: bool
-
-    @property
-    def pid(self) -> int | None:
-        """Process identifier, None if unknown."""
-
-    def is_usable(self) -> bool:
-        """Return whether epochs can be begun with this worker."""
-
-    def begin(self, options: dict[str, Any]) -> RemoteEpoch:
-        """Begin an epoch; the options are those of :class:`BatchMaker`."""
-
-    def leave(self, epoch: Any) -> None:
-        """Stop reading an epoch."""
-
-    def wait_until_open(self, epoch: Any) -> None:
-        """Wait for the first state of an epoch, if that may come."""
-
-    def receive(self, epoch: Any, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending."""
-
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took so far; the first call begins."""
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
-
-    def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
-
-    def close(self) -> None:
-        """End the worker; arrays that were delivered stay."""
 
 
 class Team:
@@ -64,7 +23,7 @@ class Team:
 
     continues = True
 
-    def __init__(self, workers: Sequence[EpochWorker]) -> None:
+    def __init__(self, workers: Sequence[EpochWorker[Any]]) -> None:
         self.workers = list(workers)
 
     @property

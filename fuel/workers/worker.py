@@ -13,13 +13,12 @@ import pickle
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from fuel.config_parser import config
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load_batch
 from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
@@ -33,7 +32,7 @@ from fuel.workers.deadlock import (
 from fuel.workers.global_random import Generators
 from fuel.workers.messages import Kind
 from fuel.workers.producer import run_worker
-from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
+from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch, pipeline_error
 
 # Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
@@ -44,7 +43,7 @@ _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
               "stand under if __name__ == '__main__':")
 
 
-class Worker:
+class Worker(EpochWorker[RemoteEpoch]):
     """A process that prefetches batches of a stream."""
 
     def __init__(
@@ -52,22 +51,15 @@ class Worker:
             stalled: float,
             process: multiprocessing.process.BaseProcess | None = None,
     ) -> None:
-        self.name = name
-        self.stalled = stalled
-        self.owner = os.getpid()
+        super().__init__(name, stalled)
         self.leases = Leases(max_bytes // 2)
-        self.epochs: dict[int, RemoteEpoch] = {}
-        self.error: WorkerError | None = None
         self._load_error: Exception | None = None
-        self.interrupted = False
-        self.is_cut = False
         self._deadlock_timeout: float = config.deadlock_timeout
         self._activity: Activity | None = None
         # Where a worker writes its stacks that cannot answer.
         self._trace: Segment | None = None
         self._measured: list[StageProfile] | None = None
         self._has_answered = False
-        self._next_number = 1
         self._channel = Channel(connection)
         self._process = process
         if process is not None and process.pid is not None:
@@ -116,37 +108,25 @@ class Worker:
         """Process identifier of the worker (int), None if unknown."""
         return None if self._process is None else self._process.pid
 
-    def is_usable(self) -> bool:
-        """Return whether epochs can be begun with this worker."""
-        return (self.error is None and self._load_error is None
-                and self._finalizer.still_active()
-                and self.owner == os.getpid())
+    def _is_open(self) -> bool:
+        return self._load_error is None and self._finalizer.still_active()
 
-    def begin(self, options: dict[str, Any]) -> RemoteEpoch:
-        """Begin an epoch; the options are those of :class:`BatchMaker`."""
-        epoch = RemoteEpoch(self._next_number)
-        with self._abandoned_if_interrupted():
-            self._next_number += 1
-            self.epochs[epoch.number] = epoch
-            self._send(Message(
-                Kind.OPEN, epoch.number, payload=pickle.dumps(options)))
-            return epoch
+    def _waiter(self) -> Channel:
+        return self._channel
 
-    def leave(self, epoch: RemoteEpoch) -> None:
-        """Stop reading an epoch."""
-        if self.epochs.pop(epoch.number, None) is None:
-            return
-        if not self.is_usable():
-            return
-        with self._abandoned_if_interrupted():
-            self._send(Message(Kind.LEAVE, epoch.number))
-            for item in epoch.items:
-                self._drop(item)
-            epoch.items.clear()
+    def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
+        self._send(Message(Kind.OPEN, number, payload=pickle.dumps(options)))
+        return RemoteEpoch(number)
+
+    def _leave(self, epoch: RemoteEpoch) -> None:
+        self._send(Message(Kind.LEAVE, epoch.number))
+        for item in epoch.items:
+            self._drop(item)
+        epoch.items.clear()
 
     def measure(self) -> list[StageProfile]:
         """Return what the stages took so far; the first call begins."""
-        with self._abandoned_if_interrupted():
+        with self._given_up_if_interrupted():
             self._measured = None
             self._send(Message(Kind.MEASURE, 0, 1))
             self._wait(lambda: self._measured is not None
@@ -159,60 +139,24 @@ class Worker:
         """Measure the stages no more."""
         self._send(Message(Kind.MEASURE, 0, 0))
 
-    def wait_until_open(self, epoch: RemoteEpoch) -> None:
-        """Wait for the first state of an epoch, if that may come."""
-        if not epoch.opened and self.is_usable():
-            with self._abandoned_if_interrupted():
-                self._wait(lambda: epoch.opened)
+    def _wait_until_open(self, epoch: RemoteEpoch) -> None:
+        self._wait(lambda: epoch.opened)
 
-    def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending."""
-        if self.owner != os.getpid():
-            raise WorkerError(
-                f'the worker of {self.name} belongs to process {self.owner} '
-                f'and cannot be used by its child {os.getpid()}: make a new '
-                'epoch iterator there')
-        with self._abandoned_if_interrupted():
-            if not epoch.items:
-                self._wait(lambda: bool(epoch.items)
-                           or epoch.failure is not None)
-            if epoch.failure is not None:
-                pending.held = None, epoch.failure, None
-                return
-            item = epoch.items.popleft()
-            if item.kind == Kind.END:
-                epoch.final = item.payload
-                self.epochs.pop(epoch.number, None)
-                raise StopIteration
-            data = error = None
-            if item.kind == Kind.ERROR:
-                changes, pickled = pickle.loads(item.payload)
-                error = pipeline_error(pickled)
-            else:
-                data, changes = self._load(item)
-            epoch.taken += 1
-            pending.held = data, error, Receipt(epoch.base, changes)
-            self._acknowledge(epoch)
-
-    @contextmanager
-    def _abandoned_if_interrupted(self) -> Iterator[None]:
-        """Give the worker up if a message may have been lost by Ctrl-C.
-
-        Another one goes on where the user was.
-        """
-        self._channel.is_waiting = False
-        try:
-            yield
-        except (StopIteration, WorkerError):
-            raise
-        except BaseException:
-            if not self._channel.is_waiting:
-                self.interrupted = True
-                self.error = WorkerError(
-                    f'the worker of {self.name} was given up, since an '
-                    'interrupt came in the middle of a message, and another '
-                    'one needs a position to go on from')
-            raise
+    def _receive(self, epoch: RemoteEpoch,
+                 ) -> tuple[Any, Exception | None, bytes] | None:
+        if not epoch.items:
+            self._wait(lambda: bool(epoch.items) or epoch.failure is not None)
+        if epoch.failure is not None:
+            return None
+        item = epoch.items.popleft()
+        if item.kind == Kind.END:
+            epoch.final = item.payload
+            return None
+        if item.kind == Kind.ERROR:
+            changes, pickled = pickle.loads(item.payload)
+            return None, pipeline_error(pickled), changes
+        data, changes = self._load(item)
+        return data, None, changes
 
     def _load(self, item: Message) -> tuple[Batch, bytes]:
         """Return the batch of a message, and how the state changed."""
@@ -232,7 +176,7 @@ class Worker:
         self.leases.give_back(slot)
         return batch, changes
 
-    def _acknowledge(self, epoch: RemoteEpoch) -> None:
+    def _ask_for_more(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
         slot, reuse = returned.pop() if returned else (-1, False)
         # A worker that is gone is noticed when something is wanted of it.
@@ -369,9 +313,6 @@ class Worker:
         """End the worker; arrays that were delivered stay."""
         self._finalizer()
         self.epochs.clear()
-
-    def __getstate__(self) -> object:
-        raise TypeError('a worker process cannot be pickled')
 
 
 def _stop(channel: Channel,

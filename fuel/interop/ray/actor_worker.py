@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -19,10 +18,10 @@ from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.interop.ray.actor import ActorReply, ReplyKind
 from fuel.interop.ray.object_leases import ObjectLeases
-from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load_batch
-from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
+from fuel.workers.remote_epoch import (EpochWorker, RemoteEpoch,
+                                       pipeline_error)
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class ActorEpoch(RemoteEpoch):
         return {**options, 'state': state}
 
 
-class ActorWorker:
+class ActorWorker(EpochWorker[ActorEpoch]):
     """One place in a team, taken by an actor, and by another if it dies.
 
     `start`: starts an actor.
@@ -104,24 +103,17 @@ class ActorWorker:
     def __init__(self, name: str, start: Callable[[], Any],
                  leases: ObjectLeases, *, stalled: float, max_restarts: int,
                  needs: str) -> None:
-        self.name = name
+        super().__init__(name, stalled)
         self.max_batches = self.max_bytes = 1
-        self.stalled = stalled
         self.max_restarts = max_restarts
         self.needs = needs
-        self.owner = os.getpid()
-        self.epochs: dict[int, ActorEpoch] = {}
-        self.error: WorkerError | None = None
-        self.interrupted = False
-        self.is_cut = False
+        self.is_waiting = False
         self.restarts = 0
         self._start = start
         self._leases = leases
         self._deaths = 0
-        self._num_epochs = 0
         # Bytes of the next batch, by those before.
         self._size: int | None = None
-        self._is_waiting = False
         self._actor = start()
         self._location = self._actor.locate.remote()
         self._handles = [self._actor]
@@ -141,38 +133,30 @@ class ActorWorker:
         location = self.location
         return None if location is None else location[1]
 
-    def is_usable(self) -> bool:
-        """Return whether epochs can be begun with this worker."""
-        return (self.error is None and self._finalizer.alive
-                and self.owner == os.getpid())
+    def _is_open(self) -> bool:
+        return self._finalizer.alive
 
-    def begin(self, options: dict[str, Any]) -> ActorEpoch:
-        """Begin an epoch; the options are those of :class:`BatchMaker`."""
+    def _waiter(self) -> ActorWorker:
+        return self
+
+    def _begin(self, number: int, options: dict[str, Any]) -> ActorEpoch:
         # Each epoch has its own state: another actor may have to make it.
         options = {name: value for name, value in options.items()
                    if name not in ('left', 'delivered')}
-        is_fresh = options['state'] is not None or not self._num_epochs
-        with self._abandoned_if_interrupted():
-            self._num_epochs += 1
-            epoch = ActorEpoch(self._num_epochs, options, is_fresh=is_fresh)
-            self.epochs[epoch.number] = epoch
-            self._ask_to_open(epoch, options)
-            return epoch
+        is_fresh = options['state'] is not None or number == 1
+        epoch = ActorEpoch(number, options, is_fresh=is_fresh)
+        self._ask_to_open(epoch, options)
+        return epoch
 
-    def leave(self, epoch: ActorEpoch) -> None:
-        """Stop reading an epoch."""
-        if self.epochs.pop(epoch.number, None) is None:
-            return
+    def _leave(self, epoch: ActorEpoch) -> None:
         epoch.calls.clear()
-        if self.is_usable():
-            with self._abandoned_if_interrupted():
-                self._actor.leave.remote(epoch.number)
+        self._actor.leave.remote(epoch.number)
 
     def measure(self) -> list[StageProfile]:
         """Return what the stages took so far; the first call begins."""
         stages: list[StageProfile] = []
         # An actor that is lost is replaced when a batch is wanted of it.
-        with suppress(ActorLostError), self._abandoned_if_interrupted():
+        with suppress(ActorLostError), self._given_up_if_interrupted():
             stages = self._get(self._actor.measure.remote(True))
         return stages
 
@@ -180,60 +164,23 @@ class ActorWorker:
         """Measure the stages no more."""
         self._actor.measure.remote(False)
 
-    def wait_until_open(self, epoch: ActorEpoch) -> None:
-        """Wait for the first state of an epoch, if that may come."""
-        if not epoch.opened and self.is_usable():
-            with self._abandoned_if_interrupted():
-                self._until_answered(epoch, self._open)
+    def _wait_until_open(self, epoch: ActorEpoch) -> None:
+        self._until_answered(epoch, self._open)
 
-    def receive(self, epoch: ActorEpoch, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending."""
-        if self.owner != os.getpid():
-            raise WorkerError(
-                f'the actors of {self.name} belong to process {self.owner} '
-                f'and cannot be used by its child {os.getpid()}: make a new '
-                'stream there')
-        with self._abandoned_if_interrupted():
-            answer = self._until_answered(epoch, self._next)
-            if epoch.failure is not None:
-                pending.held = None, epoch.failure, None
-                return
-            self._deaths = 0
-            if answer.kind is ReplyKind.END:
-                epoch.final = answer.payload
-                self.epochs.pop(epoch.number, None)
-                raise StopIteration
-            data = error = None
-            if answer.kind is ReplyKind.ERROR:
-                error = pipeline_error(answer.payload)
-            else:
-                data = load_batch(
-                    answer.payload, self._leases.lend(answer.buffers))
-            epoch.taken += 1
-            epoch.changes = answer.changes
-            pending.held = data, error, Receipt(epoch.base, answer.changes)
-            del answer
-            self._ask_for_more(epoch)
-
-    @contextmanager
-    def _abandoned_if_interrupted(self) -> Iterator[None]:
-        """Give the actor up if Ctrl-C may have lost an answer.
-
-        Another one goes on where the user was.
-        """
-        self._is_waiting = False
-        try:
-            yield
-        except (StopIteration, WorkerError):
-            raise
-        except BaseException:
-            if not self._is_waiting:
-                self.interrupted = True
-                self.error = WorkerError(
-                    f'an actor of {self.name} was given up, since an '
-                    'interrupt came while a batch was received, and another '
-                    'one needs a position to go on from')
-            raise
+    def _receive(self, epoch: ActorEpoch,
+                 ) -> tuple[Any, Exception | None, bytes] | None:
+        answer = self._until_answered(epoch, self._next)
+        if epoch.failure is not None:
+            return None
+        self._deaths = 0
+        if answer.kind is ReplyKind.END:
+            epoch.final = answer.payload
+            return None
+        epoch.changes = answer.changes
+        if answer.kind is ReplyKind.ERROR:
+            return None, pipeline_error(answer.payload), answer.changes
+        return load_batch(answer.payload, self._leases.lend(
+            answer.buffers)), None, answer.changes
 
     def _until_answered(self, epoch: ActorEpoch,
                         ask: Callable[[ActorEpoch], Any]) -> Any:
@@ -297,9 +244,9 @@ class ActorWorker:
         deadline = time.monotonic() + self.stalled
         while not self.is_cut:
             try:
-                self._is_waiting = True
+                self.is_waiting = True
                 value = ray.get(reference, timeout=_GLANCE)
-                self._is_waiting = False
+                self.is_waiting = False
                 return value
             except GetTimeoutError:
                 if time.monotonic() > deadline:
@@ -369,9 +316,6 @@ class ActorWorker:
         """End the actor; arrays that were delivered stay."""
         self._finalizer()
         self.epochs.clear()
-
-    def __getstate__(self) -> object:
-        raise TypeError('an actor that makes batches cannot be pickled')
 
 
 def _kill_all(handles: list[Any]) -> None:
