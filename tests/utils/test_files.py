@@ -168,7 +168,7 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
     """A file that goes between its making and its lock is made again."""
     import fcntl
 
-    from fuel.utils import temporary as temporary_
+    from fuel.utils import atomic_files
     flock, calls = fcntl.flock, []
 
     def remove_first(descriptor, operation):
@@ -177,7 +177,7 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
             for path in tmp_path.iterdir():
                 path.unlink()
         return flock(descriptor, operation)
-    monkeypatch.setattr(temporary_.fcntl, 'flock', remove_first)
+    monkeypatch.setattr(atomic_files.fcntl, 'flock', remove_first)
     with atomic_path(tmp_path / 'a') as temporary:
         assert [os.path.basename(temporary)] == os.listdir(tmp_path)
     assert 2 == len(calls)
@@ -187,13 +187,13 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
 def test_atomic_path_without_locks_removes_nothing(tmp_path, monkeypatch,
                                                    error):
     """Nobody knows whether another file's owner lives."""
-    from fuel.utils import temporary as temporary_
+    from fuel.utils import atomic_files
     if error is None:
-        monkeypatch.setattr(temporary_, 'fcntl', None)
+        monkeypatch.setattr(atomic_files, 'fcntl', None)
     else:
         def flock(*args):
             raise error
-        monkeypatch.setattr(temporary_.fcntl, 'flock', flock)
+        monkeypatch.setattr(atomic_files.fcntl, 'flock', flock)
     other = tmp_path / '.part-0123456789abcdef-a'
     other.write_bytes(b'half')
     with atomic_path(tmp_path / 'a'):
