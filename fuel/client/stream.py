@@ -20,11 +20,7 @@ from fuel.typing import AxisLabels, State
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import check_platform
 from fuel.workers.remote_stream import (
-    RemoteStage,
-    RemoteStream,
-    last_session,
-    session_of,
-)
+    RemoteStage, RemoteStream, last_session, session_of)
 
 
 class ServedStage(RemoteStage):

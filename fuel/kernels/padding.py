@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.kernels._sequences import pad_arrays, pad_lists
-from fuel.utils.arrays import as_regular
+from fuel.utils.checks import as_regular
 
 __all__ = ['pad_sequences']
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuel.config_parser import config
-from fuel.remote.page_table import Run
+from fuel.remote.pages import Run
 from fuel.utils.disk import allocated
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.lockfile import NO_FOLLOW

@@ -19,8 +19,8 @@ from fuel.config_parser import config
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
 from fuel.remote.index_reader import IndexReader
-from fuel.remote.memory import Hold, Resident, map_file
-from fuel.remote.page_table import Ends, Fetch, PageTable
+from fuel.remote.pages import (
+    Ends, Fetch, Hold, PageTable, Resident, map_file)
 from fuel.remote.retry import Patient
 from fuel.remote.store import Answer
 from fuel.remote.stores import open_store

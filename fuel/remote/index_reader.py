@@ -15,8 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from fuel.remote.disk_cache import CacheEntry
-from fuel.remote.memory import Resident
-from fuel.remote.page_table import PageTable
+from fuel.remote.pages import PageTable, Resident
 from fuel.remote.store import Answer
 
 # Bytes that are fetched at once: first, and at most where the index, or what

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import CacheEntry, Record
-from fuel.remote.memory import Resident
-from fuel.remote.page_table import (
+from fuel.remote.pages import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
-    by_first, overlapping)
+    Resident, by_first, overlapping)
 from fuel.remote.retry import Patient
 from fuel.remote.store import Answer
 

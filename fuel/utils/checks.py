@@ -1,15 +1,18 @@
-"""Checks of the counts and sizes that users pass."""
+"""Checks of the counts, sizes and data that users pass."""
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy
-
+from numpy.typing import NDArray
 
 # As many batches, bytes or lines are more than anybody can read.
 MOST = 2 ** 62
+# Whether NumPy refuses lists of unequal lengths, or only warns of them.
+REFUSES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) >= '1.24.0'
 
 
 def positive(name: str, value: object) -> int:
@@ -48,6 +51,18 @@ def saved_count(position: Mapping[str, Any], name: str) -> int:
     if number > MOST:
         raise ValueError(f'{name} must be at most {MOST}, got {number}')
     return number
+
+
+def as_regular(data: object) -> NDArray[Any]:
+    """Return data as an array; ValueError if their shape is not regular."""
+    if REFUSES_RAGGED:
+        return numpy.asarray(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        try:
+            return numpy.asarray(data)
+        except Warning as error:
+            raise ValueError(str(error)) from error
 
 
 def _integer(name: str, value: object, kind: str) -> int:

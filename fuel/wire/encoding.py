@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.utils.arrays import as_regular
+from fuel.utils.checks import as_regular
 from fuel.utils.sparse import SparseRows, is_sparse
 from fuel.wire.header import LIMITS, PLAIN_KINDS
 

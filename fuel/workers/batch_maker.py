@@ -5,6 +5,7 @@ no channel: whoever calls it sends what it made.
 """
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -260,6 +261,15 @@ def open_epoch(stream: StreamLike, state: State | None = None,
     for name in calls:
         getattr(stream, name)()
     return stream.get_epoch_iterator()
+
+
+def pickle_state(state: object) -> bytes:
+    """Return a state, or why there is none, pickled."""
+    try:
+        return pickle.dumps(state)
+    except Exception:  # noqa: BLE001 - pickling runs any code
+        reason = state.reason if isinstance(state, Unavailable) else state
+        return pickle.dumps(Unavailable(TypeError(str(reason))))
 
 
 def _find_places(slot: Slot, extents: list[Extent],

@@ -22,10 +22,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from fuel.exceptions import WorkerError
-from fuel.transport.channel import Channel, Message
 from fuel.transport.segment import Segment
 from fuel.utils.threads import stack_of
-from fuel.workers.messages import Kind
 
 # What a worker that does nothing uses of a processor at most: threads that
 # wake now and then to look at a clock.
@@ -41,7 +39,6 @@ _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
 _RETRY = 1.0
 # Harmless where nobody handles it.
 _SIGNAL = signal.SIGURG
-_TRACE_BYTES = 1 << 15
 # Seconds that the system has to write the stacks, and between looks at them.
 _PATIENCE = 2.0
 _GLANCE = 0.02
@@ -145,17 +142,13 @@ class DeadlockWatch:
                 f'that forked it, {remedy}', RuntimeWarning, stacklevel=2)
 
 
-def offer_stacks(channel: Channel) -> Segment:
-    """Let the consumer read the stacks of this process after a signal.
+def write_stacks_to(trace: Segment) -> None:
+    """Let this process write its stacks after a signal.
 
-    That needs no interpreter.  The memory returned must be kept.
+    That needs no interpreter.  The memory must be kept.
     """
-    trace = Segment.create(_TRACE_BYTES)
     assert trace.descriptor is not None
     faulthandler.register(_SIGNAL, file=trace.descriptor)
-    channel.send(Message(
-        Kind.TRACE, 0, 0, trace.size, descriptor=trace.descriptor))
-    return trace
 
 
 def read_stacks(pid: int, trace: Segment) -> str:

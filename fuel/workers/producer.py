@@ -1,6 +1,7 @@
 """Prefetches batches in a worker process, and sends them as they are made."""
 from __future__ import annotations
 
+import enum
 import os
 import pickle
 import signal
@@ -13,20 +14,64 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy
+
+from fuel.transport.batches import dump_batch
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
-from fuel.typing import State, StreamLike
-from fuel.workers.batch_maker import BatchMaker, Made, Measures
+from fuel.transport.segment import Segment
+from fuel.typing import Batch, State, StreamLike
+from fuel.workers.batch_maker import (
+    BatchMaker, Buffers, Made, Measures, pickle_state)
 from fuel.utils.forks import use_no_threads_of_torch
-from fuel.workers.deadlock import offer_stacks, own_activity
+from fuel.workers.deadlock import own_activity, write_stacks_to
 from fuel.workers.global_random import Generators
-from fuel.workers.messages import Kind, encode_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
 
 # Seconds that a pipeline has to end by itself.
 _GRACE = 1.0
 # Seconds between looks at whether it is busy.
 _GLANCE = 0.25
+# Bytes for the stacks of a worker that does not answer.
+_TRACE_BYTES = 1 << 15
+# A description of fewer bytes travels in the message, not in a slot.
+_INLINE = 1 << 10
+
+
+class Kind(enum.IntEnum):
+    """Kinds of messages."""
+
+    # From the consumer.
+    OPEN = 1
+    DELIVERED = 2
+    RELEASE = 3
+    LEAVE = 4
+    ASK_ACTIVITY = 5
+    STREAM = 6
+    MEASURE = 7
+    # From the producer.
+    OPENED = 10
+    SEGMENT = 11
+    DROP = 12
+    BATCH = 13
+    END = 14
+    ERROR = 15
+    ACTIVITY = 16
+    MEASURED = 17
+    UNLOADABLE = 18
+    TRACE = 19
+
+
+def encode_batch(batch: Batch) -> tuple[bytes, Buffers]:
+    """Return a short description of a batch, and the bytes of the rest.
+
+    A long description is the last of the buffers.
+    """
+    description, buffers = dump_batch(batch)
+    if len(description) > _INLINE:
+        buffers.append(numpy.frombuffer(description, numpy.uint8))
+        description = b''
+    return description, buffers
 
 
 class _Epoch:
@@ -279,7 +324,10 @@ def run_worker(stream: StreamLike | None, connection: socket.socket,
     channel = Channel(connection, Peer(consumer))
     with suppress(ChannelClosed):
         # Kept until the end, since the handler of the signal writes there.
-        _trace = offer_stacks(channel)
+        trace = Segment.create(_TRACE_BYTES)
+        write_stacks_to(trace)
+        channel.send(Message(
+            Kind.TRACE, 0, 0, trace.size, descriptor=trace.descriptor))
         if stream is None:
             stream, generators = _receive_stream(channel)
         else:

@@ -30,7 +30,7 @@ from fuel.utils.threads import end_thread_at_exit
 from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
-from fuel.workers.messages import Kind
+from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
 from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch, pipeline_error
 

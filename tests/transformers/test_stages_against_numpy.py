@@ -66,7 +66,7 @@ from fuel.transformers.noise import (
 from fuel.transformers.sequences import BucketBatch, NGrams, Window
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, WhiteningParameters
-from fuel.utils.arrays import as_regular
+from fuel.utils.checks import as_regular
 
 DTYPES = ['float32', 'float64', 'int64', 'uint8', 'bool']
 FORMS = ['array', 'equal objects', 'objects', 'arrays', 'lists']

@@ -10,7 +10,7 @@ from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
 from fuel.transport import SlotPool
 from fuel.workers.batch_maker import BatchMaker
-from fuel.workers.messages import encode_batch
+from fuel.workers.producer import encode_batch
 
 ROWS = numpy.random.RandomState(3).rand(40, 64, 64).astype('float32')
 

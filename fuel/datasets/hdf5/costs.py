@@ -8,7 +8,7 @@ import numpy
 
 from fuel.datasets.row_orders import pick
 from fuel.datasets.rows import as_rows, is_batch
-from fuel.remote.page_table import LARGEST_REQUEST, PageTable
+from fuel.remote.pages import LARGEST_REQUEST, PageTable
 
 
 class EpochCost(NamedTuple):

@@ -13,8 +13,7 @@ from fuel.datasets import Dataset, IterableDataset
 from fuel.datasets.iterable import imap
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
-from fuel.utils.arrays import as_regular
-from fuel.utils.checks import in_order, not_negative
+from fuel.utils.checks import as_regular, in_order, not_negative
 from fuel.utils.sparse import require_dense
 
 #: Returns the entries of a pass, each a list of columns.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import dump_batch
-from fuel.workers.batch_maker import BatchMaker, Made, Measures
+from fuel.workers.batch_maker import (
+    BatchMaker, Made, Measures, pickle_state)
 from fuel.workers.global_random import Generators
-from fuel.workers.messages import pickle_state
 from fuel.workers.remote_errors import pickle_error
 
 

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.packing import measure
-from fuel.utils.arrays import as_regular
+from fuel.utils.checks import as_regular
 from fuel.utils.sparse import require_dense
 
 #: Type of the items of a source, and their shape.
