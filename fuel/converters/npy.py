@@ -11,7 +11,7 @@ from fuel.converters.custom_data import (Rows, add_split_options, advise,
 from fuel.converters.base import Converter, write_file
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.utils.npy_header import read_npy_header
+from fuel.storage.npy import read_npy_header
 
 __all__ = ['convert_npy', 'fill_subparser']
 

@@ -21,8 +21,7 @@ from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
 from fuel.remote.index_reader import IndexReader
 from fuel.remote.pages import (
     Ends, Fetch, Hold, PageTable, Resident, map_file)
-from fuel.remote.retry import Patient
-from fuel.remote.store import Answer
+from fuel.remote.store import Answer, Patient
 from fuel.remote.stores import open_store
 from fuel.remote.transfers import TransferCounts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown

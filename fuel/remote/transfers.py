@@ -17,8 +17,7 @@ from fuel.remote.disk_cache import CacheEntry, Record
 from fuel.remote.pages import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
     Resident, by_first, overlapping)
-from fuel.remote.retry import Patient
-from fuel.remote.store import Answer
+from fuel.remote.store import Answer, Patient
 
 Result = TypeVar('Result')
 

@@ -15,6 +15,7 @@ from typing import Any
 from fuel.kernels import termination
 from fuel.server.server import Server
 from fuel.typing import StreamLike
+from fuel.workers.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def serve_again(command: Sequence[str]) -> int:
                     [*command, str(reading)], pass_fds=[reading],
                     process_group=0) as server:
                 status, is_asked = _wait_for(server)
-            crash = _name_of(-status)
+            crash = signal_name(-status)
             if is_asked or crash not in _CRASHES:
                 return status if status >= 0 else 128 - status
             now = time.monotonic()
@@ -149,14 +150,6 @@ def _wait_for(server: subprocess.Popen[bytes]) -> tuple[int, bool]:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
     return status, bool(asked)
-
-
-def _name_of(number: int) -> str:
-    """Return the name of a signal, '' if there is none of that number."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return ''
 
 
 def end_with_supervisor(descriptor: int) -> None:

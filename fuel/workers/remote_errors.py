@@ -1,8 +1,9 @@
-"""Exceptions of a pipeline in another process, raised again in this one."""
+"""What ended another process: exceptions, raised again here, and signals."""
 from __future__ import annotations
 
 import builtins
 import pickle
+import signal
 import traceback
 from typing import Any, NamedTuple
 
@@ -111,3 +112,11 @@ def unpickle_error(pickled: bytes, other: type[Exception],
     error: Exception = pickle.loads(original)
     error.__cause__ = RemoteTraceback(report.traceback)
     return error
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; its number if it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -10,7 +10,6 @@ import multiprocessing.process
 import multiprocessing.util
 import os
 import pickle
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from fuel.workers.global_random import Generators
 from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
 from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch, pipeline_error
+from fuel.workers.remote_errors import signal_name
 
 # Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
@@ -265,7 +265,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         if code is None:
             how = '(or its connection did)'
         elif code < 0:
-            how = f'by signal {_signal_name(-code)}'
+            how = f'by signal {signal_name(-code)}'
         hint = ('If it was killed, memory may have run out; a traceback, if '
                 'there was one, is in its standard error. A new epoch '
                 'iterator starts a new worker')
@@ -327,10 +327,3 @@ def _stop(channel: Channel,
         process.join(_PATIENCE)
     if process.exitcode is not None:
         process.close()
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)

@@ -22,7 +22,7 @@ from fuel.bin.fuel_convert import count_classes
 from fuel.datasets import H5PYDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError
-from fuel.utils.npy_header import read_npy_header
+from fuel.storage.npy import read_npy_header
 
 
 @pytest.fixture
