@@ -90,26 +90,19 @@ class MultiProcessing(WorkerStage):
     [([1, 2],), ([3],)]
     """
 
-    unsaved_arguments = ('max_bytes', 'max_store', 'start_method', 'timeout')
+    unsaved_arguments = ('start_method',)
 
     def __init__(self, data_stream: StreamLike, max_store: int = 100, *,
                  num_workers: int = 1,
                  start_method: str | None = None,
                  max_bytes: int | None = None,
                  timeout: float | None = None, **kwargs: Any) -> None:
-        if max_bytes is None:
-            max_bytes = config.shared_memory_bytes
         check_shared_memory('MultiProcessing')
-        positive('max_store', max_store)
-        positive('max_bytes', max_bytes)
         if start_method is not None:
             multiprocessing.get_context(start_method)
-        super().__init__(data_stream, num_workers, **kwargs)
-        self.max_store = max_store
+        super().__init__(data_stream, num_workers, max_store, max_bytes,
+                         timeout, **kwargs)
         self.start_method = start_method
-        self.max_bytes = max_bytes
-        self.timeout: float = (
-            config.stall_timeout if timeout is None else timeout)
 
     def _start_team(self) -> Team:
         context, count = self._get_context(), self.num_workers

@@ -4,6 +4,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.runtime import runtime_of
@@ -17,11 +18,7 @@ from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.global_random import GeneratorSource
 from fuel.workers.remote_stream import (
-    RemoteStage,
-    RemoteStream,
-    last_session,
-    session_of,
-)
+    RemoteStage, RemoteStream, last_session, session_of)
 from fuel.workers.team import Team, WorkerSession
 
 
@@ -99,10 +96,16 @@ class TeamStage(RemoteStage):
 class WorkerStage(RemoteStream, Transformer):
     """A stage whose data stream is read by a team of workers."""
 
-    unsaved_arguments: tuple[str, ...] = ('num_workers',)
+    unsaved_arguments: tuple[str, ...] = (
+        'max_bytes', 'max_store', 'num_workers', 'timeout')
 
     def __init__(self, data_stream: StreamLike, num_workers: int,
-                 **kwargs: Any) -> None:
+                 max_store: int, max_bytes: int | None,
+                 timeout: float | None, **kwargs: Any) -> None:
+        if max_bytes is None:
+            max_bytes = config.shared_memory_bytes
+        positive('max_store', max_store)
+        positive('max_bytes', max_bytes)
         positive('num_workers', num_workers)
         if num_workers > 1:
             require_one_to_one(data_stream)
@@ -113,6 +116,10 @@ class WorkerStage(RemoteStream, Transformer):
                                   data_stream.produces_examples)
         super().__init__(data_stream, **kwargs)
         self.num_workers = num_workers
+        self.max_store = max_store
+        self.max_bytes = max_bytes
+        self.timeout: float = (
+            config.stall_timeout if timeout is None else timeout)
         self._calls: tuple[str, ...] = ()
         self._generators = GeneratorSource()
 

@@ -9,7 +9,6 @@ from typing import Any
 import ray
 from ray import cloudpickle
 
-from fuel import config
 from fuel.epochs.pipeline import require_one_to_one
 from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_worker import ActorWorker
@@ -136,25 +135,16 @@ class RayWorkers(WorkerStage):
     [([1, 2],), ([3],)]
     """
 
-    unsaved_arguments = ('max_bytes', 'max_store', 'timeout')
-
     def __init__(self, data_stream: StreamLike, num_workers: int = 1, *,
                  resources: Mapping[str, float] | None = None,
                  max_store: int = 100, max_bytes: int | None = None,
                  timeout: float | None = None, max_restarts: int = 3,
                  **kwargs: Any) -> None:
-        if max_bytes is None:
-            max_bytes = config.shared_memory_bytes
-        positive('max_store', max_store)
-        positive('max_bytes', max_bytes)
         not_negative('max_restarts', max_restarts)
         self.resources = _checked({'CPU': 1} if resources is None
                                   else resources)
-        super().__init__(data_stream, num_workers, **kwargs)
-        self.max_store = max_store
-        self.max_bytes = max_bytes
-        self.timeout: float = (
-            config.stall_timeout if timeout is None else timeout)
+        super().__init__(data_stream, num_workers, max_store, max_bytes,
+                         timeout, **kwargs)
         self.max_restarts = max_restarts
 
     @property
