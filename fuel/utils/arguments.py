@@ -220,7 +220,7 @@ def _below_declaration(cls: type[NamedArguments]) -> list[type]:
 def _abstract(cls: type[NamedArguments]) -> TypeError:
     """Return the error that a class is abstract."""
     methods = {name for base in _below_declaration(cls)
-               if not is_own(base) for name in vars(base)}
+               for name in vars(base)}
     near = filter(None, (nearest(name, methods, .8)
                          for name in cls.must_override))
     return TypeError(
