@@ -85,7 +85,7 @@ class Interrupting:
         raise KeyboardInterrupt
 
 
-PLACES = [(Channel, '_split'), (Worker, '_load'), (Worker, '_acknowledge'),
+PLACES = [(Channel, '_split'), (Worker, '_load'), (Worker, '_ask_for_more'),
           (Worker, 'receive'), (MultiProcessing, 'get_data')]
 
 
@@ -173,7 +173,7 @@ def test_error_that_ctrl_c_hid_comes_again(monkeypatch):
     with MultiProcessing(stream, start_method='fork') as ahead:
         epoch = ahead.get_epoch_iterator()
         numbers = [int(next(epoch)[1][0])]
-        Interrupting(monkeypatch, Worker, '_acknowledge', False, 1)
+        Interrupting(monkeypatch, Worker, '_ask_for_more', False, 1)
         with pytest.raises(KeyboardInterrupt):
             next(epoch)
         monkeypatch.undo()
