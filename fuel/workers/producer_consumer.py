@@ -170,11 +170,6 @@ class _Producer:
         except OSError:
             self.check()
 
-    def check_now_and_then(self) -> None:
-        """Do what `check` does, if the last time was long enough ago."""
-        if time.monotonic() - self.checked > _INTERVAL:
-            self.check()
-
     def check(self) -> None:
         """Raise what went wrong in the producer, if anything did."""
         self.checked = time.monotonic()
@@ -303,7 +298,8 @@ class _PlainSocket(zmq.Socket[Any]):
         producer = self.producer
         if producer is None:
             return
-        producer.check_now_and_then()
+        if time.monotonic() - producer.checked > _INTERVAL:
+            producer.check()
         has_limit = int(self.getsockopt(zmq.RCVTIMEO)) >= 0
         if flags & zmq.NOBLOCK or has_limit:
             return

@@ -87,8 +87,11 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     `error`: why it was given up, None if it was not.
     `interrupted`: whether its epochs go on with other workers.
     `is_cut`: whether another thread ended the wait for a batch.
+    `waiter`: has `is_waiting`: whether an exception comes while it waits, so
+        that nothing is lost.
     """
 
+    waiter: Any
     kind = 'the worker'
     remedy = 'make a new epoch iterator there'
 
@@ -157,14 +160,13 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
         Another one goes on where the user was.
         """
-        waiter = self._waiter()
-        waiter.is_waiting = False
+        self.waiter.is_waiting = False
         try:
             yield
         except (StopIteration, WorkerError):
             raise
         except BaseException:
-            if not waiter.is_waiting:
+            if not self.waiter.is_waiting:
                 self.interrupted = True
                 self.error = WorkerError(
                     f'{self.kind} of {self.name} was given up, since an '
@@ -199,11 +201,6 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
         """Ask for more batches, after one was received."""
-
-    @abstractmethod
-    def _waiter(self) -> Any:
-        """Return what has `is_waiting`: whether an exception comes while it
-        waits, so that nothing is lost."""
 
     @abstractmethod
     def measure(self) -> list[StageProfile]:

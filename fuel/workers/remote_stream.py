@@ -89,12 +89,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         """Report that nobody reads the epoch any more."""
 
     def __reduce__(self) -> Any:
-        state = available(self.state())
-        return _restored, (type(self), state, self.is_over)
-
-
-def _restored(cls: Any, resume: State | None, finished: bool) -> Any:
-    return cls(resume, finished)
+        return type(self), (available(self.state()), self.is_over)
 
 
 class RemoteStage(StreamStage):

@@ -60,7 +60,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._trace: Segment | None = None
         self._measured: list[StageProfile] | None = None
         self._has_answered = False
-        self._channel = Channel(connection)
+        self.waiter = self._channel = Channel(connection)
         self._process = process
         if process is not None and process.pid is not None:
             self._channel.watch(Peer(process.pid))
@@ -110,9 +110,6 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _is_open(self) -> bool:
         return self._load_error is None and self._finalizer.still_active()
-
-    def _waiter(self) -> Channel:
-        return self._channel
 
     def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
         self._send(Message(Kind.OPEN, number, payload=pickle.dumps(options)))

@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import ray
@@ -100,6 +101,9 @@ class ActorWorker(EpochWorker[ActorEpoch]):
     `restarts`: how many actors were replaced.
     """
 
+    kind = 'an actor'
+    remedy = 'make a new stream there'
+
     def __init__(self, name: str, start: Callable[[], Any],
                  leases: ObjectLeases, *, stalled: float, max_restarts: int,
                  needs: str) -> None:
@@ -107,7 +111,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         self.max_batches = self.max_bytes = 1
         self.max_restarts = max_restarts
         self.needs = needs
-        self.is_waiting = False
+        self.waiter = SimpleNamespace(is_waiting=False)
         self.restarts = 0
         self._start = start
         self._leases = leases
@@ -135,9 +139,6 @@ class ActorWorker(EpochWorker[ActorEpoch]):
 
     def _is_open(self) -> bool:
         return self._finalizer.alive
-
-    def _waiter(self) -> ActorWorker:
-        return self
 
     def _begin(self, number: int, options: dict[str, Any]) -> ActorEpoch:
         # Each epoch has its own state: another actor may have to make it.
@@ -244,9 +245,9 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         deadline = time.monotonic() + self.stalled
         while not self.is_cut:
             try:
-                self.is_waiting = True
+                self.waiter.is_waiting = True
                 value = ray.get(reference, timeout=_GLANCE)
-                self.is_waiting = False
+                self.waiter.is_waiting = False
                 return value
             except GetTimeoutError:
                 if time.monotonic() > deadline:
