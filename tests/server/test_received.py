@@ -4,7 +4,7 @@ import pytest
 
 from fuel.client.channel import Delivery
 from fuel.client.session import take_data
-from fuel.transport import Leases
+from fuel.transport.leases import Leases
 from fuel.wire import WireError
 
 ITEMS = [{'type': 'array', 'dtype': '|u1', 'shape': [4], 'order': 'C'}]

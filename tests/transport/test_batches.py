@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fuel.transport import dump_batch, load_batch
+from fuel.transport.batches import dump_batch, load_batch
 
 
 def across(batch, small=100):

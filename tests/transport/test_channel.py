@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuel.transport import Channel, ChannelClosed, Peer
-from fuel.transport.channel import Message
+from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 
 pytestmark = pytest.mark.timeout(60)
 

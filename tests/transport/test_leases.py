@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.transport import (
-    BudgetError,
-    Leases,
-    Segment,
-    SlotPool,
-    dump_batch,
-    load_batch,
-)
+from fuel.transport.batches import dump_batch, load_batch
+from fuel.transport.leases import Leases
+from fuel.transport.segment import Segment
+from fuel.transport.slots import BudgetError, SlotPool
 
 SIZE = 1 << 16
 

@@ -15,8 +15,7 @@ from hypothesis.stateful import (
 )
 
 from fuel.kernels.outputs import Placement, empty, placed
-from fuel.transport import SlotPool
-from fuel.transport.slots import align
+from fuel.transport.slots import SlotPool, align
 from fuel.workers.batch_maker import write_into
 
 MB = 1 << 20

@@ -8,7 +8,7 @@ from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
-from fuel.transport import SlotPool
+from fuel.transport.slots import SlotPool
 from fuel.workers.batch_maker import BatchMaker
 from fuel.workers.producer import encode_batch
 

@@ -21,7 +21,9 @@ from torch.multiprocessing.reductions import reduce_tensor
 from fuel.interop.torch.epoch_register import is_alive
 from fuel.kernels.memory import address_of
 from fuel.kernels.outputs import Placement
-from fuel.transport import Leases, Segment, Slot, SlotPool
+from fuel.transport.leases import Leases
+from fuel.transport.segment import Segment
+from fuel.transport.slots import Slot, SlotPool
 
 # Bytes of the control segment: one for each slot, one for each data segment
 # (whether it is mapped), and one for the control segment itself.

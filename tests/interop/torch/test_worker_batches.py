@@ -20,7 +20,7 @@ from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
-from fuel.transport import Segment
+from fuel.transport.segment import Segment
 
 COUNT, BATCH = 44, 8
 DATA = {'rows': numpy.random.RandomState(3).rand(COUNT, 40, 40),
