@@ -20,7 +20,6 @@ import re
 import shutil
 import stat
 import struct
-import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -33,11 +32,6 @@ from fuel.utils.disk import allocated
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.lockfile import NO_FOLLOW
 from fuel.utils.seams import fault_point
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing is locked
-    fcntl = None  # type: ignore[assignment, unused-ignore]
 
 logger = logging.getLogger(__name__)
 
@@ -306,8 +300,6 @@ _all = each_at_fork(Step.OWNERSHIP, in_child=DiskCache.start_in_child)
 
 def _check_own(folder: Path) -> None:
     """Refuse a folder in which another user could have put any data."""
-    if sys.platform == 'win32':
-        return
     status = folder.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise PermissionError(
@@ -336,21 +328,22 @@ def _holes_take_space(descriptor: int) -> bool:
 
 def _lock(descriptor: int) -> None:
     """Say that an entry is in use, until the process ends or closes it."""
-    if fcntl is not None:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
+    # Windows has no such module, and no remote files.
+    import fcntl
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 def _remove_unused(folder: Path) -> bool:
     """Remove an entry unless a process uses it; return whether it did."""
+    import fcntl
     try:
         descriptor = os.open(folder / 'data', os.O_RDWR)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         return True
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     except OSError:
         return False

@@ -234,7 +234,7 @@ class Resident:
     def evict(self) -> list[Extent]:
         """Let go of what exceeds the budget; return it."""
         excess = self.used_bytes - self.budget
-        if excess <= 0 or sys.platform == 'win32':
+        if excess <= 0:
             return []
         excess += self.budget // SHARE
         held = {extent.first for hold in self.holds

@@ -27,11 +27,6 @@ from fuel.wire.header import WireError
 from fuel.wire.index_sets import from_ranges
 from fuel.workers.remote_errors import notes_of
 
-try:
-    from fcntl import LOCK_EX, LOCK_NB, lockf
-except ImportError:  # pragma: no cover (Windows)
-    lockf = None  # type: ignore[assignment]
-
 log = logging.getLogger(__name__)
 
 FORMAT = 1
@@ -216,12 +211,11 @@ class Journal:
         self._descriptor = os.open(
             self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
             0o600)
-        if lockf is not None:
-            try:
-                lockf(self._descriptor, LOCK_EX | LOCK_NB)
-            except OSError as error:
-                error.add_note('another server uses it')
-                raise
+        try:
+            _lock(self._descriptor)
+        except OSError as error:
+            error.add_note('another server uses it')
+            raise
         if not os.path.samestat(os.fstat(self._descriptor),
                                 os.stat(self.path)):
             # Its server has replaced it between the two steps.
@@ -288,8 +282,7 @@ class Journal:
                 temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
                 | os.O_CLOEXEC | NO_FOLLOW, 0o600)
             try:
-                if lockf is not None:
-                    lockf(descriptor, LOCK_EX | LOCK_NB)
+                _lock(descriptor)
                 if os.write(descriptor, lines) != len(lines):
                     raise OSError('the file took a part of the lines only')
                 os.replace(temporary, self.path)
@@ -316,3 +309,10 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _lock(descriptor: int) -> None:
+    """Keep a file from other servers; OSError if one has it."""
+    # Windows has no such module, and no server.
+    from fcntl import LOCK_EX, LOCK_NB, lockf
+    lockf(descriptor, LOCK_EX | LOCK_NB)

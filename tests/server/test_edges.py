@@ -603,7 +603,7 @@ def test_journal_that_is_replaced_while_it_is_opened_is_not_taken(
         monkeypatch.undo()
         first.begin('run', Ledger(1))
 
-    monkeypatch.setattr('fuel.server.journal.lockf', lock)
+    monkeypatch.setattr('fcntl.lockf', lock)
     with pytest.raises(ServerError, match='another server uses it'):
         Journal(path)
     first.close()
