@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import time
 import weakref
 from collections import deque
@@ -14,14 +13,13 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from fuel.epochs.state import Unavailable, available
-from fuel.epochs.state_delta import changed
+from fuel.epochs.state import available
 from fuel.exceptions import WorkerError
 from fuel.interop.ray.actor import ActorReply, ReplyKind
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load_batch
-from fuel.workers.remote_epoch import (EpochWorker, RemoteEpoch,
+from fuel.workers.remote_epoch import (EpochWorker, Receipt, RemoteEpoch,
                                        pipeline_error)
 
 log = logging.getLogger(__name__)
@@ -75,19 +73,14 @@ class ActorEpoch(RemoteEpoch):
         """
         if self.changes is None and self.is_fresh:
             return self.options
-        state = available(self.base)
-        options = {**self.options, 'after': False, 'calls': ()}
-        if self.changes is not None:
-            steps = pickle.loads(self.changes) if self.changes else None
-            if isinstance(steps, Unavailable):
-                raise steps.reason
-            if steps is not None:
-                state = changed(state, steps)
-            if 'share' in options:
-                # The batches of all others come before its next.
-                count = options['share'][1]
-                options['share'] = count - 1, count
-        return {**options, 'state': state}
+        state = available(Receipt(self.base, self.changes or b'').state())
+        options = {**self.options, 'after': False, 'calls': (),
+                   'state': state}
+        if self.changes is not None and 'share' in options:
+            # The batches of all others come before its next.
+            count = options['share'][1]
+            options['share'] = count - 1, count
+        return options
 
 
 class ActorWorker(EpochWorker[ActorEpoch]):
