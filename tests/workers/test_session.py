@@ -21,6 +21,7 @@ from fuel.iterator import DataIterator
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, Merge, MultiProcessing
+from fuel.utils.sparse import is_sparse
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -120,6 +121,9 @@ def test_state_fits_with_and_without_workers(parallel, name, tmp_path):
 
 def plain(data):
     """Return data in a form that compares, with its types."""
+    if is_sparse(data):
+        return 'sparse', data.shape, *map(
+            plain, (data.data, data.indices, data.indptr))
     if isinstance(data, numpy.ndarray) and data.dtype.hasobject:
         return 'objects', data.shape, list(map(plain, data.flat))
     if isinstance(data, (numpy.ndarray, numpy.generic)):
