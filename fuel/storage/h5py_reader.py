@@ -163,7 +163,7 @@ class JoinedReader(Reader):
         self._readers: OrderedDict[int, H5PYReader] = OrderedDict()
         super().__init__(index.dataset(0).file.filename, name,
                          (int(lengths.sum()), *shape), dtype)
-        self.part_bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
+        self._bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
         self.files = index.open_files()
 
     def _reader(self, array: int) -> H5PYReader:
@@ -182,12 +182,11 @@ class JoinedReader(Reader):
         if not rows.size:
             return batch
         self._check_rows(int(rows.min()), int(rows.max()))
-        parts = self.part_bounds.searchsorted(rows, 'right') - 1
+        parts = self._bounds.searchsorted(rows, 'right') - 1
         for part in numpy.unique(parts).tolist():
             array = int(self._arrays[part])
             wanted = parts == part
-            places = (rows[wanted] - self.part_bounds[part]
-                      + self._first[part])
+            places = rows[wanted] - self._bounds[part] + self._first[part]
             reader = self._reader(array)
             if self._axes > 1:
                 # The row of the first axis that the part lies in.

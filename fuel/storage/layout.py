@@ -11,6 +11,7 @@ import numpy
 
 from fuel.storage.global_heap import REFERENCE, addressing
 from fuel.storage.raw_file import is_attached
+from fuel.storage.virtual import row_maps
 
 # The kinds of types whose bytes in memory can be those in the file.
 PLAIN_KINDS = 'biufcSV'
@@ -99,9 +100,12 @@ class Layout(NamedTuple):
 
     @property
     def reader(self) -> str:
-        """``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``."""
+        """``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``; of a
+        virtual data set ``'virtual'``, where its sources are read."""
         if self.obstacle:
             return 'h5py'
+        if self.storage == 'virtual':
+            return 'virtual'
         if self.is_ragged:
             return 'ragged'
         return 'decoded' if self.filters else 'mapped'
@@ -254,6 +258,9 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
         if not is_part and not is_allocated(dataset):
             return 'nothing was ever written to it'
         return ''
+    if storage == 'virtual':
+        return '' if row_maps(dataset) is not None else (
+            'its rows are not whole rows of other data sets')
     if storage != 'chunked':
         return f'its storage is {storage}'
     # Chunks that were never written are then left to chance by HDF5.

@@ -1,6 +1,7 @@
 """What HDF5 says of the arrays that the parts of a source lie in."""
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -112,6 +113,11 @@ class PartIndex:
         return self.kinds[0].layout.is_ragged
 
     @property
+    def has_virtual(self) -> bool:
+        """Whether some of the arrays are virtual (bool)."""
+        return any(kind.layout.storage == 'virtual' for kind in self.kinds)
+
+    @property
     def is_filtered(self) -> bool:
         """Whether chunks of some arrays went through filters (bool)."""
         return any(kind.layout.filters for kind in self.kinds)
@@ -150,27 +156,30 @@ class PartIndex:
         """Return the files, all of which Fuel reads itself."""
         return [file for file in self.files if file is not None]
 
-    def divide_contiguous(self, axes: int) -> None:
-        """Let arrays that are not chunked have chunks, of rows that are
-        `axes` axes away from an element's beginning.
+    def divide_contiguous(self, axes: int) -> PartIndex:
+        """Return an index in which arrays that are not chunked have chunks,
+        of some rows, which `axes` axes count.
 
         Chunks of other arrays went through filters; these are remembered in
         the same way.
         """
+        divided = copy.copy(self)
+        divided.chunk_shape = self.chunk_shape.copy()
         pieces = []
         for array, is_chunked in enumerate(self.is_chunked.tolist()):
             first, end = self.first_chunks[array:array + 2].tolist()
             table = [one[first:end] for one in (
                 self.addresses, self.sizes, self.masks)]
             if not is_chunked:
-                table = self._divided(array, axes, table)
+                table = divided._divided(array, axes, table)
             pieces.append(table)
-        self.is_divided = ~self.is_chunked
-        self.is_chunked = numpy.ones_like(self.is_chunked)
-        self.addresses, self.sizes, self.masks = [
+        divided.is_divided = ~self.is_chunked
+        divided.is_chunked = numpy.ones_like(self.is_chunked)
+        divided.addresses, divided.sizes, divided.masks = [
             numpy.concatenate(column) for column in zip(*pieces, strict=True)]
-        self.first_chunks = numpy.cumsum([0, *[
+        divided.first_chunks = numpy.cumsum([0, *[
             len(table[0]) for table in pieces]])
+        return divided
 
     def _divided(self, array: int, axes: int,
                  table: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -247,6 +256,8 @@ class _Builder:
         self._shapes.append(shape)
         self._chunk_shapes.append(chunk_shape)
         self.obstacle = self.obstacle or kind.layout.obstacle
+        if kind.layout.storage == 'virtual':
+            self.obstacle = 'one of its parts is virtual'
         if kind.stored != self.kinds[0].stored:
             self.obstacle = 'its parts are stored in different byte orders'
         if not self.obstacle:

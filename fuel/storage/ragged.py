@@ -57,6 +57,7 @@ class RaggedReader(Reader):
                          numpy.dtype(object))
         self._references = references
         self.part_bounds = references.part_bounds
+        self._bounds = references._parts.bounds
         self._arrays = arrays
         self._index = index
         self.files = references.files
@@ -89,7 +90,7 @@ class RaggedReader(Reader):
             self._resolve_in(int(self._arrays[0]), flat, rows, values,
                              numpy.arange(flat.size), result)
             return result.reshape(references.shape)
-        arrays = numpy.repeat(self._arrays[self.part_bounds.searchsorted(
+        arrays = numpy.repeat(self._arrays[self._bounds.searchsorted(
             rows, 'right') - 1], values)
         for array in numpy.unique(arrays).tolist():
             self._resolve_in(array, flat, rows, values,

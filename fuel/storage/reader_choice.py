@@ -21,6 +21,8 @@ from fuel.storage.part_index import PartIndex, unequal
 from fuel.storage.parts import Field, PartKind, Parts, element_of
 from fuel.storage.ragged import RaggedReader
 from fuel.storage.reader import Reader
+from fuel.storage.virtual import (
+    StoredRows, check_files, open_sources, row_maps)
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +52,14 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     """
     layout = discover(dataset)
     if not layout.obstacle:
-        index = PartIndex([dataset])
+        pieces = _pieces_of([dataset]) if dataset.is_virtual else None
+        index = PartIndex([dataset] if pieces is None else pieces.datasets)
         layout = layout._replace(obstacle=index.obstacle)
         if not index.obstacle:
             try:
                 reader = _open_directly(
-                    index, dataset_name(dataset), _Rows(), cache_bytes)
+                    index, dataset_name(dataset), _Rows(pieces=pieces),
+                    cache_bytes)
             except ValueError as error:
                 layout = layout._replace(obstacle=str(error))
             else:
@@ -63,6 +67,8 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
                 return reader
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
+    if layout.storage == 'virtual':
+        check_files(dataset)
     return H5PYReader(dataset, layout)
 
 
@@ -91,8 +97,13 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
     with _naming(f'source {name!r}'):
         index = datasets if isinstance(datasets, PartIndex) else (
             PartIndex(datasets, axes))
+        pieces = None
+        if index.has_virtual:
+            pieces = _pieces_of(index.datasets) if axes == 1 else None
+            if pieces is not None:
+                index = PartIndex(pieces.datasets, axes)
         _check_shapes(index, axes)
-        rows = _Rows(field, axes, slice(start, stop))
+        rows = _Rows(field, axes, slice(start, stop), pieces)
         with _naming(index.place_of(0)):
             element_of(index.kinds[0].stored, field)
     obstacle = index.obstacle
@@ -103,8 +114,14 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
             obstacle = str(error)
     logger.debug('%s, source %s is read through h5py: %s',
                  index.dataset(0).file.filename, name, obstacle)
-    return JoinedReader(index, name, field, axes,
-                        *_lengths(index, axes, rows.rows))
+    if index.has_virtual:
+        for dataset in index.datasets:
+            if dataset.is_virtual:
+                check_files(dataset)
+    lengths = _lengths(index, rows)
+    reader = JoinedReader(index, name, field, axes, *lengths)
+    reader.part_bounds = _bounds(rows, lengths[2])
+    return reader
 
 
 @contextmanager
@@ -116,6 +133,38 @@ def _naming(name: str) -> Iterator[None]:
         raise ValueError(f'{name}: {error}') from error
 
 
+class _Pieces(NamedTuple):
+    """What parts consist of, some of which are virtual.
+
+    `datasets`: that the pieces lie in.
+    `part`, `skip`, `rows`: shape (pieces,); which part each is a piece of,
+        how many rows of its data set come before, and how many it has.
+    """
+
+    datasets: list[h5py.Dataset]
+    part: NDArray[numpy.int64]
+    skip: NDArray[numpy.int64]
+    rows: NDArray[numpy.int64]
+
+
+def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
+    """Return what data sets consist of; None if one is to be read by HDF5."""
+    found: list[h5py.Dataset] = []
+    places = []
+    for number, dataset in enumerate(datasets):
+        sources: list[StoredRows] | None = [
+            StoredRows(dataset, 0, len(dataset))]
+        if dataset.is_virtual:
+            maps = row_maps(dataset)
+            sources = None if maps is None else open_sources(dataset, maps)
+        if sources is None:
+            return None
+        for one in sources:
+            found.append(one.dataset)
+            places.append((number, one.skip, one.rows))
+    return _Pieces(found, *numpy.array(places, numpy.int64).T)
+
+
 class _Rows(NamedTuple):
     """Which rows of arrays a source has, and what of each: see
     `open_parts`."""
@@ -123,6 +172,7 @@ class _Rows(NamedTuple):
     field: Field | None = None
     axes: int = 1
     rows: slice = slice(None)
+    pieces: _Pieces | None = None
 
 
 def _check_shapes(index: PartIndex, axes: int) -> None:
@@ -145,7 +195,7 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
     """
     file = join_files(index.open_files())
     if index.is_filtered and not index.is_chunked.all():
-        index.divide_contiguous(rows.axes)
+        index = index.divide_contiguous(rows.axes)
     arrays, parts = _parts_of(index, rows, starts_of(file))
 
     def name_part(part: int, row: int) -> str:
@@ -157,15 +207,39 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
     reader: DirectReader = (
         DecodedReader(file, name, parts, index, budget, names)
         if index.is_filtered else MappedReader(file, name, parts, names))
+    reader.part_bounds = _bounds(rows, parts.table['rows'])
     if index.is_ragged:
         return RaggedReader(reader, index, arrays)
     return reader
 
 
-def _lengths(index: PartIndex, axes: int, rows: slice) -> tuple[
+def _bounds(rows: _Rows, lengths: NDArray[numpy.int64],
+            ) -> NDArray[numpy.intp]:
+    """Return the first row of each part, and the number of rows."""
+    if rows.pieces is not None:
+        lengths = numpy.bincount(rows.pieces.part, lengths).astype(
+            numpy.int64)
+    return numpy.cumsum([0, *lengths.tolist()]).astype(numpy.intp)
+
+
+def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
         NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
-    """Return for each part its array, how many rows of it come before, and
-    how many rows it has."""
+    """Return for each part, or piece of one, its array, how many rows of it
+    come before, and how many rows it has."""
+    axes, rows, pieces = wanted.axes, wanted.rows, wanted.pieces
+    if pieces is not None:
+        ends = numpy.cumsum(pieces.rows)
+        # Of the rows of all pieces: what each part has of them.
+        lengths = numpy.bincount(pieces.part, pieces.rows).astype(int)
+        starts = numpy.cumsum(lengths) - lengths
+        kept = [range(length)[rows] for length in lengths.tolist()]
+        low = numpy.maximum(ends - pieces.rows, (starts + [
+            one.start for one in kept])[pieces.part])
+        high = numpy.minimum(ends, (starts + [
+            one.start + len(one) for one in kept])[pieces.part])
+        return (numpy.arange(len(ends)),
+                pieces.skip + low - (ends - pieces.rows),
+                numpy.maximum(high - low, 0))
     counts = index.shape[:, :axes - 1].prod(axis=1)
     arrays = numpy.repeat(numpy.arange(len(counts)), counts)
     lengths = index.shape[arrays, axes - 1]
@@ -183,7 +257,7 @@ def _parts_of(index: PartIndex, rows: _Rows,
     """Return for each part its array, and the parts."""
     axes = rows.axes
     stored = index.kinds[0].stored
-    arrays, first, lengths = _lengths(index, axes, rows.rows)
+    arrays, first, lengths = _lengths(index, rows)
     shape, chunk_shape = index.shape, numpy.maximum(index.chunk_shape, 1)
     grid = -(-shape // chunk_shape)
     num_tiles = grid[:, axes:].prod(axis=1)

@@ -1,0 +1,137 @@
+"""Virtual data sets give what HDF5 gives, or an error where it gives less."""
+import itertools
+
+import h5py
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuel.storage import choose_reader, open_parts
+from fuel.storage.mapped import DirectReader
+
+NUMBERS = itertools.count()
+
+
+@settings(max_examples=100, deadline=None,
+          suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_virtual_rows_are_those_of_hdf5(tmp_path_factory, data):
+    """Pieces in any order, also of one file, of other virtual ones, and with
+    rows left out."""
+    folder = tmp_path_factory.mktemp('virtual')
+    rng = numpy.random.RandomState(data.draw(st.integers(0, 99)))
+    names = []
+    for number in range(data.draw(st.integers(1, 4))):
+        count = data.draw(st.integers(1, 9))
+        name = folder / f'{number}.hdf5'
+        with h5py.File(name, 'w') as file:
+            keywords = data.draw(st.sampled_from([
+                {}, {'chunks': (1, 3)}, {'compression': 'gzip'}]))
+            file.create_dataset('a/x', data=rng.randint(
+                0, 99, (count, 3)).astype('i4'), **keywords)
+        names.append((name.name, count))
+    for level in range(data.draw(st.integers(1, 3))):
+        pieces = []
+        for _ in range(data.draw(st.integers(1, 5))):
+            name, count = data.draw(st.sampled_from(names))
+            low = data.draw(st.integers(0, count - 1))
+            pieces.append((name, count, low, data.draw(
+                st.integers(low + 1, count))))
+        total = sum(high - low for _, _, low, high in pieces)
+        layout = h5py.VirtualLayout((total, 3), 'i4')
+        place = 0
+        for name, count, low, high in pieces:
+            source = h5py.VirtualSource(name, 'a/x', (count, 3))
+            layout[place:place + high - low] = source[low:high]
+            place += high - low
+        path = folder / f'v{level}.hdf5'
+        with h5py.File(path, 'w') as file:
+            file.create_virtual_dataset('a/x', layout, fillvalue=-1)
+        names.append((path.name, total))
+    start, stop = [data.draw(st.one_of(st.none(), st.integers(-4, 4)))
+                   for _ in range(2)]
+    with h5py.File(path, 'r') as file, h5py.File(
+            folder / '0.hdf5', 'r') as other:
+        whole = file['a/x'][...]
+        reader = choose_reader(file['a/x'])
+        assert isinstance(reader, DirectReader)
+        assert whole.tolist() == reader.read(slice(None)).tolist()
+        assert [0, len(whole)] == reader.part_bounds.tolist()
+        several = [other['a/x'], file['a/x'], other['a/x']]
+        reader = open_parts(several, 'x', start=start, stop=stop)
+        expected = [one[start:stop] for one in several]
+        assert numpy.cumsum([0, *map(len, expected)]).tolist() == (
+            reader.part_bounds.tolist())
+        rows = numpy.array(data.draw(st.lists(st.integers(
+            0, max(0, len(reader) - 1)), max_size=20 * (len(reader) > 0))),
+            numpy.intp)
+        assert numpy.concatenate(expected)[rows].tolist() == (
+            reader.read(rows).tolist())
+
+
+def virtual(path, name='source.hdf5', shape=(4, 2), dtype='i4', key=None):
+    """Write a virtual data set of one source; return its path."""
+    layout = h5py.VirtualLayout(shape, dtype)
+    source = h5py.VirtualSource(name, 'x', (4, 2))
+    if key is None:
+        layout[:] = source
+    else:
+        layout[key] = source[key]
+    with h5py.File(path, 'w') as file:
+        file.create_virtual_dataset('x', layout, fillvalue=7)
+    return path
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Write a data set of four rows."""
+    path = tmp_path / 'source.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(8, dtype='i4').reshape(4, 2)
+    return path
+
+
+@pytest.mark.parametrize('options', [
+    {'shape': (5, 2), 'key': slice(0, 4)},
+    {'key': (slice(None), slice(0, 1))}, {'dtype': 'f8'},
+    {'key': slice(0, 4, 2)}], ids=str)
+def test_others_than_whole_rows_are_read_by_hdf5(tmp_path, source, options):
+    """Rows that lie nowhere, columns, other types, and every second row."""
+    path = virtual(tmp_path / 'v.hdf5', **options)
+    with h5py.File(path, 'r') as file:
+        for reader in (choose_reader(file['x']),
+                       open_parts([file['x']], 'x')):
+            assert not isinstance(reader, DirectReader)
+            assert file['x'][...].tolist() == reader.read(
+                slice(None)).tolist()
+    source.unlink()
+    with h5py.File(path, 'r') as file:
+        for read in choose_reader, lambda one: open_parts([one], 'x'):
+            with pytest.raises(FileNotFoundError, match='v.hdf5.*source.hdf5'):
+                read(file['x'])
+
+
+@pytest.mark.parametrize('how', ['file', 'data set', 'rows'])
+def test_missing_sources_are_errors(tmp_path, source, how):
+    """HDF5 gives fill values in their place."""
+    path = virtual(tmp_path / 'v.hdf5')
+    if how == 'file':
+        source.unlink()
+    else:
+        with h5py.File(source, 'w') as file:
+            if how == 'rows':
+                file['x'] = numpy.zeros((3, 2), 'i4')
+    with h5py.File(path, 'r') as file:
+        for read in choose_reader, lambda one: open_parts([one], 'x'):
+            with pytest.raises(FileNotFoundError if how == 'file'
+                               else ValueError, match='v.hdf5.*source.hdf5'):
+                read(file['x'])
+
+
+def test_virtual_sets_that_lead_in_a_circle_are_no_crash(tmp_path):
+    """HDF5 has rules for them."""
+    virtual(tmp_path / 'a.hdf5', 'b.hdf5')
+    path = virtual(tmp_path / 'b.hdf5', 'a.hdf5')
+    with h5py.File(path, 'r') as file:
+        assert not isinstance(choose_reader(file['x']), DirectReader)
