@@ -1,4 +1,10 @@
 """Sources of many parts give what NumPy gives for their rows joined."""
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import time
+
 import h5py
 import numpy
 import pytest
@@ -6,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.storage_strategies import FILTERS, values
 
+from fuel.exceptions import DamagedFileError
 from fuel.storage import open_parts
 from fuel.storage.reader import rows_of_ranges
 
@@ -161,3 +168,150 @@ def test_parts_of_unequal_kind_are_refused(tmp_path):
         for field in 'a', ['a']:
             with pytest.raises(ValueError, match='no field'):
                 open_parts([file['one']], 'x', field=field)
+
+
+# Of a source, each in a file of its own.
+COUNT = 12
+
+
+@pytest.fixture(params=[{}, {'chunks': (3, 2)}, {'compression': 'gzip'}],
+                ids=['contiguous', 'chunked', 'gzip'])
+def paths(tmp_path, request):
+    """Write files of ten rows and more."""
+    found = []
+    for number in range(COUNT):
+        path = tmp_path / f'{number}.hdf5'
+        with h5py.File(path, 'w') as file:
+            file.create_dataset('x', data=content(number), **request.param)
+        found.append(path)
+    return found
+
+
+def content(number):
+    """Return the rows of a part, of which each has another number."""
+    return numpy.arange(20 * number, 20 * number + 20 + 2 * number,
+                        dtype='i4').reshape(-1, 2)
+
+
+@contextlib.contextmanager
+def opened(paths, **kwargs):
+    """Open all parts; yield a reader and all rows."""
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(h5py.File(path, 'r')) for path in paths]
+        yield (open_parts([file['x'] for file in files], 'x', **kwargs),
+               numpy.concatenate([content(number) for number in range(COUNT)]))
+
+
+def cut(path):
+    """Cut a file in the middle."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def overwrite(path):
+    """Write other bytes in its place."""
+    size = path.stat().st_size
+    with path.open('rb+') as file:
+        file.write(b'\x55' * size)
+
+
+@pytest.mark.parametrize('change', [cut, overwrite])
+def test_part_that_is_changed_while_in_use_is_an_error(paths, change):
+    """Never wrong rows; the file is named."""
+    with opened(paths, cache_bytes=1 << 20) as (reader, whole):
+        everything = numpy.arange(len(whole))
+        assert whole.tolist() == reader.read(everything).tolist()
+        change(paths[7])
+        first, end = reader.part_bounds[7:9].tolist()
+        for rows in everything, numpy.arange(first, end):
+            with pytest.raises(DamagedFileError, match='7.hdf5'):
+                reader.read(rows)
+            with pytest.raises(DamagedFileError, match='7.hdf5'):
+                reader.read_ranges(rows[:1], numpy.array([len(rows)]))
+        with pytest.raises(DamagedFileError, match='7.hdf5'):
+            reader.read(slice(None))
+        # What does not touch the file is still what it was.
+        assert whole[:first].tolist() == reader.read(
+            everything[:first]).tolist()
+
+
+def test_part_that_is_replaced_goes_on_being_read(paths):
+    """Until somebody asks whether it is current."""
+    with opened(paths) as (reader, whole):
+        assert all(file.is_current() for file in reader.files)
+        new = paths[3].with_suffix('.new')
+        with h5py.File(new, 'w') as file:
+            file['x'] = numpy.zeros((13, 2), 'i4')
+        os.replace(new, paths[3])
+        assert whole.tolist() == reader.read(slice(None)).tolist()
+        assert [number != 3 for number in range(COUNT)] == [
+            file.is_current() for file in reader.files]
+
+
+def test_part_that_ends_before_its_rows_is_named(tmp_path):
+    """With the row in it."""
+    for number in range(3):
+        with h5py.File(tmp_path / f'{number}.hdf5', 'w') as file:
+            file['x'] = content(number + 5)
+    path = tmp_path / '1.hdf5'
+    with h5py.File(path, 'r') as file:
+        offset = file['x'].id.get_offset()
+    files = [h5py.File(tmp_path / f'{number}.hdf5', 'r')
+             for number in range(3)]
+    # HDF5 would refuse it, opened after that.
+    os.truncate(path, offset + 44)
+    reader = open_parts([file['x'] for file in files], 'x')
+    first = int(reader.part_bounds[1])
+    assert content(5).tolist() == reader.read(slice(0, first)).tolist()
+    with pytest.raises(DamagedFileError, match=r"1.hdf5.*'x', row 2.*ends"):
+        reader.read(numpy.array([0, first + 2]))
+    for file in files:
+        file.close()
+
+
+def test_parts_are_read_by_threads_and_children(paths):
+    """All of them see the same rows."""
+    with opened(paths, cache_bytes=300) as (reader, whole):
+        def read(seed):
+            rng = numpy.random.RandomState(seed)
+            for _ in range(200):
+                rows = rng.randint(0, len(whole), 30)
+                assert whole[rows].tolist() == reader.read(rows).tolist()
+                starts = rng.randint(0, len(whole) - 5, 9)
+                counts = rng.randint(0, 6, 9)
+                assert whole[rows_of_ranges(starts, counts)].tolist() == (
+                    reader.read_ranges(starts, counts).tolist())
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(read, range(4)))
+        if hasattr(os, 'fork'):
+            context = multiprocessing.get_context('fork')
+            children = [context.Process(target=read, args=(seed,))
+                        for seed in (5, 6)]
+            for child in children:
+                child.start()
+            read(7)
+            for child in children:
+                child.join(60)
+                assert 0 == child.exitcode
+
+
+def test_parts_are_prefetched(paths):
+    """Chunks of any part, within the budget."""
+    with opened(paths, cache_bytes=1 << 20) as (reader, whole):
+        rows = numpy.array([5, 100, len(whole) - 1])
+        budget = reader.prefetch_budget(slice(0, len(whole)))
+        if budget is None:
+            # It is in memory.
+            return
+        assert reader.prefetch(rows, 10) is None
+        nbytes = reader.prefetch(rows, budget)
+        assert 0 < nbytes <= budget
+        deadline = time.monotonic() + 30
+        while reader.store.num_decoded < 3:
+            assert time.monotonic() < deadline
+            time.sleep(.01)
+        assert whole[rows].tolist() == reader.read(rows).tolist()
+        assert 3 == reader.store.num_decoded
+        starts, ends = reader.byte_ranges(rows)
+        assert 3 == len(starts)
+        assert (starts < ends).all()
