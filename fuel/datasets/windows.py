@@ -154,10 +154,6 @@ class Windows(RunDataset):
         self.first = dict(first or {})
         self.dense = (dense,) if isinstance(dense, str) else tuple(dense)
         self._check_choices(dataset.sources)
-        for source, known in types_of(dataset).items():
-            if pad == 'zero' and known.dtype is not None and (
-                    known.dtype.hasobject):
-                raise no_zeros(source, 'of objects')
         super().__init__(dataset, runs, sources, axis_labels)
 
     def _check_choices(self, provided: Sequence[str]) -> None:
@@ -242,6 +238,11 @@ class Windows(RunDataset):
         if below.is_once:
             return FirstRowReader(
                 below.reader, self._cuts, below.first_rows)
+        known = types_of(self.dataset).get(source, SourceType(None)).dtype
+        # What is not known of data in memory is seen when they are read.
+        is_known = known is not None or below.reader.files
+        if self.pad == 'zero' and is_known and below.reader.dtype.hasobject:
+            raise no_zeros(source, 'of objects')
         return WindowReader(
             below.reader, self._cuts, below.first_rows,
             *self._rows_of(source), self.pad)

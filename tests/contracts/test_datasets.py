@@ -50,6 +50,8 @@ DATASETS = {
         pipelines.hdf5_rows(folder, ('gzip', 'targets')), 3),
     'Windows ragged': lambda folder: Windows(
         pipelines.hdf5_rows(folder, ('images', 'targets')), 3),
+    'Windows parts': lambda folder: Windows(
+        pipelines.columns(folder), 2, pad='edge', pad_after=1),
     'Windows list': lambda folder: Windows(IndexableDataset(
         [[n, n] for n in range(9)]), 2, pad='edge', pad_before=1),
     'Runs': pipelines.runs,

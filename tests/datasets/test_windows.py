@@ -15,11 +15,14 @@ from support.runs import (
 )
 
 from fuel.datasets import (
+    Constant,
     Dataset,
     H5PYDataset,
+    HDF5Dataset,
     IndexableDataset,
     IterableDataset,
     NPYDataset,
+    Ragged,
     Runs,
     Windows,
 )
@@ -525,6 +528,24 @@ class OncePerRun(Reader):
     def _read_range(self, start, stop):
         """Return tens."""
         return self._read_list(numpy.arange(start, stop))
+
+
+def test_values_of_runs_need_no_zeros(tmp_path):
+    """A text that comes once has no padding; ragged rows have no zeros."""
+    with h5py.File(tmp_path / 'a.h5', 'w') as file:
+        for name in 'ab':
+            file[f'{name}/x'], file[f'{name}/name'] = numpy.arange(3), name
+            file[f'{name}/values'] = numpy.arange(5)
+            file[f'{name}/ends'] = [1, 4, 5]
+    rows = HDF5Dataset(tmp_path / 'a.h5', ['x', Constant('name')], parts='*')
+    windows = Windows(rows, 2, pad='zero', pad_after=1)
+    x, name, mask = windows.get_data(None, [2, 3])
+    assert x.tolist() == [[2, 0], [0, 1]] and name.tolist() == ['a', 'b']
+    assert mask.tolist() == [[True, False], [True, True]]
+    rows = HDF5Dataset(tmp_path / 'a.h5', [Ragged('values', ends='ends')],
+                       parts='*')
+    with pytest.raises(ValueError, match="'values' is of objects"):
+        Windows(rows, 2, pad='zero', pad_after=1)
 
 
 def with_run_values(tmp_path):

@@ -506,6 +506,10 @@ PIPELINES = {
         ShuffledScheme(7, 4), Windows(hdf5_rows(f, ('gzip', 'targets')), 4)),
     'Windows H5PYDataset vlen': lambda f: batches(
         ShuffledScheme(9, 4), Windows(hdf5_rows(f, ('images',)), 2)),
+    'Windows HDF5Dataset': lambda f: batches(
+        ShuffledScheme(7, 4), Windows(columns(f), 3)),
+    'Runs HDF5Dataset': lambda f: examples(
+        ShuffledExampleScheme(4), Runs(columns(f))),
     'Windows remote': lambda f: batches(ShuffledScheme(7, 4), Windows(
         hdf5_rows(f, ('gzip', 'targets'), remote=True), 4)),
     'Windows CSVDataset': lambda f: batches(dataset=Windows(
