@@ -226,6 +226,9 @@ class RunDataset(RowsDataset):
         readers = {name: self._make_reader(name, source)
                    for name, source in found.items()}
         readers.update(self._added_readers(next(iter(found.values()))))
+        # Asked for descriptions, which open no file.
+        self._once = frozenset(
+            name for name, source in found.items() if source.is_once)
         self.readers = readers
 
     def _follow(self) -> object:
@@ -270,7 +273,7 @@ class RunDataset(RowsDataset):
 
     def _label(self, source: str, labels: Sequence[str]) -> Sequence[str]:
         """Return the labels of a source, of which each example has a row."""
-        if isinstance(self.readers.get(source), FirstRowReader):
+        if source in self._once:
             return labels
         return (labels[0], 'time', *labels[1:])
 
@@ -336,9 +339,9 @@ class Runs(RunDataset):
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
         return {
-            source: known if isinstance(self.readers[source], FirstRowReader)
-            else SourceType(known.dtype, None if known.shape is None
-                            else (None, *known.shape))
+            source: known if source in self._once else SourceType(
+                known.dtype, None if known.shape is None
+                else (None, *known.shape))
             for source, known in types_of(self.dataset).items()}
 
     def _cut(self, bounds: IndexArray) -> Cuts:

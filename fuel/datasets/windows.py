@@ -197,8 +197,7 @@ class Windows(RunDataset):
         return known
 
     def _type_of(self, source: str, of_row: SourceType) -> SourceType:
-        if of_row.shape is None or isinstance(
-                self.readers.get(source), FirstRowReader):
+        if of_row.shape is None or source in self._once:
             return of_row
         return SourceType(
             of_row.dtype, (*self._rows_of(source)[1], *of_row.shape))

@@ -54,8 +54,9 @@ def fits(known, part):
         # Examples of several shapes.
         return known.shape[0] in (None, len(array)) and all(
             fits(known.example(), example) for example in array)
-    if known.dtype is not None and array.dtype != object \
-            and array.dtype != known.dtype:
+    # Of a type of objects, an example may be any.
+    if (known.dtype not in (None, object) and array.dtype != object
+            and array.dtype != known.dtype):
         return False
     return known.shape is None or (
         len(known.shape) == array.ndim and all(

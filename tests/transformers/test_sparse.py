@@ -37,7 +37,7 @@ from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.standardization import (Standardization,
                                                fit_standardization)
 from fuel.transformers.whitening import Whitening, fit_whitening
-from fuel.transport import dump_batch, load_batch
+from fuel.transport.batches import dump_batch, load_batch
 from fuel.utils.sparse import is_sparse, make_csr, to_dense
 from fuel.wire import decode, encode
 
