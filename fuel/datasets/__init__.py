@@ -7,7 +7,6 @@ from fuel.datasets.base import IndexableDataset as IndexableDataset
 from fuel.datasets.base import IterableDataset as IterableDataset
 from fuel.datasets.hdf5 import H5PYDataset as H5PYDataset
 from fuel.datasets.stream_dataset import StreamDataset as StreamDataset
-from fuel.downloaders.registry import registered
 
 if TYPE_CHECKING:
     from fuel.datasets.adult import Adult as Adult
@@ -61,7 +60,7 @@ _MODULES = ('built_in', 'hdf5', 'toy', 'vocabulary')
 
 
 def __getattr__(name: str) -> Any:
-    later = {**_LATER, **_built_in()}
+    later = _LATER if name in _LATER else {**_LATER, **_built_in()}
     if name in later:
         return getattr(import_module(f'{__name__}.{later[name]}'), name)
     if name in _MODULES or name in later.values():
@@ -74,6 +73,8 @@ def __getattr__(name: str) -> Any:
 
 def _built_in() -> dict[str, str]:
     """Return the module of each class of the registry."""
+    # It parses arguments and computes digests, which few programs need.
+    from fuel.downloaders.registry import registered
     return {name: module for module, name in (
         facts['class'].split('.') for facts in registered().values())}
 

@@ -1,7 +1,6 @@
 """Rows of chunks that went through filters, each decoded once."""
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from typing import Any
 
@@ -53,8 +52,10 @@ class DecodedReader(DirectReader):
         self._num_stored = int((parts.addresses != MISSING).sum())
         self._blocks = self._find_blocks()
         self._background = Background()
+        # Loads OpenSSL, which files without filters do not need.
+        from hashlib import blake2b
         # Whoever reads the same chunks in another way shares them.
-        chunks = hashlib.blake2b(parts.addresses.tobytes())
+        chunks = blake2b(parts.addresses.tobytes())
         chunks.update(parts.nbytes.tobytes())
         self.store = cache_of(file.identity, cache_bytes).store(
             chunks.digest(), parts.nbytes)

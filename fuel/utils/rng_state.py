@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
-# Generators whose state can be saved.
-SavedGenerator: TypeAlias = (numpy.random.RandomState | numpy.random.Generator
-                             | random.Random)
+# Generators whose state can be saved. NumPy loads its own when they are
+# first asked for, so not here.
+SavedGenerator: TypeAlias = (
+    'numpy.random.RandomState | numpy.random.Generator | random.Random')
 
 
 def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
