@@ -6,6 +6,7 @@
     +-- ConfigurationError           a setting is unset, unknown or unusable
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- NotAStreamError              a stage was given a data set to read
+    +-- AmbiguousLayoutError         a file can be opened in several ways
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
     +-- ServerError                  a server is gone, or refused a client
@@ -26,9 +27,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-__all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
-           'DamagedFileError', 'FuelError', 'MissingInputFiles',
-           'NeedURLPrefix', 'NotAStreamError', 'ServerError',
+__all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
+           'ConfigurationError', 'DamagedFileError', 'FuelError',
+           'MissingInputFiles', 'NeedURLPrefix', 'NotAStreamError',
+           'ServerError',
            'StateMismatchError', 'UndecodableImageError', 'UnknownTokenError',
            'WorkerError']
 
@@ -47,6 +49,10 @@ class ConfigurationError(FuelError, ValueError):
 
 class AxisLabelsMismatchError(FuelError, ValueError):
     """The axis labels of a source are not those that a stage works on."""
+
+
+class AmbiguousLayoutError(FuelError, ValueError):
+    """A file can be opened in several ways, which the text lists."""
 
 
 class NotAStreamError(FuelError, TypeError, AttributeError):

@@ -1,8 +1,7 @@
-"""A data set by its name: found, or downloaded, converted and opened."""
+"""A data set by its name or files: downloaded if need be, and opened."""
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +9,15 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-import h5py
-
 from fuel.config_parser import config
+from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.columns.file_paths import Files
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
+from fuel.layouts.opening import open_files, open_own
+from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.arguments import parameters_of
 from fuel.utils.extensions import find_datasets
@@ -29,22 +30,27 @@ EXTENSIONS = ('.hdf5', '.hdf', '.h5')
 # Seconds to wait for another process that downloads the same data set.
 TIMEOUT = 24 * 3600.
 
-Builder = Callable[..., Dataset]
-
-
-def load(name: str | os.PathLike[str],
-         split: str | Sequence[str] | None = None, *, download: bool = False,
+def load(name: Files,
+         split: str | Sequence[str] | None = None, *,
+         layout: str | None = None, download: bool = False,
          url_prefix: str | None = None, **kwargs: Any) -> Dataset:
-    """Return a data set by its name.
+    """Return a data set by its name, or by its files.
 
     Parameters
     ----------
-    name : str
+    name : str, path-like or list of them
         That of a built-in data set, as ``fuel-download --list`` shows it,
-        such as ``'mnist'``; of a converted file in the data path; or the
-        path of a converted file.
+        such as ``'mnist'``; of a converted file in the data path; or a file,
+        a URL, a pattern such as ``'data/*.h5'``, a folder, or a list of
+        files, which are read as they are. HDF5 files of other people are
+        recognised by what they say of themselves; see :doc:`/hdf5_layouts`.
+        The subfolders of a folder are its splits.
     split : str or sequence of str, optional
-        The split to use, or several.  Defaults to None: the only one.
+        The split to use, or several; ``'all'`` are all rows.  Defaults to
+        None: of a file in Fuel's own format the only split, else all rows.
+    layout : str, optional
+        The layout of HDF5 files, such as ``'anndata'``.  Defaults to None:
+        it is recognised.
     download : bool, optional
         Whether a built-in data set that is not in the data path is
         downloaded, verified, and converted into its first folder.  Defaults
@@ -53,19 +59,25 @@ def load(name: str | os.PathLike[str],
         A folder, or the start of an address, to take all raw files from.
     **kwargs
         Arguments of the data set, such as ``which_format=2`` of
-        :class:`~fuel.datasets.SVHN`, ``sources`` or ``load_in_memory``.
+        :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options`` or
+        ``load_in_memory``.
 
     Returns
     -------
     Dataset
-        A stream over it is ``DataStream(dataset, batch_size=128)``.
+        A stream over it is ``DataStream(dataset, batch_size=128)``. Where
+        HDF5 files were recognised, ``print(dataset)`` shows the call of
+        :class:`~fuel.datasets.HDF5Dataset` that opens them, ready to paste.
 
     Raises
     ------
     FileNotFoundError
         If the data path has no such file; the text says how to get it.
     ValueError
-        If there are several splits and none is named, or no such split.
+        If there are several splits and none is named, or no such split; if
+        files have no format or layout that is known.
+    AmbiguousLayoutError
+        If files can be opened in several ways, which the text lists.
     TypeError
         For an argument that the data set does not take.
 
@@ -83,9 +95,34 @@ def load(name: str | os.PathLike[str],
     2
     >>> folder.cleanup()
     """
-    path = os.fspath(name)
-    if os.path.isfile(path) and path.endswith(EXTENSIONS):
-        return _open(path, functools.partial(H5PYDataset, path), split, kwargs)
+    if not isinstance(name, (str, os.PathLike)):
+        return open_files(name, split, layout, kwargs)
+    path = os.fsdecode(name)
+    if _is_path(path):
+        return open_files(path, split, layout, kwargs)
+    if layout is not None:
+        raise ValueError(
+            f'layout={layout!r} is for files, and there is none {path!r}')
+    try:
+        return _load_by_name(path, split, download, url_prefix, kwargs)
+    except FileNotFoundError:
+        if not os.path.exists(path):
+            raise
+    return open_files(path, split, layout, kwargs)
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name is that of files, and not of a data set."""
+    if is_url(name) or MAGIC.search(name):
+        return True
+    has_form = bool(os.path.dirname(name) or os.path.splitext(name)[1])
+    return has_form and os.path.exists(name)
+
+
+def _load_by_name(path: str, split: str | Sequence[str] | None,
+                  download: bool, url_prefix: str | None,
+                  kwargs: dict[str, Any]) -> Dataset:
+    """Return a built-in data set, or one of a file in the data path."""
     key = os.path.basename(path).lower().replace('-', '_').replace(' ', '_')
     cls = _class_of(key)
     if cls is not None and 'size' in parameters_of(cls):
@@ -98,8 +135,9 @@ def load(name: str | os.PathLike[str],
             raise FileNotFoundError(_how_to_get(
                 key, path, filename, split)) from None
         found = _download(key, filename, kwargs, url_prefix)
-    builder: Builder = cls or functools.partial(H5PYDataset, found)
-    return _open(found, builder, split, kwargs)
+    if cls is None:
+        return open_files(found, split, None, kwargs)
+    return open_own(found, cls, split, kwargs)
 
 
 def _class_of(key: str) -> type[H5PYDataset] | None:
@@ -130,20 +168,6 @@ def _filename(key: str, cls: type[H5PYDataset] | None,
         probe.which_format = kwargs[needed]
     filename: str = probe.filename
     return filename
-
-
-def _open(path: str, build: Builder, split: str | Sequence[str] | None,
-          kwargs: Mapping[str, Any]) -> Dataset:
-    if split is None:
-        with h5py.File(path, 'r') as h5file:
-            splits = H5PYDataset.get_all_splits(h5file)
-        if len(splits) != 1:
-            raise ValueError(
-                f'{os.path.basename(path)} has the splits {splits}: name one '
-                f'or more, such as split={splits[0]!r}')
-        split = splits
-    names = (split,) if isinstance(split, str) else tuple(split)
-    return build(which_sets=names, **kwargs)
 
 
 def _how_to_get(key: str, name: str, filename: str,

@@ -1,11 +1,9 @@
 """Data sets in HDF5 files of any layout, as they are."""
 from __future__ import annotations
 
-import glob
-import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import h5py
 import numpy
@@ -14,11 +12,12 @@ from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn, Columns
 from fuel.datasets.columns.default_columns import default_columns
 from fuel.datasets.columns.opening import OpenColumns, Wanted
+from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.columns.linked_files import LinkedFiles
-from fuel.datasets.columns.part_names import (
-    MAGIC, PartNames, natural_key)
+from fuel.datasets.columns.part_names import PartNames
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
+from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.hdf5.file_access import access_to
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.row_orders import IndexArray, Order
@@ -28,7 +27,6 @@ from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.exceptions import StateMismatchError
-from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
@@ -36,11 +34,6 @@ from fuel.utils.checks import not_negative
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
 
-#: A path, URL or pattern of paths, or several of them.
-Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
-
-# Longer lists of rows are not shown.
-MOST_SHOWN = 100
 
 
 @do_not_pickle_attributes('readers', '_order')
@@ -141,9 +134,9 @@ class HDF5Dataset(RowsDataset):
                  missing: str = 'error', cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
                  follow: str = 'folder', **kwargs: Any) -> None:
-        self.files = _as_files(files, storage_options)
+        self.files = as_files(files, storage_options)
         self._accesses = [access_to(path, None)
-                          for path in _expand(self.files)]
+                          for path in expand(self.files)]
         self.parts = _as_pattern(parts)
         self._runs, self._splits = runs, splits
         self.which_sets = which_sets
@@ -330,21 +323,13 @@ class HDF5Dataset(RowsDataset):
 
     def __repr__(self) -> str:
         """Return the call that makes the data set."""
-        files = self.files if isinstance(self.files, str) else list(
-            self.files)
-        shown = [repr(files), _shown_columns(self.columns)]
-        given = {'parts': self.parts, 'runs': self._runs,
-                 'splits': self._splits, 'which_sets': self.which_sets,
-                 'storage_options': safely(
-                     None, lambda: self.storage_options) or None,
-                 'sources': vars(self).get('_sources')}
-        shown += [f'{name}={_shown(value)}' for name, value in given.items()
-                  if value is not None]
-        shown += [f'{name}={value!r}' for name, value, default in (
-            ('missing', self.missing, 'error'),
-            ('follow', self.follow, 'folder'),
-            ('cache_bytes', self.cache_bytes, None)) if value != default]
-        return f'{type(self).__name__}({", ".join(shown)})'
+        return shown_call(type(self).__name__, self.files, self.columns, {
+            'parts': self.parts, 'runs': self._runs, 'splits': self._splits,
+            'which_sets': self.which_sets,
+            'storage_options': safely(
+                None, lambda: self.storage_options) or None,
+            'sources': vars(self).get('_sources'), 'missing': self.missing,
+            'follow': self.follow, 'cache_bytes': self.cache_bytes})
 
     def __str__(self) -> str:
         """Return the call, and what is known of the data set."""
@@ -360,34 +345,6 @@ def _let_go(dataset: HDF5Dataset) -> None:
 
 _datasets: weakref.WeakSet[HDF5Dataset] = weakref.WeakSet()
 at_fork(Step.OWNERSHIP, in_child=for_each(_datasets, _let_go))
-
-
-def _as_files(files: Files, storage_options: StorageOptions | None,
-              ) -> str | list[str]:
-    """Return files as they were given, without credentials in a repr."""
-    if isinstance(files, (str, os.PathLike)):
-        return as_path(os.fsdecode(files), storage_options)
-    found = [as_path(os.fsdecode(file), storage_options) for file in files]
-    if not found:
-        raise ValueError('at least one file is needed, got none')
-    return found
-
-
-def _expand(files: str | Sequence[str]) -> list[str]:
-    """Return the paths of files, of a pattern in natural order."""
-    if not isinstance(files, str):
-        return [path for file in files for path in _expand(file)]
-    if isinstance(files, RemotePath) and '*' in files.reveal()[0]:
-        raise ValueError(
-            f'patterns are for local files, got {files!r}: list the URLs')
-    if isinstance(files, RemotePath) or not MAGIC.search(files) or (
-            os.path.exists(files)):
-        return [files]
-    found = sorted(glob.glob(files, recursive=True), key=natural_key)
-    if not found:
-        raise FileNotFoundError(
-            f'there is no file like {os.path.abspath(files)!r}')
-    return found
 
 
 def _as_pattern(parts: object) -> str | None:
@@ -442,25 +399,3 @@ def _refuse_own_format(path: str, file: h5py.File) -> None:
         raise ValueError(
             f"{path!r} has the attribute 'split', so it is in Fuel's own "
             f'format: read it with H5PYDataset({path!r}, {splits[:1]})')
-
-
-def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
-    """Return columns as they are written, the plain ones by their paths."""
-    short = {source: column.path if isinstance(column, Rows)
-             and column == Rows(column.path) else column
-             for source, column in columns.items()}
-    if all(source == column for source, column in short.items()):
-        return repr(list(short))
-    return repr(short)
-
-
-def _shown(value: object) -> str:
-    """Return an argument as it is written, but for long lists of rows."""
-    if isinstance(value, Mapping):
-        return '{' + ', '.join(f'{key!r}: {_shown(one)}'
-                               for key, one in value.items()) + '}'
-    if isinstance(value, numpy.ndarray):
-        value = value.tolist()
-    if isinstance(value, (list, range)) and len(value) > MOST_SHOWN:
-        return f'<{len(value)} rows>'
-    return repr(value)

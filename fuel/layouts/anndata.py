@@ -1,0 +1,111 @@
+"""Recognise single cells: AnnData's ``.h5ad``, of all versions."""
+from __future__ import annotations
+
+import numpy
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.categorical import Categorical
+from fuel.datasets.columns.csr import ARRAYS, CSR
+from fuel.datasets.columns.rows import Rows
+from fuel.layouts.call import Call
+from fuel.layouts.seen import Seen, SeenFile
+
+
+def recognise(seen: Seen) -> Call | None:
+    """Recognise the attribute of the root, or before it was there tables of
+    cells and genes."""
+    file = seen.files[0]
+    if file.attribute('encoding-type') != 'anndata' and not all(
+            _is_table(file, path) for path in ('obs', 'var')):
+        return None
+    columns = {**_matrices(file, ['X']), **_table(file, 'obs')}
+    chosen = tuple(columns)
+    columns |= _matrices(file, [
+        f'layers/{name}' for name in file.names('layers')])
+    columns |= _embeddings(file)
+    _check_genes(seen)
+    return Call(columns,
+                sources=chosen if len(columns) > len(chosen) else None)
+
+
+def _is_table(file: SeenFile, path: str) -> bool:
+    """Return whether there is a table, as files without an attribute of the
+    root have them."""
+    array = file.array(path)
+    return (file.attribute('encoding-type', path) == 'dataframe'
+            or (array is not None and array.dtype.names is not None))
+
+
+def _matrices(file: SeenFile, paths: list[str]) -> dict[str, FileColumn]:
+    """Return columns of matrices, dense or sparse."""
+    return {path: CSR(path) if file.is_group(path) else Rows(path)
+            for path in paths if file.node(path) is not None}
+
+
+def _table(file: SeenFile, path: str) -> dict[str, FileColumn]:
+    """Return a column for each column of a table, in its order."""
+    array = file.array(path)
+    if array is not None:
+        return _fields(file, path, array.dtype)
+    columns: dict[str, FileColumn] = {}
+    for name in file.texts('column-order', path):
+        column = f'{path}/{name}'
+        names = set(file.names(column))
+        if {'values', 'mask'} <= names:
+            # What may be missing.
+            for part in ('values', 'mask'):
+                columns[f'{column}/{part}'] = Rows(f'{column}/{part}')
+        elif {'codes', 'categories'} <= names or (
+                file.attribute('categories', column) is not None):
+            columns[column] = Categorical(column)
+        elif file.array(column) is not None:
+            columns[column] = Rows(column)
+    return columns
+
+
+def _fields(file: SeenFile, path: str,
+            dtype: numpy.dtype) -> dict[str, FileColumn]:
+    """Return a column for each field of a table of a compound type."""
+    return {f'{path}/{name}': Categorical(f'{path}/{name}')
+            if file.node(f'uns/{name}_categories') is not None
+            else Rows(path, field=name)
+            for name in dtype.names or () if name != 'index'}
+
+
+def _embeddings(file: SeenFile) -> dict[str, FileColumn]:
+    """Return columns of what else each cell has, below ``obsm``."""
+    array = file.array('obsm')
+    if array is not None:
+        return _fields(file, 'obsm', array.dtype)
+    columns: dict[str, FileColumn] = {}
+    for name in file.names('obsm'):
+        path = f'obsm/{name}'
+        is_matrix = not file.is_group(path) or (
+            set(ARRAYS) <= set(file.names(path)))
+        columns |= (_matrices(file, [path]) if is_matrix
+                    else _table(file, path))
+    return columns
+
+
+def _check_genes(seen: Seen) -> None:
+    """Refuse files whose genes are not the same in the same order."""
+    first = _genes(seen.files[0])
+    for file in seen.files[1:]:
+        genes = _genes(file)
+        if not numpy.array_equal(first, genes):
+            raise ValueError(
+                f'{file.path!r} has other genes, or another order of them, '
+                f'than {seen.files[0].path!r} has: a column of X would not '
+                f'mean the same; write files of equal genes, such as '
+                f'adata[:, genes]')
+
+
+def _genes(file: SeenFile) -> numpy.ndarray:
+    """Return the names of the genes."""
+    array = file.array('var')
+    if array is not None:
+        table: numpy.ndarray = file.read('var')
+        return table[(array.dtype.names or ('index',))[0]]
+    index = file.attribute('_index', 'var')
+    names: numpy.ndarray = file.read(f'var/{index}')
+    return names

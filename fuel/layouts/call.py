@@ -1,0 +1,76 @@
+"""The call that opens files which have a layout."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.shown import shown_call
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.run_bounds import RunsGiven
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of :class:`~fuel.datasets.HDF5Dataset`, which a recogniser
+    returns.
+
+    ``repr`` is the call, ready to paste.
+
+    Parameters
+    ----------
+    columns : dict of str to column
+        Sources and their columns; see :mod:`fuel.datasets.columns`.
+    parts, runs, splits, sources, missing : optional
+        Arguments of :class:`~fuel.datasets.HDF5Dataset`.
+    are_runs : bool, optional
+        Whether a whole run is an example, as :class:`~fuel.datasets.Runs`
+        has it. Defaults to False.
+    notes : tuple of str, optional
+        What is left out of the files, and why.
+    files : str or list of str, optional
+        Filled in by Fuel.
+    """
+
+    columns: Mapping[str, FileColumn]
+    parts: str | None = None
+    runs: RunsGiven | None = None
+    splits: Mapping[str, Any] | str | None = None
+    sources: tuple[str, ...] | None = None
+    missing: str | None = None
+    are_runs: bool = False
+    notes: tuple[str, ...] = ()
+    files: str | Sequence[str] = ''
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that are given by name (dict)."""
+        given = {'parts': self.parts, 'runs': self.runs,
+                 'splits': self.splits, 'sources': self.sources,
+                 'missing': self.missing}
+        return {name: value for name, value in given.items()
+                if value is not None}
+
+    def open(self, **kwargs: Any) -> Dataset:
+        """Return the data set.
+
+        Parameters
+        ----------
+        **kwargs
+            Further arguments of :class:`~fuel.datasets.HDF5Dataset`, or
+            others in the place of those of the call.
+        """
+        from fuel.datasets.hdf5_dataset import HDF5Dataset
+        from fuel.datasets.runs import Runs
+        dataset = HDF5Dataset(
+            self.files, dict(self.columns), **{**self.arguments(), **kwargs})
+        return Runs(dataset) if self.are_runs else dataset
+
+    def of(self, files: str | Sequence[str]) -> Call:
+        """Return the call for some files."""
+        return replace(self, files=files)
+
+    def __repr__(self) -> str:
+        call = shown_call('HDF5Dataset', self.files, self.columns,
+                          self.arguments())
+        return f'Runs({call})' if self.are_runs else call

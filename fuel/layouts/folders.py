@@ -1,0 +1,67 @@
+"""The files of a folder, whose subfolders may be splits."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from fuel.datasets.columns.part_names import natural_key
+from fuel.layouts.formats import DATA_ENDINGS
+
+# Of one folder within another, at most so many are gone through.
+MOST_LEVELS = 8
+
+
+def files_by_split(folder: str) -> dict[str, list[str]]:
+    """Return the paths of the data files of a folder, by split.
+
+    They are in the folder itself, which makes one split without a name; or
+    in its subfolders, which are splits, unless their names say the value of
+    something, as in ``healpix=7``. A folder of one folder is looked into.
+
+    Raises: FileNotFoundError if there are none.
+    """
+    origin = folder
+    for _ in range(MOST_LEVELS):
+        files, folders = _look_into(folder)
+        if files:
+            return {'': files}
+        if len(folders) != 1:
+            break
+        folder = folders[0]
+    found = {os.path.basename(one): _look_into(one)[0] for one in folders}
+    splits = {name: paths for name, paths in found.items() if paths}
+    if not splits:
+        raise FileNotFoundError(
+            f'{origin!r} has no files of data, nor have its folders; they '
+            f'end with {", ".join(DATA_ENDINGS)}')
+    if all('=' in name for name in splits):
+        return {'': [path for paths in splits.values() for path in paths]}
+    return splits
+
+
+def as_pattern(files: Sequence[str]) -> str | list[str]:
+    """Return files of one folder as a pattern, if it fits no others."""
+    folder, first = os.path.split(files[0])
+    ending = os.path.splitext(first)[1]
+    pattern = os.path.join(folder, f'*{ending}')
+    found = [path for path in _look_into(folder or '.')[0]
+             if path.endswith(ending)]
+    if len(files) == 1 or found != list(files) or any(
+            sign in folder for sign in '*?['):
+        return files[0] if len(files) == 1 else list(files)
+    return pattern
+
+
+def _look_into(folder: str) -> tuple[list[str], list[str]]:
+    """Return the paths of files of data and of folders in a folder, in
+    natural order."""
+    files, folders = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith('.'):
+                continue
+            if entry.is_dir():
+                folders.append(entry.path)
+            elif entry.name.lower().endswith(DATA_ENDINGS):
+                files.append(entry.path)
+    return sorted(files, key=natural_key), sorted(folders, key=natural_key)

@@ -1,0 +1,92 @@
+"""Tell the format of files: of binary ones by their first bytes, of text by
+its name."""
+from __future__ import annotations
+
+import os
+import zipfile
+
+from fuel.datasets.text_files import COMPRESSIONS
+from fuel.remote.location import RemotePath
+from fuel.storage.raw_file import raw_file_at
+
+HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
+# After what a program has put before a file: 512 bytes, 1024 and so on.
+USER_BLOCKS = [0, *[512 << number for number in range(8)]]
+SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
+ZIP_SIGNATURE = b'PK\x03\x04'
+# Each of these is in the folder of a Zarr array or group.
+ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
+# By the end of the name, for which text has nothing else.
+TEXTS = {'.csv': 'csv', '.tsv': 'tsv', '.txt': 'text'}
+# What files with data in a folder end with.
+HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
+                '.nc4', '.nwb')
+DATA_ENDINGS = (*HDF5_ENDINGS, '.arrow', '.feather', '.npy', '.npz',
+                '.parquet')
+# Others that people try, and what reads them.
+ADVICE = {
+    '.json': 'a file of JSON is read with json.load, and its arrays with '
+             'IndexableDataset',
+    '.jsonl': 'lines of JSON are read one by one, with IterableDataset',
+    '.tfrecord': 'TFRecord is not read by Fuel',
+    '.tar': 'archives are not read by Fuel: unpack it',
+    '.pkl': 'a pickle may run any code, so that Fuel does not read it; '
+            'arrays are saved with numpy.savez',
+    '.pt': 'a pickle may run any code, so that Fuel does not read it; arrays '
+           'are saved with numpy.savez'}
+
+
+def format_of(path: str) -> str:
+    """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
+    'zarr', 'csv', 'tsv' or 'text'.
+
+    Raises: ValueError if it is none of these.
+    """
+    if not isinstance(path, RemotePath) and os.path.isdir(path):
+        if is_zarr(path):
+            return 'zarr'
+        raise ValueError(f'{path!r} is a folder, and no Zarr array or group')
+    file = raw_file_at(path)
+    head = file.read(0, 8)
+    for signature, name in SIGNATURES.items():
+        if head.startswith(signature):
+            return name
+    if head.startswith(ZIP_SIGNATURE) and _has_arrays(path):
+        return 'npz'
+    if any(file.size >= place + 8
+           and file.read(place, 8) == HDF5_SIGNATURE
+           for place in USER_BLOCKS):
+        return 'hdf5'
+    stem, ending = os.path.splitext(str(path).lower())
+    if ending in COMPRESSIONS:
+        ending = os.path.splitext(stem)[1]
+    if ending in TEXTS:
+        return TEXTS[ending]
+    if ending in HDF5_ENDINGS and head:
+        raise ValueError(
+            f'{str(path)!r} is no HDF5 file, which begins with '
+            f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '
+            f'damaged, or has another format than its name says')
+    advice = ADVICE.get(ending, 'give other data to IndexableDataset or '
+                        'IterableDataset, or convert it')
+    raise ValueError(
+        f'{str(path)!r} has no format that is known: it begins with {head!r}'
+        f'; HDF5, .npy, .npz, Parquet, Arrow and Zarr are told by their '
+        f'content, {", ".join(TEXTS)} by the name; {advice}')
+
+
+def is_zarr(folder: str) -> bool:
+    """Return whether a folder is a Zarr array or group."""
+    return any(os.path.isfile(os.path.join(folder, name))
+               for name in ZARR_FILES)
+
+
+def _has_arrays(path: str) -> bool:
+    """Return whether a ZIP archive has arrays of NumPy's."""
+    try:
+        with raw_file_at(path).open() as stream, zipfile.ZipFile(
+                stream) as archive:
+            return any(name.endswith('.npy') for name in archive.namelist())
+    except zipfile.BadZipFile:
+        # Which opening it will say.
+        return str(path).endswith('.npz')

@@ -1,0 +1,35 @@
+"""Recognise Minari's episodes of reinforcement learning."""
+from __future__ import annotations
+
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.rows import Rows
+from fuel.layouts.call import Call
+from fuel.layouts.rows import note_of
+from fuel.layouts.seen import Array, Seen
+
+# Of these, an episode has one row more than steps.
+WITH_LAST = ('observations', 'infos')
+
+
+def recognise(seen: Seen) -> Call | None:
+    """Recognise groups ``episode_<number>`` that count their steps."""
+    file = seen.files[0]
+    episodes = file.groups('/', 'episode_[0-9]+')
+    steps = [file.attribute('total_steps', episode)
+             for episode in episodes[:1] + episodes[-1:]]
+    if not steps or any(step is None for step in steps):
+        return None
+    count = int(steps[0])
+    columns: dict[str, FileColumn] = {}
+    others: list[Array] = []
+    for array in file.arrays(episodes[0]):
+        path, length = array.path, array.shape[0]
+        if path.split('/')[0] in WITH_LAST and length == count + 1:
+            columns[path] = Rows(path, stop=-1)
+            columns[f'next_{path}'] = Rows(path, start=1)
+        elif length == count:
+            columns[path] = Rows(path)
+        else:
+            others.append(array)
+    return Call(columns, parts='episode_*', notes=note_of(
+        others, f'they have neither {count} nor {count + 1} rows'))

@@ -1,0 +1,149 @@
+"""Open files as they lie: by their format, and HDF5 files by their layout."""
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.hdf5_dataset import HDF5Dataset
+from fuel.layouts.folders import as_pattern, files_by_split
+from fuel.layouts.formats import format_of, is_zarr
+from fuel.layouts.recognition import find_call, seen_files
+
+logger = logging.getLogger(__name__)
+
+# Which class reads a format, and what else it is given.
+CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    'npy': ('fuel.datasets.npy', 'NPYDataset', {}),
+    'npz': ('fuel.datasets.npy', 'NPYDataset', {}),
+    'csv': ('fuel.datasets.csv', 'CSVDataset', {}),
+    'tsv': ('fuel.datasets.csv', 'CSVDataset', {'delimiter': '\t'}),
+    'text': ('fuel.datasets.text', 'TextFile', {}),
+    'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
+    'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
+    'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
+# What says all that a recogniser would find.
+EXPLICIT = ('columns', 'parts', 'runs')
+ALL = 'all'
+
+Split = str | Sequence[str] | None
+
+
+def open_files(files: Files, split: Split, layout: str | None,
+               kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set in files, of whatever format and layout.
+
+    `files`: a path, URL, pattern or folder, or a list of files.
+    """
+    if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
+            not is_zarr(os.fsdecode(files))):
+        files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
+    given = as_files(files, kwargs.get('storage_options'))
+    paths = expand(given)
+    kind = format_of(paths[0])
+    if kind != 'hdf5':
+        if layout is not None:
+            raise ValueError(
+                f'layouts are of HDF5 files, and {paths[0]!r} has the format '
+                f'{kind!r}: leave out layout={layout!r}')
+        return _open_format(kind, given, paths, split, kwargs)
+    with seen_files(given, kwargs.get('storage_options'),
+                    kwargs.get('follow', 'folder')) as seen:
+        if seen.files[0].attribute_names() & {'split'} and layout is None:
+            return _open_own(paths, split, kwargs)
+        if any(name in kwargs for name in EXPLICIT):
+            return _open_split(
+                lambda **more: HDF5Dataset(given, **more), split, kwargs)
+        name, call = find_call(seen, layout)
+        for note in call.notes:
+            logger.info('%s, of the layout %s: %s', given, name, note)
+        return _open_split(call.open, split, kwargs)
+
+
+def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
+               ) -> tuple[Files, Split, dict[str, Any]]:
+    """Return the files of a folder, and what is left of the split."""
+    by_split = files_by_split(folder)
+    if '' in by_split:
+        return as_pattern(by_split['']), split, kwargs
+    names = [split] if isinstance(split, str) else split
+    if names is None or (names == [ALL] and ALL not in by_split):
+        return ([path for paths in by_split.values() for path in paths],
+                None, {'splits': by_split, **kwargs})
+    for name in names:
+        if name not in by_split:
+            raise ValueError(
+                f'{folder!r} has no folder {name!r} of a split; it has '
+                f'{", ".join(map(repr, by_split))}')
+    if len(names) == 1:
+        return as_pattern(by_split[names[0]]), None, kwargs
+    return [path for name in names for path in by_split[name]], None, kwargs
+
+
+def _open_own(paths: Sequence[str], split: Split,
+              kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set in a file of Fuel's own format."""
+    if len(paths) > 1:
+        raise ValueError(
+            f'{paths[0]!r} is in the format of H5PYDataset, which reads one '
+            f'file, got {len(paths)} files')
+    return open_own(paths[0], H5PYDataset, split, kwargs, paths[0])
+
+
+def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
+             *arguments: Any) -> Dataset:
+    """Return a data set in a file of Fuel's own format, by its splits."""
+    from fuel.datasets.hdf5.open_files import open_hdf5
+    if split is None or split == ALL:
+        with open_hdf5(path, storage_options=kwargs.get(
+                'storage_options')) as h5file:
+            splits = H5PYDataset.get_all_splits(h5file)
+        if split == ALL and ALL not in splits:
+            split = splits
+        elif split is None:
+            if len(splits) != 1:
+                raise ValueError(
+                    f'{os.path.basename(path)} has the splits {splits}: name '
+                    f'one or more, such as split={splits[0]!r}')
+            split = splits
+    names = (split,) if isinstance(split, str) else tuple(split)
+    dataset: Dataset = build(*arguments, which_sets=names, **kwargs)
+    return dataset
+
+
+def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
+    """Return a data set with the rows of splits, by default all rows."""
+    if split is None or split == ALL:
+        dataset: Dataset = build(**kwargs)
+        if split is None or ALL not in getattr(dataset, 'split_names', ()):
+            return dataset
+    names = (split,) if isinstance(split, str) else tuple(split)
+    chosen: Dataset = build(which_sets=names, **kwargs)
+    return chosen
+
+
+def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
+                 split: Split, kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set in files that are not HDF5."""
+    module, name, more = CLASSES[kind]
+    data: Any = given if kind in ('arrow', 'parquet', 'text') else paths[0]
+    if isinstance(data, str) and data != paths[0]:
+        data = list(paths)
+    if kind == 'npy' and len(paths) > 1:
+        data = {os.path.splitext(os.path.basename(path))[0]: path
+                for path in paths}
+    elif data is paths[0] and len(paths) > 1:
+        raise ValueError(
+            f'{name} reads one file, got {len(paths)}; the first is '
+            f'{paths[0]!r}')
+    if split is not None and split != ALL:
+        more = {**more, 'which_sets': (split,) if isinstance(split, str)
+                else tuple(split)}
+    dataset: Dataset = getattr(import_module(module), name)(
+        data, **{**more, **kwargs})
+    return dataset

@@ -1,0 +1,152 @@
+"""Find the layout that files have, by what they say of themselves."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeAlias
+
+from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.datasets.hdf5.file_access import access_to
+from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.exceptions import AmbiguousLayoutError
+from fuel.layouts.call import Call
+from fuel.layouts.seen import Seen
+from fuel.remote.urls import StorageOptions
+from fuel.suggestions import did_you_mean
+from fuel.utils.hdf5_errors import naming_file
+
+#: Returns the call that opens files, several if they can be opened in several
+#: ways, None if they are of another layout.
+Recogniser: TypeAlias = Callable[[Seen], 'Call | Sequence[Call] | None']
+
+# Those with a sign of their own; 'plain' is what has none. Their modules have
+# these names.
+SURE = ('aloha', 'anndata', 'd4rl', 'mace', 'makani', 'matlab', 'minari',
+        'molecules', 'multimodal_universe', 'netcdf', 'nwb', 'pdebench',
+        'returnn', 'robomimic', 'stable_worldmodel', 'the_well',
+        'torch_brain')
+PLAIN = 'plain'
+# Where packages name recognisers of their own.
+ENTRY_POINTS = 'fuel.layouts'
+# Of what a file has, how many names an error shows.
+SHOWN = 10
+
+
+@contextmanager
+def seen_files(files: Files, storage_options: StorageOptions | None = None,
+               follow: str = 'folder') -> Iterator[Seen]:
+    """Open files to be recognised, until the end of the block.
+
+    See :class:`~fuel.datasets.HDF5Dataset` for the parameters.
+    """
+    given = as_files(files, storage_options)
+    with ExitStack() as stack:
+        opened, paths = [], expand(given)
+        for path in paths:
+            access = access_to(path, None)
+            stack.callback(access.close)
+            opened.append(access.open())
+        yield Seen(given, LinkedFiles(opened, paths, follow == 'anywhere'))
+
+
+def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
+    """Return the layout of files, and the call that opens them.
+
+    `layout`: the only one to try.
+
+    Raises: AmbiguousLayoutError if there are several calls, ValueError if
+        there is none.
+    """
+    with naming_file(seen.files[0].path):
+        found = _calls(seen, _chosen(layout))
+    if not found:
+        raise ValueError(_nothing_fits(seen, layout))
+    calls = [(name, call.of(seen.given)) for name, several in found.items()
+             for call in several]
+    if len(calls) > 1:
+        listed = '\n'.join(f'    {call!r}' for _, call in calls)
+        names = ' and '.join(map(repr, found))
+        raise AmbiguousLayoutError(
+            f'{seen.given!r} can be opened in several ways, by the layout '
+            f'{names}: choose one of\n{listed}' if len(found) == 1 else
+            f'{seen.given!r} has the layouts {names}: choose one with '
+            f'layout=..., or one of\n{listed}')
+    return calls[0]
+
+
+def _chosen(layout: str | None) -> list[dict[str, Recogniser]]:
+    """Return recognisers by name, those first whose signs are surer."""
+    if layout is None:
+        return [{name: _own(name) for name in SURE}, _of_packages(),
+                {PLAIN: _own(PLAIN)}]
+    if layout in (*SURE, PLAIN):
+        return [{layout: _own(layout)}]
+    known = _of_packages()
+    if layout not in known:
+        names = [*SURE, PLAIN, *known]
+        raise ValueError(
+            f'there is no layout {layout!r}'
+            f'{did_you_mean(layout, names, " ({})")}; there are '
+            f'{", ".join(names)}')
+    return [{layout: known[layout]}]
+
+
+def _own(name: str) -> Recogniser:
+    """Return the recogniser of one of Fuel's modules, loaded when needed."""
+    function: Recogniser = import_module(f'fuel.layouts.{name}').recognise
+    return function
+
+
+def _of_packages() -> dict[str, Recogniser]:
+    """Return the recognisers that installed packages have, by name."""
+    return {entry.name: partial(_try, entry)
+            for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
+    """Return what the recogniser of a package finds; warn if it fails."""
+    try:
+        found: Call | Sequence[Call] | None = entry.load()(seen)
+    except Exception as error:  # noqa: BLE001 - of whatever others wrote
+        warnings.warn(
+            f'the recogniser {entry.name!r} of files, {entry.value}, failed '
+            f'and is passed over: {type(error).__name__}: {error}',
+            stacklevel=2)
+        return None
+    return found
+
+
+def _calls(seen: Seen, ranks: Sequence[Mapping[str, Recogniser]],
+           ) -> dict[str, Sequence[Call]]:
+    """Return the calls of the first rank of recognisers that has any."""
+    for recognisers in ranks:
+        found: dict[str, Sequence[Call]] = {}
+        for name, function in recognisers.items():
+            made = function(seen)
+            if made is not None:
+                found[name] = [made] if isinstance(made, Call) else made
+        if found:
+            return found
+    return {}
+
+
+def _nothing_fits(seen: Seen, layout: str | None) -> str:
+    """Return the text of the error that files cannot be recognised."""
+    file = seen.files[0]
+    names = file.names()
+    arrays = file.arrays()
+    shown = [f'{array.path!r} {array.dtype} {array.shape}'
+             for array in arrays[:SHOWN]]
+    shown += [f'the group {name!r}' for name in names[:SHOWN]
+              if file.is_group(name)]
+    more = ', ...' * (len(arrays) > SHOWN or len(names) > SHOWN)
+    what = 'no known layout' if layout is None else f'no layout {layout!r}'
+    return (
+        f'{file.path!r} has {what}. It has {", ".join(shown) or "nothing"}'
+        f'{more}. Say what its sources are: HDF5Dataset({seen.given!r}, '
+        f"['path/of/an/array', ...]), with parts='group_*' where groups have "
+        f'the same arrays')

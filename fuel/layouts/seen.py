@@ -1,0 +1,181 @@
+"""What HDF5 files say of themselves, asked when a recogniser needs it."""
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import h5py
+import numpy
+
+from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.datasets.columns.part_names import natural_key
+from fuel.exceptions import DamagedFileError
+from fuel.storage.attributes import read_attribute
+from fuel.storage.nodes import Node, find_arrays
+
+# Of a group with more names than this only the first are looked at, in the
+# order in which HDF5 has them, and of a file only as many arrays.
+MOST_NAMES = 1000
+
+
+class Array(NamedTuple):
+    """An array that has rows.
+
+    `path`: in the file, or below the group that was asked for.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: numpy.dtype[Any]
+
+
+class SeenFile:
+    """What a file says of itself.
+
+    Links are followed as :class:`~fuel.datasets.HDF5Dataset` does; what a
+    broken one names is not there.
+    """
+
+    def __init__(self, files: LinkedFiles, number: int) -> None:
+        self._files, self._number = files, number
+        self._found: dict[str, Node | None] = {}
+
+    @property
+    def path(self) -> str:
+        """The path or URL of the file (str)."""
+        return self._files.paths[self._number]
+
+    def node(self, path: str = '/') -> Node | None:
+        """Return the group or array of a path, None if nothing is there."""
+        if path not in self._found:
+            try:
+                self._found[path] = self._files.find(self._number, path)
+            except FileNotFoundError:
+                self._found[path] = None
+        return self._found[path]
+
+    def names(self, path: str = '/') -> list[str]:
+        """Return the first names in a group; none of what is no group."""
+        group = self.node(path)
+        if not isinstance(group, h5py.Group):
+            return []
+        found: list[bytes] = []
+
+        def note(name: bytes) -> bool | None:
+            found.append(name)
+            return len(found) >= MOST_NAMES or None
+
+        group.id.links.iterate(note)
+        return sorted([name.decode('utf-8', 'surrogateescape')
+                       for name in found], key=natural_key)
+
+    def groups(self, path: str, pattern: str) -> list[str]:
+        """Return the paths of groups in a group, if all in it have names
+        like a pattern; none otherwise."""
+        prefix = '' if path == '/' else f'{path}/'
+        names = self.names(path)
+        if not all(re.fullmatch(pattern, name) for name in names):
+            return []
+        return [f'{prefix}{name}' for name in names
+                if self.is_group(f'{prefix}{name}')]
+
+    def is_group(self, path: str) -> bool:
+        """Return whether there is a group."""
+        return isinstance(self.node(path), h5py.Group)
+
+    def array(self, path: str) -> Array | None:
+        """Return the array of a path, None if there is none with rows."""
+        node = self.node(path)
+        if not isinstance(node, h5py.Dataset) or not node.shape:
+            return None
+        return Array(path, node.shape, node.dtype)
+
+    def length(self, path: str) -> int | None:
+        """Return how many rows an array has, None if it is none."""
+        found = self.array(path)
+        return None if found is None else found.shape[0]
+
+    def may_grow(self, path: str) -> bool:
+        """Return whether an array may get further rows."""
+        node = self.node(path)
+        return isinstance(node, h5py.Dataset) and node.maxshape[0] is None
+
+    def arrays(self, below: str = '/') -> list[Array]:
+        """Return the arrays below a group that have rows, in natural order,
+        with their paths below it."""
+        group = self.node(below)
+        if not isinstance(group, h5py.Group):
+            return []
+        found = [Array(path, array.shape, array.dtype)
+                 for path, array in itertools.islice(find_arrays(
+                     group, self._files.open_linked), MOST_NAMES)
+                 if array.size]
+        return sorted(found, key=lambda array: natural_key(array.path))
+
+    def read(self, path: str) -> Any:
+        """Return a whole array, or a single value; text is bytes."""
+        node = self.node(path)
+        if not isinstance(node, h5py.Dataset):
+            raise DamagedFileError(f'{self.path!r} has no array {path!r}')
+        from fuel.datasets.columns.parts import read_whole
+        return read_whole(node)
+
+    def attribute_names(self, path: str = '/') -> set[str]:
+        """Return the names of the attributes of a group or array."""
+        node = self.node(path)
+        return set() if node is None else {*node.attrs}
+
+    def attribute(self, name: str, path: str = '/') -> Any:
+        """Return an attribute of a group or array: a number, an array, text
+        or references; None if there is none, or it is of another type."""
+        node = self.node(path)
+        if node is None:
+            return None
+        try:
+            value = read_attribute(node, name)
+        except (ValueError, TypeError):
+            return None
+        return value.decode('utf-8', 'replace') if isinstance(
+            value, bytes) else value
+
+    def texts(self, name: str, path: str = '/') -> list[str]:
+        """Return an attribute that is a list of text; none if it is not."""
+        value = self.attribute(name, path)
+        if isinstance(value, str):
+            return [value]
+        if not isinstance(value, numpy.ndarray):
+            return []
+        return [text.decode('utf-8', 'replace') if isinstance(text, bytes)
+                else text for text in value.ravel().tolist()
+                if isinstance(text, (bytes, str))]
+
+    def scales(self, path: str) -> list[str | None]:
+        """Return the path of the scale of each axis of an array, None where
+        it has none."""
+        node = self.node(path)
+        if not isinstance(node, h5py.Dataset):
+            return []
+        found: list[str | None] = [None] * len(node.shape)
+        listed = self.attribute('DIMENSION_LIST', path)
+        if isinstance(listed, numpy.ndarray) and len(listed) == len(found):
+            for axis, references in enumerate(listed):
+                for reference in references[:1]:
+                    if isinstance(reference, h5py.Reference) and reference:
+                        found[axis] = str(node.file[reference].name)
+        return found
+
+
+class Seen:
+    """The files of a data set that is to be opened.
+
+    `given`: as they were given: a path, URL or pattern, or a list.
+    `files`: one for each file.
+    """
+
+    def __init__(self, given: str | Sequence[str],
+                 files: LinkedFiles) -> None:
+        self.given = given
+        self.files = [SeenFile(files, number)
+                      for number in range(len(files.paths))]
