@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.datasets.checks import is_sequential
+from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RequestedReader, RowSource
@@ -19,13 +20,14 @@ from fuel.datasets.run_bounds import RunsGiven, runs_in
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, RunReader, SpanReader)
 from fuel.describe import SourceType, SourceTypes
+from fuel.describe.pipeline import dataset_text
 from fuel.describe.source_types import types_of
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.storage import Reader
 from fuel.typing import AxisLabels, DatasetLike, Sources
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.arguments import kept_values, labels_in
+from fuel.utils.arguments import kept_values, labels_in, signature_of
 
 __all__ = ['Provenance', 'Runs']
 
@@ -181,6 +183,31 @@ class RunDataset(RowsDataset):
         below = self.dataset
         return [f'{len(self._cuts.lengths)} runs of {type(below).__name__}',
                 *(below.details() if isinstance(below, Dataset) else ())]
+
+    def _shown_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that are not defaults, but for `runs`."""
+        found = {}
+        for parameter in signature_of(type(self)).parameters.values():
+            name = parameter.name
+            value = vars(self).get('_sources' if name == 'sources' else name)
+            if value and value != parameter.default and name != 'dataset':
+                found[name] = value
+        return found
+
+    def __repr__(self) -> str:
+        """Return the call that makes the data set, if the one below shows
+        the call that makes it."""
+        below = repr(self.dataset)
+        if below.startswith('<'):
+            return super().__repr__()
+        runs = {} if self._given is None else {'runs': self._given}
+        return written_call(type(self).__name__, [below], {
+            **self._shown_arguments(), **runs})
+
+    def __str__(self) -> str:
+        """Return the same, and what is known of the data set."""
+        shown, text = repr(self), dataset_text(self)
+        return text if shown.startswith('<') else f'{shown}\n{text}'
 
     def find_source(self, source: str) -> RowSource | None:
         """Return what reads the examples of a source."""

@@ -19,11 +19,18 @@ def shown_call(name: str, files: str | Sequence[str],
                arguments: Mapping[str, object]) -> str:
     """Return a call with files, columns, and those of the arguments that are
     not None or their defaults."""
-    shown = [repr(files if isinstance(files, str) else list(files)),
-             _shown_columns(columns)]
-    shown += [f'{key}={_shown(value)}' for key, value in arguments.items()
-              if value is not None and value != DEFAULTS.get(key)]
-    return f'{name}({", ".join(shown)})'
+    return written_call(
+        name, [repr(files if isinstance(files, str) else list(files)),
+               _shown_columns(columns)], {
+            key: value for key, value in arguments.items()
+            if value is not None and value != DEFAULTS.get(key)})
+
+
+def written_call(name: str, first: Sequence[str],
+                 named: Mapping[str, object]) -> str:
+    """Return a call of a name; the first arguments are written already."""
+    shown = [f'{key}={_shown(value)}' for key, value in named.items()]
+    return f'{name}({", ".join([*first, *shown])})'
 
 
 def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
