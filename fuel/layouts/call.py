@@ -21,7 +21,8 @@ class Call:
     Parameters
     ----------
     columns : dict of str to column
-        Sources and their columns; see :mod:`fuel.datasets.columns`.
+        Sources and their columns, such as
+        :class:`~fuel.datasets.columns.Rows`.
     parts, runs, splits, sources, missing : optional
         Arguments of :class:`~fuel.datasets.HDF5Dataset`.
     are_runs : bool, optional

@@ -38,8 +38,8 @@ def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
     short = {source: column.path if isinstance(column, Rows)
              and column == Rows(column.path) else column
              for source, column in columns.items()}
-    if all(source == column for source, column in short.items()):
-        return repr(list(short))
+    if all(source == column.paths()[0] for source, column in columns.items()):
+        return repr(list(short.values()))
     return repr(short)
 
 

@@ -9,7 +9,8 @@ def salt(folder, rng):
     """Write jets and their tracks in three files, joined in a virtual one."""
     jets, tracks = [], []
     for number in range(3):
-        jet = numpy.zeros(10, [('pt', 'f4'), ('eta', '>f4'), ('flavour', 'i4')])
+        jet = numpy.zeros(
+            10, [('pt', 'f4'), ('eta', '>f4'), ('flavour', 'i4')])
         track = numpy.zeros((10, 4), [('d0', 'f4'), ('valid', '?')])
         for name in ('pt', 'eta'):
             jet[name] = rng.normal(size=10)
