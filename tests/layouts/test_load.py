@@ -7,7 +7,7 @@ import fuel
 from fuel.datasets import (  # noqa: F401 - for the calls that are shown
     CSR, Categorical, Constant, Flat, HDF5Dataset, PerRun, PerStep, Ragged,
     Rows, Runs, Scaled)
-from tests.support.layouts import MINIATURES
+from support.layouts import MINIATURES
 
 EACH = pytest.mark.parametrize('miniature', MINIATURES, ids=str)
 

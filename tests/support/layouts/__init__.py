@@ -1,6 +1,10 @@
 """Small files of each layout that is recognised."""
-from tests.support.layouts import cells, fields, particles, robots
-from tests.support.layouts.miniature import Miniature, Written
+from pathlib import Path
+
+import numpy
+
+from support.layouts import cells, fields, particles, robots
+from support.layouts.miniature import Miniature, Written
 
 MINIATURES = [
     Miniature('h5ad', 'anndata', cells.h5ad),
@@ -31,4 +35,17 @@ MINIATURES = [
               particles.universe),
     Miniature('MATLAB', 'matlab', particles.matlab)]
 
-__all__ = ['MINIATURES', 'Miniature', 'Written']
+# What a page of the manual has in a folder of its own.
+FOLDERS = {'Minari': 'minari', 'The Well': 'fluid',
+           'MultimodalUniverse': 'sky'}
+
+
+def write_all():
+    """Write the files that a page of the manual opens, where it runs."""
+    for miniature in MINIATURES:
+        folder = Path(FOLDERS.get(miniature.name, ''))
+        folder.mkdir(exist_ok=True)
+        miniature.write(folder, numpy.random.default_rng(1))
+
+
+__all__ = ['MINIATURES', 'Miniature', 'Written', 'write_all']

@@ -3,7 +3,7 @@ import h5py
 import numpy
 from scipy import sparse
 
-from tests.support.layouts.miniature import Written
+from support.layouts.miniature import Written
 
 CELLS, GENES = 40, 30
 TYPES = ['B cell', 'T cell', 'monocyte']

@@ -2,7 +2,7 @@
 import h5py
 import numpy
 
-from tests.support.layouts.miniature import Written, bounds_of, joined
+from support.layouts.miniature import Written, bounds_of, joined
 
 
 def the_well(folder, rng):

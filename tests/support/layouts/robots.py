@@ -4,7 +4,7 @@ import json
 import h5py
 import numpy
 
-from tests.support.layouts.miniature import Written, bounds_of, joined
+from support.layouts.miniature import Written, bounds_of, joined
 
 LENGTHS = [3 + number % 5 for number in range(12)]
 MASKS = {'train': [10, 2, 1, 0], 'valid': [11, 3]}
