@@ -109,7 +109,7 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
     return {'type': kind, 'shape': list(dataset.shape),
             'axes': list(labels) if labels and any(labels) else None,
             'shapes of examples': _extremes(shapes),
-            'names': _names(dataset), 'layout': _layout(dataset),
+            'names': _names(dataset), 'layout': storage_facts(dataset),
             'size': _size(dataset, shapes)}
 
 
@@ -138,7 +138,8 @@ def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
     return found
 
 
-def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
+def storage_facts(dataset: h5py.Dataset) -> dict[str, Any]:
+    """Describe how an array is stored: chunks, filters and sizes."""
     found = storage.describe(dataset)
     return {'kind': found.storage,
             'chunks': list(found.chunk_shape) if found.chunk_shape else None,

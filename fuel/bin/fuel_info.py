@@ -15,9 +15,12 @@ from fuel.bin.describe import describe_file
 from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
                                    options_argument, shuffle_rows)
 from fuel.bin.listing import aligned, human_size
+from fuel.bin.layouts import dataset_facts, layout_facts
 from fuel.bin.preview import draw_preview
 from fuel.datasets.hdf5.open_files import open_hdf5
 from fuel.exceptions import ConfigurationError
+from fuel.layouts.formats import format_of
+from fuel.remote.urls import is_url
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -141,17 +144,51 @@ def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:
 MEANING]
 
 
-def _no_splits(facts: Mapping[str, Any]) -> str:
-    """Return what to do about a file without splits."""
-    return NO_SPLITS.format(file=facts['file'], rows={
+def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
+    """Return what is to do about a file that H5PYDataset could read, if it
+    had splits."""
+    if facts['layout'].get('name') != 'plain' or not facts['sources']:
+        return
+    yield NO_SPLITS.format(file=facts['file'], rows={
         name: (0, source['shape'][0])
         for name, source in facts['sources'].items() if source['shape']})
 
 
+def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
+    """Return what fuel.load makes of files that are not Fuel's own."""
+    title = f'Metadata for {facts["file"]}'
+    yield f'\n{title}\n{"=" * len(title)}\n'
+    layout = facts['layout']
+    if 'problem' in layout:
+        yield f'Layout\n\n    not recognised: {layout["problem"]}\n'
+        return
+    yield f'Layout\n\n    {layout["name"]}; fuel.load opens it as\n'
+    yield f'    {layout["call"]}\n'
+    runs = layout['runs']
+    counts = [f'{layout["examples"]} examples',
+              *([] if runs is None else [f'{runs} run{"s" * (runs != 1)}'])]
+    yield f'Examples\n\n    {", ".join(counts)}\n'
+    if layout['splits']:
+        yield f'Splits\n\n    {", ".join(layout["splits"])}\n'
+    yield from _table('Sources', [
+        (name, ('sparse ' if source['sparse'] else '') + source['type'],
+         'of any shape' if source['shape'] is None
+         else str(tuple(source['shape'])).replace('None', '?'),
+         '' if source['layout'] is None else _layout(source['layout']))
+        for name, source in layout['sources'].items()])
+    for note in layout['left out']:
+        yield f'{note[0].upper()}{note[1:]}\n'
+
+
 def _text(facts: Mapping[str, Any]) -> str:
+    if 'layout' in facts:
+        size = facts.get('size')
+        return '\n'.join([
+            *_layout_text(facts), *_no_splits(facts),
+            *_table('First epoch', cost_rows(facts.get('costs', {}))),
+            *([] if size is None else [f'Size on disk: {human_size(size)}'])])
     lines = [_provenance(facts),
-             *(_table('Splits', _splits(facts['splits']))
-               if facts['splits'] else [_no_splits(facts)]),
+             *_table('Splits', _splits(facts['splits'])),
              *_table('Sources', _sources(facts['sources'])),
              *_table('Names', _names(facts['sources'])),
              *_table('First epoch', cost_rows(facts.get('costs', {}))),
@@ -211,14 +248,19 @@ def main(args: Sequence[str] | None = None) -> int:
 def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
     """Return what is known of one file; draw it, if wanted."""
-    if os.path.isdir(filename):
-        parser.error(f'expected an HDF5 file, got the folder {filename!r}')
     try:
+        if not is_url(filename) and (os.path.isdir(filename) or format_of(
+                filename) != 'hdf5'):
+            return {'file': filename, 'sources': {}, 'layout': dataset_facts(
+                filename, arguments.storage_options)}
         with open_hdf5(filename, storage_options=(
                 arguments.storage_options)) as h5file:
             facts = describe_file(h5file)
             if arguments.preview:
                 _save_preview(draw_preview(h5file), arguments.preview)
+        if not facts['splits']:
+            facts['layout'] = layout_facts(
+                filename, arguments.storage_options)
         if arguments.batch_size is not None:
             facts['costs'] = epoch_costs(
                 filename, arguments.storage_options, facts,
@@ -258,14 +300,16 @@ def make_parser() -> CommandParser:
     """Return the parser of the command."""
     parser = CommandParser(
         prog='fuel-info',
-        description='Show how converted files were made and what they hold.',
-        examples=['fuel-info mnist.hdf5',
+        description='Show what files hold, how converted ones were made, and '
+        'how those of other people are opened.',
+        examples=['fuel-info mnist.hdf5', 'fuel-info cells.h5ad',
                   'fuel-info *.hdf5 --json',
                   'fuel-info mnist.hdf5 --preview mnist.png',
                   'fuel-info --config'])
     parser.add_version()
     parser.add_argument('filename', nargs='*',
-                        help='HDF5 files, or their URLs')
+                        help='HDF5 files, or their URLs, folders of them, or '
+                        'files of another format')
     parser.add_argument('--config', action='store_true',
                         help='print each setting, and where its value comes '
                         'from')

@@ -1,6 +1,7 @@
 """What HDF5 files say of themselves, asked when a recogniser needs it."""
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import re
 from collections.abc import Sequence
@@ -70,6 +71,11 @@ class SeenFile:
         group.id.links.iterate(note)
         return sorted([name.decode('utf-8', 'surrogateescape')
                        for name in found], key=natural_key)
+
+    def matching(self, path: str, pattern: str) -> list[str]:
+        """Return the first names in a group that are like a pattern of
+        parts."""
+        return fnmatch.filter(self.names(path), pattern)
 
     def groups(self, path: str, pattern: str) -> list[str]:
         """Return the paths of groups in a group, if all in it have names

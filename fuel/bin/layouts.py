@@ -1,0 +1,106 @@
+"""What is recognised in files that are not in Fuel's own format."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import h5py
+
+from fuel.bin.describe import storage_facts
+from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.dataset import Dataset
+from fuel.describe import SourceType
+from fuel.layouts.call import Call
+from fuel.layouts.opening import open_files
+from fuel.layouts.recognition import find_call, seen_files
+from fuel.layouts.seen import SeenFile
+from fuel.remote.urls import StorageOptions
+
+
+def layout_facts(files: str, storage_options: StorageOptions | None,
+                 ) -> dict[str, Any]:
+    """Describe the data set that HDF5 files hold: JSON-ready 'name', 'call',
+    'examples', 'runs', 'splits', 'sources' and 'left out'; or the 'problem'
+    with them."""
+    try:
+        with seen_files(files, storage_options) as seen:
+            name, call = find_call(seen)
+            dataset = call.open(**_options(storage_options))
+            stored = _stored(seen.files[0], call)
+    except (OSError, ValueError) as error:
+        return {'problem': str(error)}
+    facts = {'name': name, **_facts(dataset),
+             'left out': list(call.notes)}
+    for source, known in facts['sources'].items():
+        known['layout'] = stored.get(source)
+    dataset.close(None)
+    return facts
+
+
+def dataset_facts(files: str, storage_options: StorageOptions | None,
+                  ) -> dict[str, Any]:
+    """Describe the data set that files of any format hold, as above."""
+    dataset = open_files(files, None, None, _options(storage_options))
+    facts = {'name': type(dataset).__name__, **_facts(dataset),
+             'left out': []}
+    dataset.close(None)
+    return facts
+
+
+def _options(storage_options: StorageOptions | None) -> dict[str, Any]:
+    return {} if storage_options is None else {
+        'storage_options': storage_options}
+
+
+def _facts(dataset: Dataset) -> dict[str, Any]:
+    """Return what a data set says of itself."""
+    runs = getattr(dataset, 'runs', None)
+    known = dataset.known_types()
+    return {
+        'call': repr(dataset), 'examples': dataset.num_examples,
+        'runs': None if runs is None else len(runs) - 1,
+        'splits': list(getattr(dataset, 'split_names', ())),
+        'sources': {source: _source(known[source])
+                    for source in dataset.sources if source in known}}
+
+
+def _source(known: SourceType) -> dict[str, Any]:
+    """Return what is known of an example of a source."""
+    dtype, shape = known.dtype, known.shape
+    return {
+        'type': 'unknown' if dtype is None else
+        'text' if dtype.hasobject else str(dtype),
+        'shape': None if shape is None else list(shape),
+        'sparse': known.is_sparse, 'layout': None}
+
+
+def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
+    """Return how the arrays of the first part are stored, by source."""
+    first = ''
+    if call.parts is not None:
+        # Any part: they are alike.
+        first = next(iter(_first_groups(file, call.parts)), '') + '/'
+    return {source: _storage(file, first, column)
+            for source, column in call.columns.items()}
+
+
+def _first_groups(file: SeenFile, pattern: str) -> list[str]:
+    """Return the path of one group that fits a pattern of parts."""
+    group = ''
+    for level in pattern.split('/'):
+        names = file.matching(group or '/', level)
+        if not names:
+            return []
+        group = f'{group}/{names[0]}'
+    return [group]
+
+
+def _storage(file: SeenFile, first: str,
+             column: FileColumn) -> Mapping[str, Any] | None:
+    """Return how the array of a column is stored, None of a single value."""
+    path = f'{first}{column.paths()[0]}'
+    for below in ('', '/data', '/codes'):
+        node = file.node(f'{path}{below}')
+        if isinstance(node, h5py.Dataset) and node.shape:
+            return storage_facts(node)
+    return None
