@@ -20,17 +20,14 @@ from fuel.bin.preview import draw_preview
 from fuel.datasets.hdf5.open_files import open_hdf5
 from fuel.exceptions import ConfigurationError
 from fuel.layouts.formats import format_of
-from fuel.remote.urls import is_url
+from fuel.layouts.recognition import PLAIN
 
 if TYPE_CHECKING:
     from PIL import Image
 
 __all__ = ['main', 'make_parser']
 
-PROVENANCE = """
-{title}
-{rule}
-
+PROVENANCE = """{title}
 The command used to generate this file is
 
     {command}
@@ -62,10 +59,14 @@ NO_SPLITS = """Splits
 NAMES_SHOWN = 12
 
 
-def _provenance(facts: Mapping[str, Any]) -> str:
+def _title(facts: Mapping[str, Any]) -> str:
     title = f'Metadata for {facts["file"]}'
+    return f'\n{title}\n{"=" * len(title)}\n'
+
+
+def _provenance(facts: Mapping[str, Any]) -> str:
     return PROVENANCE.format(
-        title=title, rule='=' * len(title),
+        title=_title(facts),
         command=facts['command'] or 'unknown',
         interface=facts['versions']['H5PYDataset'] or 'unknown',
         converters=facts['versions']['fuel.converters'] or 'unknown')
@@ -147,7 +148,7 @@ MEANING]
 def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
     """Return what is to do about a file that H5PYDataset could read, if it
     had splits."""
-    if facts['layout'].get('name') != 'plain' or not facts['sources']:
+    if facts['layout'].get('name') != PLAIN or not facts['sources']:
         return
     yield NO_SPLITS.format(file=facts['file'], rows={
         name: (0, source['shape'][0])
@@ -156,8 +157,6 @@ def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
 
 def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
     """Return what fuel.load makes of files that are not Fuel's own."""
-    title = f'Metadata for {facts["file"]}'
-    yield f'\n{title}\n{"=" * len(title)}\n'
     layout = facts['layout']
     if 'problem' in layout:
         yield f'Layout\n\n    not recognised: {layout["problem"]}\n'
@@ -170,32 +169,42 @@ def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
     yield f'Examples\n\n    {", ".join(counts)}\n'
     if layout['splits']:
         yield f'Splits\n\n    {", ".join(layout["splits"])}\n'
-    yield from _table('Sources', [
-        (name, ('sparse ' if source['sparse'] else '') + source['type'],
-         'of any shape' if source['shape'] is None
-         else str(tuple(source['shape'])).replace('None', '?'),
-         '' if source['layout'] is None else _layout(source['layout']))
-        for name, source in layout['sources'].items()])
+    if layout['name'] != PLAIN or layout['sources'].keys() != (
+            facts['sources'].keys()):
+        yield from _table('Sources', _kinds(layout['sources']))
     for note in layout['left out']:
         yield f'{note[0].upper()}{note[1:]}\n'
 
 
+def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the sources of a layout, and how they are stored."""
+    return [
+        (name, ('sparse ' if source['sparse'] else '') + source['type'],
+         'of any shape' if source['shape'] is None
+         else str(tuple(source['shape'])).replace('None', '?'),
+         '' if source['layout'] is None else _layout(source['layout']))
+        for name, source in sources.items()]
+
+
 def _text(facts: Mapping[str, Any]) -> str:
+    size, sources = facts.get('size'), facts['sources']
+    lines = [_provenance(facts) if 'command' in facts else _title(facts)]
     if 'layout' in facts:
-        size = facts.get('size')
-        return '\n'.join([
-            *_layout_text(facts), *_no_splits(facts),
-            *_table('First epoch', cost_rows(facts.get('costs', {}))),
-            *([] if size is None else [f'Size on disk: {human_size(size)}'])])
-    lines = [_provenance(facts),
-             *_table('Splits', _splits(facts['splits'])),
-             *_table('Sources', _sources(facts['sources'])),
-             *_table('Names', _names(facts['sources'])),
-             *_table('First epoch', cost_rows(facts.get('costs', {}))),
-             *_table('Converted from', _inputs(facts['inputs'])),
-             *_shuffles(facts.get('shuffle')),
-             f'Size on disk: {human_size(facts["size"])}']
-    return '\n'.join(lines)
+        lines += [*_layout_text(facts), *_no_splits(facts)]
+        if facts['layout'].get('name', PLAIN) != PLAIN:
+            # What is in the root says little of these.
+            sources = {}
+    else:
+        lines += _table('Splits', _splits(facts['splits']))
+    lines += [
+        *_table('Sources', _sources(sources)),
+        *_table('Names', _names(sources)),
+        *_table('First epoch', cost_rows(facts.get('costs', {}))),
+        *_table('Converted from', _inputs(facts.get('inputs', {}))),
+        *_shuffles(facts.get('shuffle'))]
+    return '\n'.join([
+        *lines, *([] if size is None else [
+            f'Size on disk: {human_size(size)}'])])
 
 
 def _save_preview(picture: Image.Image, path: str) -> None:
@@ -249,8 +258,8 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
     """Return what is known of one file; draw it, if wanted."""
     try:
-        if not is_url(filename) and (os.path.isdir(filename) or format_of(
-                filename) != 'hdf5'):
+        if os.path.exists(filename) and (
+                os.path.isdir(filename) or format_of(filename) != 'hdf5'):
             return {'file': filename, 'sources': {}, 'layout': dataset_facts(
                 filename, arguments.storage_options)}
         with open_hdf5(filename, storage_options=(

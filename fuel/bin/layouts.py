@@ -9,6 +9,8 @@ import h5py
 from fuel.bin.describe import storage_facts
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.hdf5_dataset import HDF5Dataset
+from fuel.datasets.run_bounds import runs_in
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.opening import open_files
@@ -54,12 +56,13 @@ def _options(storage_options: StorageOptions | None) -> dict[str, Any]:
 
 def _facts(dataset: Dataset) -> dict[str, Any]:
     """Return what a data set says of itself."""
-    runs = getattr(dataset, 'runs', None)
+    runs = runs_in(dataset)
     known = dataset.known_types()
     return {
         'call': repr(dataset), 'examples': dataset.num_examples,
         'runs': None if runs is None else len(runs) - 1,
-        'splits': list(getattr(dataset, 'split_names', ())),
+        'splits': list(dataset.split_names if isinstance(
+            dataset, HDF5Dataset) else ()),
         'sources': {source: _source(known[source])
                     for source in dataset.sources if source in known}}
 

@@ -209,7 +209,14 @@ def _of_ends(where: str, columns: Sequence[NDArray[Any]],
     is_last = numpy.zeros(count, bool)
     for column in columns:
         _check_rows(where, column, count)
-        is_last |= column.astype(bool)
+        is_end = column.astype(bool)
+        wrong = numpy.flatnonzero(column != is_end)
+        if len(wrong):
+            raise ValueError(
+                f'{where}: of each row it is True or 1 whether it is the last '
+                f'of its run, else False or 0, got {column[wrong[0]]} in row '
+                f'{wrong[0]}')
+        is_last |= is_end
     # Rows after the last end are a run too.
     is_last[-1:] = True
     return _after_0(numpy.flatnonzero(is_last) + 1)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length
+from fuel.layouts.rows import columns_of_length, places_of_files
 from fuel.layouts.seen import Seen
 
 
@@ -14,5 +14,6 @@ def recognise(seen: Seen) -> Call | None:
     if (count is None or file.length('observations/qpos') != count
             or file.attribute('sim') is None):
         return None
-    columns, left_out = columns_of_length(file, count)
+    columns, left_out = columns_of_length(
+        places_of_files(seen, 'action'))
     return Call(columns, notes=left_out)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length
+from fuel.layouts.rows import columns_of_length, places_of_files
 from fuel.layouts.seen import Seen
 
 NAMES = ('observations', 'actions', 'rewards', 'terminals')
@@ -16,9 +16,8 @@ def recognise(seen: Seen) -> Call | None:
     lengths = {file.length(name) for name in NAMES}
     if len(lengths) != 1 or None in lengths:
         return None
-    count = lengths.pop()
-    assert count is not None
-    columns, left_out = columns_of_length(file, count, besides=['metadata'])
+    columns, left_out = columns_of_length(
+        places_of_files(seen, 'observations'), besides=['metadata'])
     if 'timeouts' in columns:
         return Call(columns, runs={'ends': ('terminals', 'timeouts')},
                     notes=left_out)

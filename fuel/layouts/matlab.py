@@ -17,11 +17,11 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     file = seen.files[0]
     arrays = [array for array in file.arrays() if not array.path.startswith(
         ('#refs#/', '#subsystem#/'))]
-    classes = [file.attribute('MATLAB_class', array.path) for array in arrays]
-    if not arrays or None in classes:
+    if not arrays or any(file.attribute('MATLAB_class', array.path) is None
+                         for array in arrays):
         return None
-    arrays = [array for array, kind in zip(arrays, classes, strict=True)
-              if kind not in ('cell', 'char', 'struct')]
+    arrays = [array for array in arrays if file.attribute(
+        'MATLAB_class', array.path) not in ('cell', 'char', 'struct')]
     calls = [Call({array.path: Rows(array.path, axis=axis)
                    for array in arrays})
              for axis in (0, -1)

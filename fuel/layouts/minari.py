@@ -15,21 +15,22 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``episode_<number>`` that count their steps."""
     file = seen.files[0]
     episodes = file.groups('/', 'episode_[0-9]+')
-    steps = [file.attribute('total_steps', episode)
-             for episode in episodes[:1] + episodes[-1:]]
-    if not steps or any(step is None for step in steps):
+    episodes = [episodes[0], episodes[-1]] if episodes else []
+    steps = [file.attribute('total_steps', episode) for episode in episodes]
+    if not steps or None in steps:
         return None
-    count = int(steps[0])
     columns: dict[str, FileColumn] = {}
-    others: list[Array] = []
-    for array in file.arrays(episodes[0]):
-        path, length = array.path, array.shape[0]
-        if path.split('/')[0] in WITH_LAST and length == count + 1:
-            columns[path] = Rows(path, stop=-1)
-            columns[f'next_{path}'] = Rows(path, start=1)
-        elif length == count:
-            columns[path] = Rows(path)
-        else:
-            others.append(array)
+    others: dict[str, Array] = {}
+    for episode, count in zip(episodes, map(int, steps), strict=True):
+        for array in file.arrays(episode):
+            path, length = array.path, array.shape[0]
+            if path.split('/')[0] in WITH_LAST and length == count + 1:
+                columns[path] = Rows(path, stop=-1)
+                columns[f'next_{path}'] = Rows(path, start=1)
+            elif length == count:
+                columns[path] = Rows(path)
+            else:
+                others[path] = array
     return Call(columns, parts='episode_*', notes=note_of(
-        others, f'they have neither {count} nor {count + 1} rows'))
+        [array for path, array in others.items() if path not in columns],
+        f'they have neither {steps[0]} nor {int(steps[0]) + 1} rows'))

@@ -3,17 +3,17 @@ from __future__ import annotations
 
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length
+from fuel.layouts.rows import columns_of_length, places_of_files
 from fuel.layouts.seen import Seen
 
 
 def recognise(seen: Seen) -> Call | None:
     """Recognise names of objects, and other arrays with a row for each."""
     file = seen.files[0]
-    count = file.length('object_id')
-    if count is None:
+    if file.length('object_id') is None:
         return None
-    columns, left_out = columns_of_length(file, count)
+    columns, left_out = columns_of_length(
+        places_of_files(seen, 'object_id'))
     for path in columns:
         # Spectra are padded to the widest of their file.
         shapes = {getattr(other.array(path), 'shape', ())[1:]

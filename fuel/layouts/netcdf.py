@@ -62,7 +62,7 @@ def _chosen(file: SeenFile,
     most = max(shared.values(), default=0)
     times = [dimension for dimension, count in shared.items()
              if count == most and dimension.rpartition('/')[2] == 'time']
-    return times or list(shared)
+    return times or list(by_dimension)
 
 
 def _call(file: SeenFile, arrays: Sequence[Array],

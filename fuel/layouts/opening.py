@@ -71,10 +71,12 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
     by_split = files_by_split(folder)
     if '' in by_split:
         return as_pattern(by_split['']), split, kwargs
+    every = [path for paths in by_split.values() for path in paths]
+    if 'splits' in kwargs:
+        return every, split, kwargs
     names = [split] if isinstance(split, str) else split
     if names is None or (names == [ALL] and ALL not in by_split):
-        return ([path for paths in by_split.values() for path in paths],
-                None, {'splits': by_split, **kwargs})
+        return every, None, {'splits': by_split, **kwargs}
     for name in names:
         if name not in by_split:
             raise ValueError(
@@ -120,7 +122,8 @@ def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
     """Return a data set with the rows of splits, by default all rows."""
     if split is None or split == ALL:
         dataset: Dataset = build(**kwargs)
-        if split is None or ALL not in getattr(dataset, 'split_names', ()):
+        if split is None or not isinstance(dataset, HDF5Dataset) or (
+                ALL not in dataset.split_names):
             return dataset
     names = (split,) if isinstance(split, str) else tuple(split)
     chosen: Dataset = build(which_sets=names, **kwargs)

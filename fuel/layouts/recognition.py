@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -61,7 +61,9 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     Raises: AmbiguousLayoutError if there are several calls, ValueError if
         there is none.
     """
-    with naming_file(seen.files[0].path):
+    refuse_unknown_layout(layout)
+    paths = [file.path for file in seen.files]
+    with naming_file(paths[0], others=paths):
         found = _calls(seen, _chosen(layout))
     if not found:
         raise ValueError(_nothing_fits(seen, layout))
@@ -78,21 +80,29 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     return calls[0]
 
 
-def _chosen(layout: str | None) -> list[dict[str, Recogniser]]:
-    """Return recognisers by name, those first whose signs are surer."""
+def _chosen(layout: str | None) -> Iterator[dict[str, Recogniser]]:
+    """Yield recognisers by name, those first whose signs are surer."""
     if layout is None:
-        return [{name: _own(name) for name in SURE}, _of_packages(),
-                {PLAIN: _own(PLAIN)}]
+        yield {name: _own(name) for name in SURE}
+        yield _of_packages()
+        yield {PLAIN: _own(PLAIN)}
+        return
     if layout in (*SURE, PLAIN):
-        return [{layout: _own(layout)}]
-    known = _of_packages()
-    if layout not in known:
-        names = [*SURE, PLAIN, *known]
+        yield {layout: _own(layout)}
+        return
+    yield {layout: _of_packages()[layout]}
+
+
+def refuse_unknown_layout(layout: str | None) -> None:
+    """Raise ValueError if there is no layout of a name."""
+    if layout is None or layout in (*SURE, PLAIN):
+        return
+    names = [*SURE, PLAIN, *_of_packages()]
+    if layout not in names:
         raise ValueError(
             f'there is no layout {layout!r}'
             f'{did_you_mean(layout, names, " ({})")}; there are '
             f'{", ".join(names)}')
-    return [{layout: known[layout]}]
 
 
 def _own(name: str) -> Recogniser:
@@ -120,7 +130,7 @@ def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
     return found
 
 
-def _calls(seen: Seen, ranks: Sequence[Mapping[str, Recogniser]],
+def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
            ) -> dict[str, Sequence[Call]]:
     """Return the calls of the first rank of recognisers that has any."""
     for recognisers in ranks:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length
+from fuel.layouts.rows import Place, columns_of_length
 from fuel.layouts.seen import Seen
 
 
@@ -10,12 +10,12 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``data/demo_<number>`` that count their samples."""
     file = seen.files[0]
     demos = file.groups('data', 'demo_[0-9]+')
-    if not demos or any(file.attribute('num_samples', demo) is None
-                        for demo in (demos[0], demos[-1])):
+    demos = [demos[0], demos[-1]] if demos else []
+    counts = [file.attribute('num_samples', demo) for demo in demos]
+    if not demos or None in counts:
         return None
-    count = file.length(f'{demos[0]}/actions')
-    if count is None:
-        count = int(file.attribute('num_samples', demos[0]))
-    columns, left_out = columns_of_length(file, count, demos[0])
+    columns, left_out = columns_of_length([
+        Place(file, demo, file.length(f'{demo}/actions') or int(count))
+        for demo, count in zip(demos, counts, strict=True)])
     return Call(columns, parts='data/demo_*', notes=left_out,
                 splits='mask' if file.is_group('mask') else None)

@@ -2,32 +2,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.seen import Array, SeenFile
+from fuel.layouts.seen import Array, Seen, SeenFile
 
 # Of what is left out, how many a note names.
 SHOWN = 10
 
 
-def columns_of_length(file: SeenFile, count: int, below: str = '/',
-                      besides: Sequence[str] = (),
+class Place(NamedTuple):
+    """Where examples are counted: a file, or a group in it.
+
+    `rows`: how many there are.
+    """
+
+    file: SeenFile
+    group: str
+    rows: int
+
+
+def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
                       ) -> tuple[dict[str, FileColumn], tuple[str, ...]]:
-    """Return a column for each array of a length, and a note of the others.
+    """Return a column for each array that has a row for each example in one
+    of several places, such as the first and the last part; and a note of the
+    others. What one of them lacks is an error when it is opened.
 
     `besides`: paths that are no sources, nor what is below them.
     """
     hidden = tuple([f'{path}/' for path in besides])
-    found = [array for array in file.arrays(below)
-             if not f'{array.path}/'.startswith(hidden or '//')]
-    columns: dict[str, FileColumn] = {
-        array.path: Rows(array.path) for array in found
-        if array.shape[0] == count}
-    return columns, note_of([array for array in found
-                             if array.path not in columns],
-                            f'they do not have {count} rows')
+    columns: dict[str, FileColumn] = {}
+    others: dict[str, Array] = {}
+    for file, group, count in places:
+        for array in file.arrays(group):
+            if hidden and f'{array.path}/'.startswith(hidden):
+                continue
+            if array.shape[0] == count:
+                columns[array.path] = Rows(array.path)
+            else:
+                others[array.path] = array
+    return columns, note_of(
+        [array for path, array in others.items() if path not in columns],
+        f'they do not have {places[0].rows} rows')
+
+
+def places_of_files(seen: Seen, counting: str) -> list[Place]:
+    """Return the first and the last file, with the rows of an array."""
+    return [Place(file, '/', file.length(counting) or 0)
+            for file in (seen.files[0], seen.files[-1])]
 
 
 def note_of(arrays: Sequence[Array], reason: str) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class SeenFile:
     def __init__(self, files: LinkedFiles, number: int) -> None:
         self._files, self._number = files, number
         self._found: dict[str, Node | None] = {}
+        self._arrays: dict[str, list[Array]] = {}
 
     @property
     def path(self) -> str:
@@ -111,6 +112,11 @@ class SeenFile:
     def arrays(self, below: str = '/') -> list[Array]:
         """Return the arrays below a group that have rows, in natural order,
         with their paths below it."""
+        if below not in self._arrays:
+            self._arrays[below] = self._find_arrays(below)
+        return self._arrays[below]
+
+    def _find_arrays(self, below: str) -> list[Array]:
         group = self.node(below)
         if not isinstance(group, h5py.Group):
             return []

@@ -5,7 +5,7 @@ import numpy
 
 from fuel.exceptions import DamagedFileError
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length
+from fuel.layouts.rows import Place, columns_of_length
 from fuel.layouts.seen import Seen
 
 
@@ -25,5 +25,5 @@ def recognise(seen: Seen) -> Call | None:
                 f'it from its origin')
     count = int(first.read('ep_len').sum())
     columns, left_out = columns_of_length(
-        first, count, besides=['ep_len', 'ep_offset'])
+        [Place(first, '/', count)], besides=['ep_len', 'ep_offset'])
     return Call(columns, runs={'lengths': 'ep_len'}, notes=left_out)

@@ -1,6 +1,7 @@
 """What every data set promises to the streams that read it."""
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,8 +104,8 @@ class DatasetCase:
         found: list[list[object]] = []
         for scheme in pickle.loads(pickle.dumps(self.schemes)):
             requests = scheme and scheme.get_request_iterator()
-            found.append([None] * 2 if requests is None else [
-                next(requests) for _ in range(2)])
+            found.append([None] * 2 if requests is None else list(
+                itertools.islice(requests, 2)))
         return found
 
     def read(self, dataset: Any, state: object) -> list[list[Frozen]]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
@@ -32,15 +32,18 @@ def with_advice(error: OSError, path: str) -> OSError:
 
 
 @contextmanager
-def naming_file(path: str, source: str = '') -> Iterator[None]:
-    """Turn errors about what is in an HDF5 file into one that names it."""
+def naming_file(path: str, source: str = '',
+                others: Sequence[str] = ()) -> Iterator[None]:
+    """Turn errors about what is in an HDF5 file into one that names it, but
+    for those that name it, or one of the others, already."""
     try:
         yield
     except FuelError:
         raise
     except OF_DAMAGE as error:
         # A text may show the path with or without the escapes of `repr`.
-        if path in str(error) or repr(path) in str(error):
+        text = str(error)
+        if any(one in text or repr(one) in text for one in (path, *others)):
             raise
         if is_lack_of_descriptors(error):
             # Of a module that is imported late, for one.

@@ -311,11 +311,11 @@ def test_preview_that_cannot_be_saved_is_named(tmp_path, capsys, picture,
     assert text in err
 
 
-def test_info_of_a_folder_says_that_it_is_one(tmp_path, capsys):
+def test_info_of_an_empty_folder_says_that_it_is_one(tmp_path, capsys):
     """HDF5's own words say nothing of folders."""
     with pytest.raises(SystemExit, match='2'):
         fuel_info.main([str(tmp_path)])
-    assert (f'expected an HDF5 file, got the folder {str(tmp_path)!r}'
+    assert (f'{str(tmp_path)!r} has no files of data, nor have its folders'
             in capsys.readouterr().err)
 
 

@@ -69,7 +69,7 @@ class OpenColumns(dict[str, Reader]):
         if source not in self._wanted.columns:
             refuse_unknown_sources([source], tuple(self._wanted.columns))
         column, parts = self._wanted.columns[source], self.parts
-        with naming_file(parts.path_of(0), source):
+        with naming_file(parts.path_of(0), source, parts.files.paths):
             reader = column.open(parts, source)
         if column.counts_rows:
             self._check_bounds(source, column.bounds_of_parts(parts, reader))

@@ -133,23 +133,25 @@ def ani(folder, rng):
 def returnn(folder, rng):
     """Write sequences with two targets, one of them without a row."""
     path = folder / 'speech.hdf'
-    lengths = numpy.array([[4, 2, 1], [3, 0, 2], [0, 1, 1], [5, 3, 4]], 'i4')
-    arrays = {'inputs': rng.normal(size=(12, 3)).astype('f4'),
-              'targets/data/phones': rng.integers(0, 40, 6).astype('i4'),
-              'targets/data/words': rng.integers(0, 40, 8).astype('i4')}
+    lengths = rng.integers(0, 5, (9, 3)).astype('i4')
+    lengths[2, 0] = lengths[3, 1] = 0
+    sums = lengths.sum(axis=0)
+    arrays = {'inputs': rng.normal(size=(sums[0], 3)).astype('f4'),
+              'targets/data/phones': rng.integers(0, 40, sums[1], 'i4'),
+              'targets/data/words': rng.integers(0, 40, sums[2], 'i4')}
     with h5py.File(path, 'w') as file:
-        file.attrs.update({'inputPattSize': 3, 'numSeqs': 4,
-                           'numTimesteps': 12})
+        file.attrs.update({'inputPattSize': 3, 'numSeqs': 9,
+                           'numTimesteps': sums[0]})
         for name, array in arrays.items():
             file[name] = array
         file['seqLengths'] = lengths
-        file['seqTags'] = numpy.array([f'seq-{i}' for i in range(4)], object)
+        file['seqTags'] = numpy.array([f'seq-{i}' for i in range(9)], object)
         file.create_group('targets/size').attrs['phones'] = [40, 1]
         file['targets/labels/phones'] = numpy.array(['a', 'b'], object)
     values = {name: [array[stop - count:stop] for stop, count in zip(
         numpy.cumsum(lengths[:, place]), lengths[:, place], strict=True)]
         for place, (name, array) in enumerate(arrays.items())}
-    values['seqTags'] = numpy.array([f'seq-{i}' for i in range(4)], object)
+    values['seqTags'] = numpy.array([f'seq-{i}' for i in range(9)], object)
     return Written(str(path), values)
 
 
