@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
-from fuel.datasets.hdf5.labels import axis_labels, scale
+from fuel.storage.scales import axis_labels, scale
 from fuel.datasets.hdf5.split_table import Part, read_parts
 from fuel.remote.urls import file_name
 from fuel.storage.attributes import read_text

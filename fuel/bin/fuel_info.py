@@ -17,7 +17,7 @@ from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
 from fuel.bin.listing import aligned, human_size
 from fuel.bin.layouts import dataset_facts, layout_facts
 from fuel.bin.preview import draw_preview
-from fuel.datasets.hdf5.open_files import open_hdf5
+from fuel.storage.open_files import open_with_h5py
 from fuel.exceptions import ConfigurationError
 from fuel.layouts.formats import format_of
 from fuel.layouts.recognition import PLAIN
@@ -262,7 +262,7 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
                 os.path.isdir(filename) or format_of(filename) != 'hdf5'):
             return {'file': filename, 'sources': {}, 'layout': dataset_facts(
                 filename, arguments.storage_options)}
-        with open_hdf5(filename, storage_options=(
+        with open_with_h5py(filename, storage_options=(
                 arguments.storage_options)) as h5file:
             facts = describe_file(h5file)
             if arguments.preview:

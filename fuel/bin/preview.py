@@ -10,7 +10,7 @@ import numpy
 from fuel.bin.describe import is_ragged, source_names
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode_image
-from fuel.datasets.hdf5.labels import class_names, scale
+from fuel.storage.scales import class_names, scale
 from fuel.describe.html import pixels
 from fuel.storage import choose_reader
 from fuel.utils.hdf5_errors import names_file

@@ -13,12 +13,12 @@ from fuel.datasets.columns.base import FileColumn, Columns
 from fuel.datasets.columns.default_columns import default_columns
 from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.file_paths import Files, as_files, expand
-from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.storage.linked_files import LinkedFiles
 from fuel.datasets.columns.part_names import PartNames
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
-from fuel.datasets.hdf5.file_access import access_to
+from fuel.storage.file_access import access_to
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RowSource

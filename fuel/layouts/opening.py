@@ -100,9 +100,9 @@ def _open_own(paths: Sequence[str], split: Split,
 def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
              *arguments: Any) -> Dataset:
     """Return a data set in a file of Fuel's own format, by its splits."""
-    from fuel.datasets.hdf5.open_files import open_hdf5
+    from fuel.storage.open_files import open_with_h5py
     if split is None or split == ALL:
-        with open_hdf5(path, storage_options=kwargs.get(
+        with open_with_h5py(path, storage_options=kwargs.get(
                 'storage_options')) as h5file:
             splits = H5PYDataset.get_all_splits(h5file)
         if split == ALL and ALL not in splits:

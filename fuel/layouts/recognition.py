@@ -9,8 +9,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
-from fuel.datasets.columns.linked_files import LinkedFiles
-from fuel.datasets.hdf5.file_access import access_to
+from fuel.storage.linked_files import LinkedFiles
+from fuel.storage.file_access import access_to
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.datasets.columns.linked_files import LinkedFiles
+from fuel.storage.linked_files import LinkedFiles
 from fuel.datasets.columns.part_names import natural_key
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute

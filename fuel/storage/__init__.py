@@ -1,6 +1,20 @@
 """How bytes leave an HDF5 file."""
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fuel.storage.description import Description, describe
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader, open_parts
 
-__all__ = ['Description', 'Reader', 'choose_reader', 'describe', 'open_parts']
+if TYPE_CHECKING:
+    from fuel.storage.hdf5_file import HDF5Array, HDF5Group, open_hdf5
+
+__all__ = ['Description', 'HDF5Array', 'HDF5Group', 'Reader', 'choose_reader',
+           'describe', 'open_hdf5', 'open_parts']
+
+
+def __getattr__(name: str) -> Any:
+    # For programs that use h5py's names; data sets do not need it.
+    if name in ('HDF5Array', 'HDF5Group', 'open_hdf5'):
+        return getattr(import_module('fuel.storage.hdf5_file'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

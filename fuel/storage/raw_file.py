@@ -173,6 +173,17 @@ class FileWatch:
             return True
 
 
+def _opened_again(descriptor: int) -> int:
+    """Return another descriptor of an open file.
+
+    A copy would keep the lock that HDF5 has on the file when HDF5 closes it.
+    """
+    try:
+        return os.open(f'/proc/self/fd/{descriptor}', _READ)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return os.dup(descriptor)
+
+
 class RawFile(FileWatch):
     """The bytes of an open file, with a watch on it.
 
@@ -190,7 +201,7 @@ class RawFile(FileWatch):
     def __init__(self, path: str, descriptor: int,
                  identity: tuple[int, ...]) -> None:
         with _explained(path):
-            copied = os.dup(descriptor)
+            copied = _opened_again(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, copied)
         self._memory: mmap.mmap | None = None

@@ -19,7 +19,7 @@ from support.waiting import wait_until
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.datasets.hdf5.open_files import open_files
+from fuel.storage.open_files import open_files
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream

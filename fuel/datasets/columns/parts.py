@@ -9,7 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.linked_files import FEWEST_KEPT, LinkedFiles
+from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
 from fuel.datasets.columns.part_names import SHOWN, PartNames
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven, find_bounds

@@ -14,11 +14,11 @@ import numpy
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.datasets.hdf5.file_access import FileAccess, access_to
+from fuel.storage.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
     Splits, costliest_source, split_array, summarize)
-from fuel.datasets.hdf5.open_files import OpenFile
-from fuel.datasets.hdf5.labels import axis_labels, class_names, scale
+from fuel.storage.open_files import OpenFile
+from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, given_subsets,
     plain_sources, provided_sources, split_subsets)

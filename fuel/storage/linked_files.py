@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import h5py
 
-from fuel.datasets.hdf5.open_files import OpenFile, open_files
+from fuel.storage.open_files import OpenFile, open_files
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.kept_arrays import Arrays, keep_arrays, kept_arrays

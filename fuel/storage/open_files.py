@@ -15,11 +15,12 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets.hdf5.labels import scale
+from fuel.storage.scales import scale
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
-from fuel.storage import Reader, choose_reader
+from fuel.storage.reader import Reader
+from fuel.storage.reader_choice import choose_reader
 from fuel.storage.file_bytes import RemoteBytes
 from fuel.storage.layout import obstacle_of_file
 from fuel.storage.raw_file import attach, identity_of, raw_file
@@ -150,7 +151,7 @@ class OpenFiles:
             for _ in range(ATTEMPTS):
                 before = find_state(path)
                 opened = OpenFile(
-                    open_hdf5(path, driver), owned=True, driver=driver)
+                    open_with_h5py(path, driver), owned=True, driver=driver)
                 # HDF5 has read the beginning of the index by now.
                 if find_state(path) == before:
                     break
@@ -219,7 +220,7 @@ def _overwritten(path: str) -> DamagedFileError:
         f'it)')
 
 
-def open_hdf5(path: str, driver: str | None = None,
+def open_with_h5py(path: str, driver: str | None = None,
               storage_options: StorageOptions | None = None) -> h5py.File:
     """Open a file for reading, with an error that says why it cannot be."""
     path = as_path(path, storage_options)

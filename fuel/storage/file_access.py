@@ -7,7 +7,7 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets.hdf5.open_files import (
+from fuel.storage.open_files import (
     OpenFile, find_state, open_files)
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions

@@ -1,0 +1,346 @@
+"""HDF5 files with h5py's names, for programs that read them already."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, TypeAlias
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.remote.urls import StorageOptions
+from fuel.storage.nodes import Node
+from fuel.storage.shared_file import SharedFile, shared_file
+
+#: What h5py takes between brackets.
+Selection: TypeAlias = Any
+
+
+def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
+              cache_bytes: int | None = None,
+              storage_options: StorageOptions | None = None,
+              follow: str = 'folder', **kwargs: Any) -> HDF5Group:
+    """Open an HDF5 file, to be read with h5py's names at Fuel's speed.
+
+    Random rows of an array come as fast as Fuel reads them, any number of
+    threads may read at once, forked children may too, and what is returned
+    can be pickled. In a loader that exists, it takes the place of
+    ``h5py.File``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, or a URL.
+    mode : {'r'}, optional
+        Files are only read.
+    cache_bytes : int, optional
+        See :class:`~fuel.datasets.H5PYDataset`.
+    storage_options : dict, optional
+        Of a URL, see :class:`~fuel.datasets.H5PYDataset`.
+    follow : {'folder', 'anywhere'}, optional
+        Where other files lie that links and virtual data sets may name: in or
+        below the folder of the file, or anywhere.
+    **kwargs
+        Other arguments of ``h5py.File``, such as ``swmr`` and ``libver``,
+        which make no difference.
+
+    Returns
+    -------
+    HDF5Group
+        The root group.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If `mode` is another one.
+    DamagedFileError
+        If the file is damaged; when it is read, if it was changed. Then it
+        is opened again.
+
+    Examples
+    --------
+    >>> import h5py, numpy, os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'a.hdf5')
+    >>> with h5py.File(path, 'w') as file:
+    ...     file['obs/x'] = numpy.arange(10) ** 2
+    >>> array = open_hdf5(path)['obs/x']
+    >>> array.shape, array[[7, 2, 7]]
+    ((10,), array([49,  4, 49]))
+    >>> folder.cleanup()
+    """
+    if mode != 'r':
+        raise ValueError(
+            f"open_hdf5 only reads: mode must be 'r', got {mode!r}")
+    if follow not in ('folder', 'anywhere'):
+        raise ValueError(f"follow must be 'folder' or 'anywhere', got "
+                         f'{follow!r}')
+    arguments = {'cache_bytes': cache_bytes, 'follow': follow,
+                 'storage_options': storage_options}
+    return HDF5Group(shared_file(path, arguments), '/', arguments)
+
+
+class HDF5Node:
+    """What groups and arrays of a file have in common.
+
+    Attributes
+    ----------
+    name : str
+        Its path in the file.
+    """
+
+    def __init__(self, shared: SharedFile, name: str,
+                 arguments: Mapping[str, Any]) -> None:
+        self.name = name
+        self._shared: SharedFile | None = shared
+        self._path = shared.path
+        self._arguments = dict(arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The path knows the options of a remote file, without credentials.
+        return {**vars(self), '_shared': None,
+                '_arguments': {**self._arguments, 'storage_options': None}}
+
+    @property
+    def _open(self) -> SharedFile:
+        """The open file, which is opened again after it was closed."""
+        if self._shared is None:
+            self._shared = shared_file(self._path, self._arguments)
+        return self._shared
+
+    @property
+    def _node(self) -> Node:
+        return self._open.node(self.name)
+
+    @property
+    def attrs(self) -> h5py.AttributeManager:
+        """Its attributes (h5py.AttributeManager)."""
+        return self._node.attrs
+
+    @property
+    def file(self) -> HDF5Group:
+        """The root group of the file (HDF5Group)."""
+        return HDF5Group(self._open, '/', self._arguments)
+
+    @property
+    def parent(self) -> HDF5Group:
+        """The group that it is in (HDF5Group)."""
+        return HDF5Group(self._open, self.name.rpartition('/')[0] or '/',
+                         self._arguments)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HDF5Node) and (
+            (self._path, self.name) == (other._path, other.name))
+
+    def __hash__(self) -> int:
+        return hash((self._path, self.name))
+
+
+class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
+    """A group of an HDF5 file, or its root, as :func:`open_hdf5` returns it.
+
+    It is a mapping from names to groups and arrays, and has the attributes
+    ``attrs``, ``file``, ``filename``, ``name`` and ``parent`` of h5py's. As a
+    context manager it closes the file.
+    """
+
+    @property
+    def filename(self) -> str:
+        """The path of the file, as it was given (str)."""
+        return self._path
+
+    def __getitem__(self, name: str) -> HDF5Group | HDF5Array:
+        path = name if name.startswith('/') else (
+            f'{self.name.rstrip("/")}/{name}')
+        path = '/' + '/'.join(part for part in path.split('/') if part)
+        kind = HDF5Array if self._open.is_array(path) else HDF5Group
+        return kind(self._open, path, self._arguments)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._node)
+
+    def __len__(self) -> int:
+        return len(self._node)
+
+    def visititems(self, function: Any) -> Any:
+        """Call a function with the name and the node of all that is below,
+        until it returns something, which is returned."""
+        for name, node in self.items():
+            found = function(name, node)
+            if found is None and isinstance(node, HDF5Group):
+                def below(path: str, one: object, name: str = name) -> Any:
+                    return function(f'{name}/{path}', one)
+                found = node.visititems(below)
+            if found is not None:
+                return found
+        return None
+
+    def visit(self, function: Any) -> Any:
+        """Call a function with the name of all that is below, as
+        :meth:`visititems`."""
+        return self.visititems(lambda name, _: function(name))
+
+    def close(self) -> None:
+        """Let go of the file, which is opened again when it is read."""
+        if self._shared is not None:
+            self._shared.release()
+        self._shared = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f'<HDF5Group {self.name!r} of {self._path!r}>'
+
+
+class HDF5Array(HDF5Node):
+    """An array of an HDF5 file, as :func:`open_hdf5` returns it.
+
+    Between brackets it takes what h5py takes, and lists and arrays of rows in
+    any order, with repetitions, and negative ones. What comes back is the
+    caller's own, in native byte order; text of variable length is bytes.
+    Besides what is listed, it has the methods and attributes of
+    :class:`h5py.Dataset` for reading, such as ``asstr``, ``astype``,
+    ``chunks`` and ``maxshape``.
+
+    Raises
+    ------
+    IndexError
+        If a row is out of range.
+    DamagedFileError
+        If the file was changed.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape (tuple of int)."""
+        known = self._open.known_reader(self.name)
+        return tuple(self._node.shape or ()) if known is None else known.shape
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """The type of what is returned (dtype), in native byte order."""
+        dtype: numpy.dtype[Any] = self._node.dtype
+        return dtype if dtype.hasobject else dtype.newbyteorder('=')
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has (int)."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has (int)."""
+        return int(self._node.size or 0)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f'{self!r} is a single value, and has no rows')
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in range(len(self)):
+            yield self[row]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None,
+                  ) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError(f'{self!r} is in a file, so an array of it is a '
+                             f'copy')
+        return numpy.asarray(self[()], dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        # What h5py's arrays have besides, for reading.
+        if name.startswith('_'):
+            raise AttributeError(name)
+        return getattr(self._node, name)
+
+    def __getitem__(self, key: Selection) -> Any:
+        rows, rest = _rows_of(key)
+        if rows is None or not self.shape or 0 in self.shape:
+            return self._ask_hdf5(key)
+        places = _places(rows, len(self))
+        if isinstance(places, (int, slice)) and rest:
+            # It reads the part of a row alone.
+            return self._ask_hdf5(key)
+        batch = self._open.reader(self.name).read(places)
+        if not rest:
+            return batch
+        return batch[(slice(None), *rest)]
+
+    def _ask_hdf5(self, key: Selection) -> Any:
+        """Return what h5py returns, in native byte order."""
+        found = self._node[key]
+        self._open.check()
+        if isinstance(found, numpy.ndarray) and not found.dtype.hasobject:
+            return found.astype(found.dtype.newbyteorder('='), copy=False)
+        return found
+
+    def __repr__(self) -> str:
+        return (f'<HDF5Array {self.name!r} of {self._path!r}: {self.dtype} '
+                f'{self.shape}>')
+
+
+def _rows_of(key: Selection) -> tuple[Any, tuple[Any, ...]]:
+    """Return the selection of rows, and those of the other axes; None for
+    rows if HDF5 is to be asked."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(part, str) for part in parts):
+        return None, ()
+    if not parts or parts[0] is Ellipsis:
+        return (slice(None), ()) if len(parts) < 2 else (None, ())
+    first, *rest = parts
+    while rest and (rest[-1] is Ellipsis or (
+            isinstance(rest[-1], slice) and rest[-1] == slice(None))):
+        rest.pop()
+    if not all(isinstance(part, (int, numpy.integer, slice))
+               and not isinstance(part, bool) for part in rest):
+        return None, ()
+    return first, tuple(rest)
+
+
+def _places(rows: Any, count: int) -> Any:
+    """Return rows as a reader takes them: an integer from 0, a slice or an
+    array of integers from 0."""
+    if isinstance(rows, slice):
+        return rows
+    if isinstance(rows, (int, numpy.integer)) and not isinstance(rows, bool):
+        place = int(rows) + count * (rows < 0)
+        if not 0 <= place < count:
+            raise IndexError(f'row {rows} is out of range: there are {count}')
+        return place
+    array = numpy.asarray(rows)
+    if array.dtype == bool:
+        if array.shape != (count,):
+            raise IndexError(
+                f'a mask of rows must have the shape {(count,)}, got '
+                f'{array.shape}')
+        return numpy.flatnonzero(array)
+    if not array.size:
+        array = array.astype(numpy.intp)
+    if array.ndim != 1 or array.dtype.kind not in 'iu':
+        raise TypeError(
+            f'rows are chosen by an integer, a slice, or a list or array of '
+            f'one axis of integers or of one bool for each, got '
+            f'{type(rows).__name__} {rows!r:.80}')
+    places = array.astype(numpy.intp)
+    places = places + count * (places < 0)
+    if places.size and not 0 <= places.min() <= places.max() < count:
+        wrong = array[(places < 0) | (places >= count)][0]
+        raise IndexError(f'row {wrong} is out of range: there are {count}')
+    return places
