@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 from fuel.layouts.call import Call
-from fuel.layouts.rows import columns_of_length, places_of_files
+from fuel.layouts.rows import (
+    columns_of_length, places_of_files, ragged_columns)
 from fuel.layouts.seen import Seen
+
+IMAGES = 'observations/images/'
 
 
 def recognise(seen: Seen) -> Call | None:
@@ -16,4 +19,7 @@ def recognise(seen: Seen) -> Call | None:
         return None
     columns, left_out = columns_of_length(
         places_of_files(seen, 'action'))
-    return Call(columns, notes=left_out)
+    # Bytes of JPEG are padded to the longest of their file.
+    images = [path for path in columns if path.startswith(IMAGES)
+              and len(file.row_shape(path) or ()) == 1]
+    return Call({**columns, **ragged_columns(seen, images)}, notes=left_out)

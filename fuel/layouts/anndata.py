@@ -11,6 +11,10 @@ from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
 
 
+LEFT_OUT = ("left out of 'obs', since they are of no type that has a row for "
+            'each cell')
+
+
 def recognise(seen: Seen) -> Call | None:
     """Recognise the attribute of the root, or before it was there tables of
     cells and genes."""
@@ -20,12 +24,20 @@ def recognise(seen: Seen) -> Call | None:
         return None
     columns = {**_matrices(file, ['X']), **_table(file, 'obs')}
     chosen = tuple(columns)
+    left_out = [name for name in file.texts('column-order', 'obs') if not any(
+        f'{path}/'.startswith(f'obs/{name}/') for path in chosen)]
+    # What is there too, but only read if it is chosen.
+    columns |= _index(file)
     columns |= _matrices(file, [
-        f'layers/{name}' for name in file.names('layers')])
+        *[f'layers/{name}' for name in file.names('layers')],
+        # Before 0.7 the last.
+        'raw/X', 'raw.X'])
     columns |= _embeddings(file)
     _check_genes(seen)
-    return Call(columns,
-                sources=chosen if len(columns) > len(chosen) else None)
+    return Call(columns, sources=chosen if chosen and (
+        len(columns) > len(chosen)) else None, notes=(
+            f'{LEFT_OUT}: {", ".join(map(repr, left_out))}',)
+                if left_out else ())
 
 
 def _is_table(file: SeenFile, path: str) -> bool:
@@ -39,7 +51,24 @@ def _is_table(file: SeenFile, path: str) -> bool:
 def _matrices(file: SeenFile, paths: list[str]) -> dict[str, FileColumn]:
     """Return columns of matrices, dense or sparse."""
     return {path: CSR(path) if file.is_group(path) else Rows(path)
-            for path in paths if file.node(path) is not None}
+            for path in paths
+            if file.is_group(path) or file.array(path) is not None}
+
+
+def _index(file: SeenFile) -> dict[str, FileColumn]:
+    """Return a column of the names of the cells."""
+    array = file.array('obs')
+    if array is not None:
+        return {'obs/index': Rows('obs', field='index')} if (
+            'index' in (array.dtype.names or ())) else {}
+    path = _index_of(file, 'obs')
+    return {path: Rows(path)} if file.array(path) is not None else {}
+
+
+def _index_of(file: SeenFile, table: str) -> str:
+    """Return the path of the names of the rows of a table."""
+    path = f'{table}/{file.attribute("_index", table) or "_index"}'
+    return f'{path}/values' if file.is_group(path) else path
 
 
 def _table(file: SeenFile, path: str) -> dict[str, FileColumn]:
@@ -106,6 +135,5 @@ def _genes(file: SeenFile) -> numpy.ndarray:
     if array is not None:
         table: numpy.ndarray = file.read('var')
         return table[(array.dtype.names or ('index',))[0]]
-    index = file.attribute('_index', 'var')
-    names: numpy.ndarray = file.read(f'var/{index}')
+    names: numpy.ndarray = file.read(_index_of(file, 'var'))
     return names

@@ -11,6 +11,8 @@ from fuel.layouts.seen import Seen, SeenFile
 
 FIRST = 'config_batch_0/config_0'
 ATOMS = ('atomic_numbers', 'positions')
+# What a configuration has as a whole, though it be as long as three atoms.
+OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
 # Groups of values, beside those of a configuration itself.
 GROUPS = ('', 'properties/', 'property_weights/')
 LEFT_OUT = 'left out, since configurations have no value or text there'
@@ -59,8 +61,7 @@ def _configurations(file: SeenFile) -> Sequence[str]:
 def _is_of_atoms(file: SeenFile, configurations: Sequence[str],
                  path: str) -> bool:
     """Return whether an array has a row for each atom, in each of them."""
-    if path == 'cell':
-        # Three vectors, also of three atoms.
+    if path.rpartition('/')[2] in OF_ALL:
         return False
     return all(file.length(f'{one}/{path}') == file.length(f'{one}/positions')
                for one in configurations)

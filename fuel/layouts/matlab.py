@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.seen import Seen
+from fuel.layouts.rows import note_of
+from fuel.layouts.seen import Array, Seen, SeenFile
 
 
 def recognise(seen: Seen) -> Sequence[Call] | None:
@@ -15,17 +16,29 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     last; if that is both, there is a call for each.
     """
     file = seen.files[0]
-    arrays = [array for array in file.arrays() if not array.path.startswith(
-        ('#refs#/', '#subsystem#/'))]
-    if not arrays or any(file.attribute('MATLAB_class', array.path) is None
-                         for array in arrays):
+    found = [array for array in file.arrays() if not array.path.startswith(
+        ('#refs#/', '#subsystem#/')) and 'MATLAB_sparse' not in (
+            file.attribute_names(array.path.rpartition('/')[0] or '/'))]
+    if not found or any('MATLAB_class' not in file.attribute_names(array.path)
+                        for array in found):
         return None
-    arrays = [array for array in arrays if file.attribute(
-        'MATLAB_class', array.path) not in ('cell', 'char', 'struct')]
+    arrays = [array for array in found if _has_examples(file, array)]
+    left_out = note_of([array for array in found if array not in arrays],
+                       'they are text, single values or no numbers')
     calls = [Call({array.path: Rows(array.path, axis=axis)
-                   for array in arrays})
+                   for array in arrays}, notes=left_out)
              for axis in (0, -1)
              if len({array.shape[axis] for array in arrays}) == 1]
     # Of one axis, the first is the last.
-    return calls[:1] if all(
-        len(array.shape) == 1 for array in arrays) else calls or None
+    return (calls[:1] if all(len(array.shape) == 1 for array in arrays)
+            else calls) or None
+
+
+def _has_examples(file: SeenFile, array: Array) -> bool:
+    """Return whether an array has numbers, more than one."""
+    # Of an empty array the shape is stored, of an object a reference.
+    return (file.attribute('MATLAB_class', array.path)
+            not in ('cell', 'char', 'struct')
+            and not file.attribute_names(array.path) & {
+                'MATLAB_empty', 'MATLAB_object_decode'}
+            and any(length > 1 for length in array.shape))

@@ -24,6 +24,9 @@ def recognise(seen: Seen) -> Call | None:
     for episode, count in zip(episodes, map(int, steps), strict=True):
         for array in file.arrays(episode):
             path, length = array.path, array.shape[0]
+            if path.startswith('options/'):
+                # Of the episode as a whole.
+                continue
             if path.split('/')[0] in WITH_LAST and length == count + 1:
                 columns[path] = Rows(path, stop=-1)
                 columns[f'next_{path}'] = Rows(path, start=1)

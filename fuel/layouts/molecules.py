@@ -9,9 +9,11 @@ from fuel.layouts.rows import note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 # The arrays of conformations, and of the elements of their atoms.
-SIGNS = (('conformations', 'atomic_numbers'), ('coordinates', 'species'))
+POSITIONS = ('conformations', 'coordinates')
 ELEMENTS = ('atomic_numbers', 'species')
 MOST_LEVELS = 8
+# Of more molecules the first are looked at, and the last.
+MOST_SEEN = 50
 
 
 def recognise(seen: Seen) -> Call | None:
@@ -21,8 +23,8 @@ def recognise(seen: Seen) -> Call | None:
     path, levels = '', 0
     while levels < MOST_LEVELS:
         names = file.names(path or '/')
-        for positions, elements in SIGNS:
-            if levels and {positions, elements} <= set(names):
+        for positions in POSITIONS:
+            if levels and positions in names and {*ELEMENTS} & {*names}:
                 return _call(file, path, levels, positions)
         if not names or not file.is_group(f'{path}/{names[0]}'):
             break
@@ -33,18 +35,36 @@ def recognise(seen: Seen) -> Call | None:
 
 def _call(file: SeenFile, path: str, levels: int, positions: str) -> Call:
     """Return the call for molecules of which one has a path."""
-    shape = getattr(file.array(f'{path}/{positions}'), 'shape', (0, 0))
+    count, atoms = (*getattr(file.array(f'{path}/{positions}'), 'shape', ()),
+                    0, 0)[:2]
     columns: dict[str, FileColumn] = {}
     others: list[Array] = []
     for array in file.arrays(path):
         is_number = array.dtype.kind in 'iuf' and array.path not in ELEMENTS
-        if array.shape[0] == shape[0] and (
+        if array.shape[0] == count and (
                 len(array.shape) > 1 or is_number):
-            columns[array.path] = Rows(
-                array.path, ragged=shape[1] in array.shape[1:2])
-        elif len(array.shape) == 1:
+            columns[array.path] = Rows(array.path, ragged=_is_of_atoms(
+                file, path, array.path, positions))
+        elif len(array.shape) == 1 and (
+                not is_number or array.shape[0] in (1, atoms)):
             columns[array.path] = Constant(array.path)
         else:
             others.append(array)
     return Call(columns, parts='/'.join('*' * levels), notes=note_of(
-        others, f'they do not have {shape[0]} conformations'))
+        others, f'they do not have {count} conformations'))
+
+
+def _is_of_atoms(file: SeenFile, path: str, name: str,
+                 positions: str) -> bool:
+    """Return whether the second axis of an array is as long as a molecule
+    has atoms, in the first molecules and the last."""
+    group = path.rpartition('/')[0]
+    molecules = file.names(group or '/')
+    for molecule in (*molecules[:MOST_SEEN], molecules[-1]):
+        of_array, of_positions = [
+            file.row_shape(f'{group}/{molecule}/{one}')
+            for one in (name, positions)]
+        if of_array is not None and of_positions is not None and (
+                of_array[:1] != of_positions[:1]):
+            return False
+    return True

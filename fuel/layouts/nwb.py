@@ -4,14 +4,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.ragged import Ragged
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
 from fuel.layouts.rows import calls_by_length
 from fuel.layouts.seen import Seen, SeenFile
 
+SPIKES = 'units/spike_times'
+
 
 def recognise(seen: Seen) -> Sequence[Call] | None:
-    """Recognise the version of the format; a sample is an example.
+    """Recognise the version of the format; a sample is an example, or, in a
+    file of spikes alone, a unit.
 
     Series of several clocks have a call each.
     """
@@ -26,6 +30,8 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
                 name == 'data' or name == 'timestamps') and (
                     file.is_group(group) and _is_series(file, group)):
             columns.setdefault(count, {})[array.path] = Rows(array.path)
+    if not columns and file.length(f'{SPIKES}_index') is not None:
+        return [Call({SPIKES: Ragged(SPIKES, ends=f'{SPIKES}_index')})]
     return calls_by_length(columns)
 
 

@@ -137,7 +137,7 @@ def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
         found: dict[str, Sequence[Call]] = {}
         for name, function in recognisers.items():
             made = function(seen)
-            if made is not None:
+            if made:
                 found[name] = [made] if isinstance(made, Call) else made
         if found:
             return found

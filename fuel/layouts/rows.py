@@ -1,7 +1,7 @@
 """Columns of all arrays that have one length."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fuel.datasets.columns.base import FileColumn
@@ -46,6 +46,13 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
     return columns, note_of(
         [array for path, array in others.items() if path not in columns],
         f'they do not have {places[0].rows} rows')
+
+
+def ragged_columns(seen: Seen, paths: Iterable[str]) -> dict[str, FileColumn]:
+    """Return columns of those arrays whose rows have another shape in
+    another file, such as what is padded to the widest of its file."""
+    return {path: Rows(path, ragged=True) for path in paths
+            if len({file.row_shape(path) for file in seen.files}) > 1}
 
 
 def places_of_files(seen: Seen, counting: str) -> list[Place]:

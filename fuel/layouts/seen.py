@@ -104,6 +104,11 @@ class SeenFile:
         found = self.array(path)
         return None if found is None else found.shape[0]
 
+    def row_shape(self, path: str) -> tuple[int, ...] | None:
+        """Return the shape of a row of an array, None if it is none."""
+        found = self.array(path)
+        return None if found is None else found.shape[1:]
+
     def may_grow(self, path: str) -> bool:
         """Return whether an array may get further rows."""
         node = self.node(path)

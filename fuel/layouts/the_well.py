@@ -8,7 +8,7 @@ from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
 
 ATTRIBUTES = ('dataset_name', 'grid_type', 'n_spatial_dims',
-              'n_trajectories')
+              'n_trajectories', 'simulation_parameters')
 LEFT_OUT = ('left out: the grid and the boundary conditions, which belong to '
             'no step')
 FIELDS = ('t0_fields', 't1_fields', 't2_fields')
@@ -18,14 +18,15 @@ GROUPS = (*FIELDS, 'dimensions', 'scalars', 'boundary_conditions')
 def recognise(seen: Seen) -> Call | None:
     """Recognise the groups of fields, and what the file says of its grid."""
     file = seen.files[0]
-    if any(file.attribute(name) is None for name in ATTRIBUTES) or not all(
+    if not set(ATTRIBUTES) <= file.attribute_names() or not all(
             map(file.is_group, GROUPS)):
         return None
     columns: dict[str, FileColumn] = {}
     for group in (*FIELDS, 'scalars'):
         for name in file.names(group):
             path = f'{group}/{name}'
-            columns[path] = _column(file, path)
+            if not file.is_group(path):
+                columns[path] = _column(file, path)
     time = file.array('dimensions/time')
     if time is not None:
         columns[time.path] = (Flat if len(time.shape) > 1 else PerStep)(
