@@ -1,460 +1,508 @@
-"""HDF5 files of other people's layouts, beside their loaders and the limit.
+"""Batches from HDF5 files in layouts of others, beside what they use.
 
-    python benchmarks/layouts.py [--tiny]
+    python benchmarks/layouts.py [--only NAME] [--tiny]
 
-Each workload is read from a generated file. The reference that is the limit
-does the same with what is in memory, or in a map of the file; the other ones
-are what the field uses: loops over h5py, AnnData in backed mode and Lance
-where they are installed.
+Each layout is written as its community writes it, and read as it lies. Beside
+it: the limit (NumPy over a map of the file, SciPy in memory, zlib on all
+cores, a plain download), loops over h5py, and, where they are installed,
+AnnData and Lance. Like a training loop, each holds a batch until it has the
+next.
 """
+import argparse
 import contextlib
+import functools
+import gc
 import importlib.util
-import mmap
-import subprocess
+import multiprocessing
+import os
+import resource
+import statistics
 import sys
 import tempfile
 import time
-from itertools import islice
+import urllib.request
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import h5py
 import measure
 import numpy
-from scipy import sparse
+from hdf5 import (
+    Reference, Table, epoch_rate, h5py_batches, take_batches)
+from scipy.sparse import _sparsetools, csr_array
+
+# For this alone: its folders have names of other packages.
+sys.path.append(str(Path(__file__).resolve().parents[1] / 'tests'))
+from support.range_server import server_process
+
+sys.path.pop()
 
 import fuel
 from fuel import config
-from fuel.datasets import HDF5Dataset, Rows, Windows
+from fuel.datasets import CSR, HDF5Dataset, Rows, Windows
 from fuel.schemes import BlockShuffledScheme, ShuffledScheme
+from fuel.storage.filters import inflate
 from fuel.streams import DataStream
-
-# At the end: its folders have names of other packages.
-sys.path.append(str(Path(__file__).resolve().parents[1] / 'tests'))
-
-from support.range_server import server_process
+from fuel.utils.sparse import count_rows, make_csr
 
 BATCH = 128
 CELLS = 64
-LENGTH, STEP = 4, 5
-FRAME = 96, 96, 3
+WINDOW, STEP = 4, 5
+OFFSETS = numpy.arange(WINDOW) * STEP
 # Rows of an episode.
 EPISODE = 200
-GROUPS = """
-import resource, sys, time
-import fuel
-from fuel.datasets import HDF5Dataset
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
-dataset = HDF5Dataset(sys.argv[1], ['actions', 'rewards'], parts='data/*')
-seconds = time.perf_counter() - start
-print(seconds, resource.getrusage(
-    resource.RUSAGE_SELF).ru_maxrss - before, len(dataset))
-"""
+FRAME = (96, 96, 3)
+GENES = 20_000
+PARTS = {'a': (5, 2), 'obs/x': (5,)}
 
 
-def has(name):
-    """Return whether a package is installed."""
-    return importlib.util.find_spec(name) is not None
+def read(stream):
+    """Read one epoch of a stream of one source with Fuel."""
+    return (count_rows(batch) for batch, in stream.get_epoch_iterator())
 
 
-def shuffled(count, size):
-    """Return index arrays of shuffled batches."""
+def stream_of(dataset, batch=BATCH):
+    """Return shuffled batches of a data set."""
+    return DataStream(dataset, iteration_scheme=ShuffledScheme(
+        dataset.num_examples, batch))
+
+
+def orders(count, batch=BATCH):
+    """Return the batches of a shuffled epoch as index arrays."""
     order = numpy.random.RandomState(1).permutation(count)
-    return [order[start:start + size]
-            for start in range(0, count - size + 1, size)]
+    return [order[start:start + batch] for start in range(0, count, batch)]
 
 
-def mapped(array):
-    """Return a contiguous array as an array over its file."""
-    with open(array.file.filename, 'rb') as raw:
-        memory = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
-    return numpy.frombuffer(memory, array.dtype, array.size,
-                            array.id.get_offset()).reshape(array.shape)
+def mapped(path, name):
+    """Return a contiguous array as one over the file."""
+    with h5py.File(path, 'r') as file:
+        array = file[name]
+        return numpy.memmap(path, array.dtype, 'r', array.id.get_offset(),
+                            array.shape).view(numpy.ndarray)
 
 
-class Epochs:
-    """Does a piece of work at a time, over and over: a batch of an epoch."""
-
-    def __init__(self, begin):
-        self.begin, self.items = begin, iter(())
-
-    def __call__(self):
-        """Do the next batch; it is held until the one after it."""
-        found = next(self.items, None)
-        if found is None:
-            self.items = iter(self.begin())
-            found = next(self.items)
-        self.held = found
-
-
-def over(dataset, size, scheme=ShuffledScheme):
-    """Return what begins an epoch of a stream."""
-    stream = DataStream(dataset, iteration_scheme=scheme(
-        dataset.num_examples, size))
-    return stream.get_epoch_iterator
-
-
-class Table:
-    """Rows of results: what was measured of what, and what is wanted."""
-
-    def __init__(self, how):
-        self.how, self.rows = how, []
-
-    def compare(self, name, wanted, reference, candidate):
-        """Measure the speed of a batch, as a multiple of a reference's."""
-        ratio = measure.compare(Epochs(reference), Epochs(candidate),
-                                **self.how)
-        self.rows.append((name, str(ratio), f'at least {wanted}'))
-
-    def add(self, name, measured, wanted):
-        """Note another result."""
-        self.rows.append((name, measured, wanted))
-
-
-def plain(table, folder, count):
-    """Compare a nested array, and the same in three hundred files."""
-    array = numpy.random.RandomState(0).randint(
-        0, 256, (count, 3072)).astype('u1')
+def plain(table, folder, sizes):
+    """Measure one array in a group, and the same in many files."""
+    count, parts = sizes['images'], sizes['files']
+    images = numpy.random.RandomState(0).randint(
+        0, 256, (count, 3, 32, 32), 'uint8')
     path = folder / 'nested.h5'
     with h5py.File(path, 'w') as file:
-        file['obs/image'] = array
-    files = max(2, min(300, count // 2))
-    bounds = numpy.linspace(0, count, files + 1).astype(int)
-    many = [folder / f'part_{number}.h5' for number in range(files)]
-    for number, one in enumerate(many):
-        with h5py.File(one, 'w') as file:
-            file['image'] = array[bounds[number]:bounds[number + 1]]
-    batches = shuffled(count, BATCH)
-    with h5py.File(path) as file:
-        memory = mapped(file['obs/image'])
-        dataset = fuel.load(path)
-        name = 'nested array, shuffled 128'
-        table.compare(f'{name}, of take on a map', .85, lambda: (
-            memory.take(rows, axis=0) for rows in batches),
-            over(dataset, BATCH))
-        table.compare(f'{name}, of h5py', 5, lambda: (
-            file['obs/image'][numpy.sort(rows)] for rows in batches),
-            over(dataset, BATCH))
-    several = HDF5Dataset([str(one) for one in many], ['image'])
-    table.compare(f'{files} files, shuffled 128, of the same in one', .9,
-                  over(dataset, BATCH), over(several, BATCH))
-    with contextlib.ExitStack() as stack:
-        arrays = [stack.enter_context(h5py.File(one))['image']
-                  for one in many]
+        file['obs/image'] = images
+    for number, rows in enumerate(numpy.array_split(images, parts)):
+        with h5py.File(folder / f'part_{number}.h5', 'w') as file:
+            file['obs/image'] = rows
+    array, batches = mapped(path, 'obs/image'), orders(count)
+    one = stream_of(HDF5Dataset(path))
+    many = stream_of(HDF5Dataset(folder / 'part_*.h5'))
+    with h5py.File(path, 'r') as file:
+        table.add(
+            lambda: read(one),
+            Reference('nested array, shuffled, of take on a map', 0.85,
+                      lambda: take_batches(array, batches)),
+            Reference('nested array, shuffled, of h5py', 20,
+                      lambda: h5py_batches(file['obs/image'], batches)))
+    with contextlib.ExitStack() as files:
+        arrays = [files.enter_context(h5py.File(folder / f'part_{number}.h5'))[
+            'obs/image'] for number in range(parts)]
+        bounds = numpy.cumsum([0, *map(len, arrays)])
 
         def by_h5py():
-            for rows in batches:
-                parts = numpy.searchsorted(bounds, rows, 'right') - 1
-                yield numpy.stack([
+            for batch in batches:
+                places = bounds.searchsorted(batch, 'right') - 1
+                rows = numpy.stack([
                     arrays[part][row - bounds[part]]
-                    for part, row in zip(parts, rows, strict=True)])
+                    for part, row in zip(places, batch, strict=True)])
+                yield len(rows)
 
-        table.compare('... of h5py', 5, by_h5py, over(several, BATCH))
-    several.close(None)
-    dataset.close(None)
+        table.add(
+            lambda: read(many),
+            Reference(f'{parts} files, shuffled, of one file', 0.9,
+                      lambda: read(one)),
+            Reference(f'{parts} files, shuffled, of h5py', 5, by_h5py))
 
 
-def write_cells(path, matrix, **options):
+def tracks(table, folder, sizes):
+    """Measure a field of tables of 40 rows."""
+    count = sizes['jets']
+    names = ['pt', 'eta', 'phi', *(f'field_{number}' for number in range(17))]
+    dtype = numpy.dtype([(name, 'f4') for name in names] + [('valid', '?')])
+    path = folder / 'jets.h5'
+    with h5py.File(path, 'w') as file:
+        rows = numpy.zeros((count, 40), dtype)
+        rows['pt'] = numpy.random.RandomState(0).rand(count, 40)
+        file['tracks'] = rows
+    field, batches = mapped(path, 'tracks')['pt'], orders(count)
+
+    def of_map():
+        for batch in batches:
+            rows = field[batch]
+            yield len(rows)
+
+    stream = stream_of(HDF5Dataset(path, [Rows('tracks', field='pt')]))
+    with h5py.File(path, 'r') as file:
+        table.add(
+            lambda: read(stream),
+            Reference('field of tracks, shuffled, of a field of a map', 0.8,
+                      of_map),
+            Reference('field of tracks, shuffled, of h5py', 1,
+                      lambda: h5py_batches(
+                          file['tracks'].fields('pt'), batches)))
+
+
+def write_cells(path, count, values, **options):
     """Write a sparse matrix as AnnData does."""
-    cells, genes = matrix.shape
+    rng = numpy.random.RandomState(0)
+    lengths = rng.randint(values - values // 5, values + values // 5, count)
+    bounds = numpy.concatenate([[0], lengths.cumsum()])
+    widest = lengths.max()
     with h5py.File(path, 'w') as file:
         file.attrs.update({
             'encoding-type': 'anndata', 'encoding-version': '0.1.0'})
-        x = file.create_group('X')
-        x.attrs.update({'encoding-type': 'csr_matrix',
-                        'encoding-version': '0.1.0', 'shape': matrix.shape})
-        for name in ('data', 'indices', 'indptr'):
-            x.create_dataset(name, data=getattr(matrix, name), **options)
-        for name, count in (('obs', cells), ('var', genes)):
+        matrix = file.create_group('X')
+        matrix.attrs.update({'encoding-type': 'csr_matrix',
+                             'encoding-version': '0.1.0',
+                             'shape': (count, GENES)})
+        for name, dtype in (('data', 'f4'), ('indices', 'i4')):
+            matrix.create_dataset(name, bounds[-1:], dtype, maxshape=(None,),
+                                  **options)
+        matrix['indptr'] = bounds.astype('i4')
+        for start in range(0, count, 1000):
+            these = lengths[start:start + 1000]
+            places = slice(bounds[start], bounds[start + len(these)])
+            columns = rng.randint(1, GENES * 3 // 2 // widest, (
+                len(these), widest)).cumsum(axis=1) - 1
+            columns = columns[numpy.arange(widest) < these[:, None]]
+            matrix['indices'][places] = columns
+            matrix['data'][places] = numpy.log1p(
+                rng.geometric(.6, len(columns)))
+        for name, rows in (('obs', count), ('var', GENES)):
             frame = file.create_group(name)
             frame.attrs.update({
                 'encoding-type': 'dataframe', 'encoding-version': '0.2.0',
                 '_index': '_index', 'column-order': numpy.array([], 'f8')})
-            frame['_index'] = numpy.array(
-                [f'{number}' for number in range(count)], object)
+            frame['_index'] = [f'{name}_{row}' for row in range(rows)]
             frame['_index'].attrs.update({
-                'encoding-type': 'string-array', 'encoding-version': '0.2.0'})
-        for name in ('layers', 'obsm', 'obsp', 'uns', 'varm', 'varp'):
-            file.create_group(name).attrs.update({
-                'encoding-type': 'dict', 'encoding-version': '0.1.0'})
+                'encoding-type': 'string-array',
+                'encoding-version': '0.2.0'})
 
 
-def cells_of(count, genes, values):
-    """Return random counts, with about so many values a row."""
-    rng = numpy.random.default_rng(0)
-    lengths = rng.integers(values // 2, values * 3 // 2, count)
-    indptr = numpy.concatenate([[0], numpy.cumsum(lengths)])
-    return sparse.csr_array((
-        rng.integers(1, 9, indptr[-1]).astype('f4'),
-        rng.integers(0, genes, indptr[-1]).astype('i4'),
-        indptr.astype('i8')), (count, genes))
-
-
-def backed(path, batches):
-    """Read as one would with AnnData: rows of a file, sorted."""
+def anndata_rows(path, batches):
+    """Return the reference of AnnData, where it is installed."""
+    if importlib.util.find_spec('anndata') is None:
+        return
     import anndata
-    cells = anndata.read_h5ad(path, backed='r')
-    for rows in batches:
-        yield cells.X[numpy.sort(rows)]
+    matrix = anndata.read_h5ad(path, backed='r').X
+
+    def work():
+        for batch in batches:
+            rows = matrix[numpy.sort(batch)]
+            yield rows.shape[0]
+
+    yield work
 
 
-def taken(matrix, batches):
-    """Take rows of a sparse matrix in memory by SciPy."""
-    for rows in batches:
-        yield matrix[rows]
+def cells(table, folder, sizes):
+    """Measure rows of a sparse matrix in memory's order."""
+    path, count = folder / 'cells.h5ad', sizes['cells']
+    write_cells(path, count, sizes['values'])
+    os.sync()
+    batches = orders(count, CELLS)
+    taken = []
+    for _ in range(table.how['rounds']):
+        began = time.perf_counter()
+        dataset = fuel.load(path)
+        next(stream_of(dataset, CELLS).get_epoch_iterator())
+        taken.append(time.perf_counter() - began)
+        dataset.close(None)
+    table.rows.append((
+        'CSR, first shuffled batch after fuel.load',
+        f'{max(taken):.2f} s', 'under 0.5 s', '', ''))
+    with h5py.File(path, 'r') as file:
+        memory = csr_array(
+            tuple(file['X'][name][()]
+                  for name in ('data', 'indices', 'indptr')),
+            shape=(count, GENES))
+
+    def unchecked():
+        for batch in batches:
+            lengths = memory.indptr[batch + 1] - memory.indptr[batch]
+            bounds = numpy.concatenate([[0], lengths.cumsum()]).astype('i4')
+            data = numpy.empty(bounds[-1], 'f4')
+            indices = numpy.empty(bounds[-1], 'i4')
+            _sparsetools.csr_row_index(
+                len(batch), batch.astype('i4'), memory.indptr,
+                memory.indices, memory.data, indices, data)
+            rows = make_csr(data, indices, bounds, (len(batch), GENES))
+            yield rows.shape[0]
+
+    stream = stream_of(HDF5Dataset(path, [CSR('X')]), CELLS)
+    table.add(
+        lambda: read(stream),
+        Reference('CSR, shuffled, of rows in memory, not checked', 0.8,
+                  unchecked),
+        *(Reference('CSR, shuffled, of AnnData backed', 20, work)
+          for work in anndata_rows(path, batches)))
 
 
-def single_cells(table, folder, count, genes, values):
-    """Compare sparse rows, plain and compressed."""
-    matrix = cells_of(count, genes, values)
-    plain_path, packed_path = folder / 'cells.h5ad', folder / 'packed.h5ad'
-    write_cells(plain_path, matrix)
-    write_cells(packed_path, matrix, compression='gzip', compression_opts=1)
-    start = time.perf_counter()
-    dataset = fuel.load(plain_path)
-    next(over(dataset, CELLS)())
-    table.add('CSR, first shuffled batch after fuel.load',
-              f'{time.perf_counter() - start:.3f} s', 'at most 0.5 s')
-    batches = shuffled(count, CELLS)
-    table.compare('CSR, shuffled 64, of SciPy in memory', .8,
-                  lambda: taken(matrix, batches), over(dataset, CELLS))
-    if has('anndata'):
-        table.compare('... of AnnData backed', 20,
-                      lambda: backed(plain_path, batches),
-                      over(dataset, CELLS))
-    dataset.close(None)
+def inflated(path, count):
+    """Decode all chunks of a sparse matrix on all cores, and nothing else."""
+    with h5py.File(path, 'r') as file, ThreadPoolExecutor(
+            os.cpu_count()) as pool:
+        for array in (file['X/data'], file['X/indices']):
+            nbytes = array.chunks[0] * array.dtype.itemsize
+            places = [array.id.get_chunk_info(number).chunk_offset
+                      for number in range(array.id.get_num_chunks())]
+            for _ in pool.map(lambda place, array=array, nbytes=nbytes: len(
+                    inflate(array.id.read_direct_chunk(place)[1], nbytes)),
+                    places):
+                yield count / 2 / len(places)
+
+
+def compressed_cells(table, folder, sizes):
+    """Measure the first epoch of a compressed sparse matrix."""
+    path, count = folder / 'gzip.h5ad', sizes['cells'] // 4
+    write_cells(path, count, sizes['values'], compression='gzip')
 
     def first_epoch():
-        with contextlib.closing(Closed(fuel.load(packed_path))) as opened:
-            stream = DataStream(
-                opened.dataset, iteration_scheme=BlockShuffledScheme(
-                    opened.dataset.num_examples, CELLS, block_size=512))
-            yield from stream.get_epoch_iterator()
+        dataset = HDF5Dataset(path, [CSR('X')])
+        scheme = BlockShuffledScheme(count, CELLS, block_size=256, window=8)
+        yield from read(DataStream(dataset, iteration_scheme=scheme))
+        dataset.close(None)
 
-    seconds = decoded_on_all_cores(packed_path)
-    start = time.perf_counter()
-    rows = sum(batch.shape[0] for batch, in first_epoch())
-    elapsed = time.perf_counter() - start
-    table.add('CSR, gzip, first epoch of blocks, of decoding on all cores',
-              f'{seconds / elapsed:.2f} ({rows / elapsed:,.0f} rows a second)',
-              'at least 0.8')
-    if has('anndata'):
-        start = time.perf_counter()
-        some = sum(rows.shape[0] for rows in backed(
-            packed_path, batches[:max(1, len(batches) // 100)]))
-        rate = some / (time.perf_counter() - start)
-        table.add('... of AnnData backed', f'{rows / elapsed / rate:.0f}',
-                  'at least 20')
+    table.add(
+        first_epoch,
+        Reference('CSR, gzip, first epoch by blocks, of decoding', 0.8,
+                  lambda: inflated(path, count)),
+        *(Reference('CSR, gzip, first epoch by blocks, of AnnData', 20, work)
+          for work in anndata_rows(path, orders(count, CELLS))),
+        timed=epoch_rate)
 
 
-class Closed:
-    """A data set that is closed by :func:`contextlib.closing`."""
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def close(self):
-        """Close the data set."""
-        self.dataset.close(None)
-
-
-def decoded_on_all_cores(path):
-    """Return seconds of reading and decoding all chunks of a matrix, in as
-    many threads as there are cores."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    import deflate
-    with h5py.File(path) as file, open(path, 'rb') as raw:
-        chunks = []
-        for name in ('data', 'indices', 'indptr'):
-            array = file['X'][name]
-            size = array.chunks[0] * array.dtype.itemsize
-            chunks += [(array.id.get_chunk_info(number), size)
-                       for number in range(array.id.get_num_chunks())]
-        memory = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def decode(chunk):
-        info, size = chunk
-        return len(deflate.zlib_decompress(
-            memory[info.byte_offset:info.byte_offset + info.size], size))
-
-    start = time.perf_counter()
-    with ThreadPoolExecutor() as pool:
-        assert sum(pool.map(decode, chunks, chunksize=16))
-    return time.perf_counter() - start
+def write_steps(path, count, chunks):
+    """Write frames of episodes."""
+    rng = numpy.random.RandomState(0)
+    with h5py.File(path, 'w') as file:
+        pixels = file.create_dataset(
+            'pixels', (count, *FRAME), 'uint8', chunks=chunks)
+        for start in range(0, count, 1000):
+            stop = min(count, start + 1000)
+            pixels[start:stop] = rng.randint(
+                0, 256, (stop - start, *FRAME), 'uint8')
+        file['ep_len'] = numpy.full(count // EPISODE, EPISODE)
 
 
-def frames(table, folder, count, how):
-    """Compare windows of frames."""
-    array = numpy.random.RandomState(0).randint(
-        0, 256, (count, *FRAME)).astype('u1')
-    lengths = numpy.full(count // EPISODE, EPISODE)
-    for name, options in (('contiguous', {}), ('chunks (1, ...)', {
-            'chunks': (1, *FRAME)})):
-        path = folder / f'{name[:6]}.h5'
-        with h5py.File(path, 'w') as file:
-            file.create_dataset('pixels', data=array, **options)
-            file['ep_len'] = lengths
-            file['ep_offset'] = numpy.cumsum(lengths) - lengths
-        windows = Windows(fuel.load(path), LENGTH, step=STEP)
-        with h5py.File(path) as file:
-            pixels = file['pixels']
-            compare_frames(table, f'windows 4, step 5, {name}', windows,
-                           pixels, array if options else mapped(pixels))
-        windows.close(None)
-    if has('lance'):
-        lance_windows(table, folder, array, path, lengths)
-    over_http(table, folder, path, how)
+def windows_of(path):
+    """Return windows over the frames of a file."""
+    return Windows(HDF5Dataset(path, ['pixels'], runs={'lengths': 'ep_len'}),
+                   WINDOW, step=STEP)
 
 
-def compare_frames(table, title, windows, pixels, memory):
-    """Compare windows with slices of a map, and with those of h5py."""
-    starts = first_rows(numpy.full(len(pixels) // EPISODE, EPISODE))
-    batches = shuffled(len(starts), 32)
-    steps = numpy.arange(0, LENGTH * STEP, STEP)
-    epochs = over(windows, 32)
-    for name, array in (('a loop of slices of a map', memory),
-                        ('h5py', pixels)):
-        table.compare(
-            f'{title}, of {name}', .8 if array is memory else 25, lambda: (
-                numpy.stack([array[row:row + LENGTH * STEP:STEP]  # noqa: B023
-                             for row in starts[batch]])
-                for batch in batches), epochs)
-    table.compare(f'{title}, of one index array of a map', .8, lambda: (
-        memory[starts[batch][:, None] + steps] for batch in batches), epochs)
+def starts_of(count):
+    """Return the first rows of all windows, in order."""
+    inside = EPISODE - (WINDOW - 1) * STEP
+    return (numpy.arange(0, count, EPISODE)[:, None]
+            + numpy.arange(inside)).ravel()
 
 
-def first_rows(lengths):
-    """Return the first row of each window."""
-    span = (LENGTH - 1) * STEP + 1
-    starts = numpy.cumsum(lengths) - lengths
-    return numpy.concatenate([
-        numpy.arange(start, start + length - span + 1)
-        for start, length in zip(starts, lengths, strict=True)])
+def h5py_windows(pixels, batches):
+    """Read row after row: slices with steps take far longer."""
+    for batch in batches:
+        rows = numpy.stack([pixels[row] for start in batch
+                            for row in start + OFFSETS])
+        yield len(rows) // WINDOW
 
 
-def lance_windows(table, folder, array, path, lengths):
-    """Compare windows of frames that lie in a table of Lance's."""
+def lance_windows(folder, array):
+    """Return what reads windows with Lance, where it is installed."""
+    if importlib.util.find_spec('lance') is None:
+        return
     import lance
     import pyarrow
-    flat = pyarrow.FixedSizeListArray.from_arrays(
-        pyarrow.array(array.ravel()), int(numpy.prod(FRAME)))
-    rows = lance.write_dataset(
-        pyarrow.table({'pixels': flat}), folder / 'frames.lance')
-    starts = first_rows(lengths)
-    windows = Windows(fuel.load(path), LENGTH, step=STEP)
+    path, width = str(folder / 'steps.lance'), int(numpy.prod(FRAME))
 
-    def taken_rows():
-        for batch in shuffled(len(starts), 32):
-            places = (starts[batch][:, None] + numpy.arange(
-                0, LENGTH * STEP, STEP)).ravel()
-            found = rows.take(places)['pixels'].combine_chunks()
-            yield found.flatten().to_numpy(zero_copy_only=False).reshape(
-                len(batch), LENGTH, *FRAME)
+    def pieces():
+        for start in range(0, len(array), 1000):
+            yield pyarrow.record_batch([pyarrow.FixedSizeListArray.from_arrays(
+                pyarrow.array(array[start:start + 1000].ravel()), width)],
+                ['pixels'])
 
-    table.compare('windows 4, step 5, of Lance', 8, taken_rows,
-                  over(windows, 32))
-    windows.close(None)
+    lance.write_dataset(
+        pieces(), path, schema=next(pieces()).schema, mode='overwrite')
+    stored = lance.dataset(path)
+
+    def work(batches):
+        for batch in batches:
+            rows = (batch[:, None] + OFFSETS).ravel()
+            column = stored.take(rows).column(0).combine_chunks()
+            rows = column.flatten().to_numpy().reshape(
+                len(batch), WINDOW, *FRAME)
+            yield len(rows)
+
+    yield work
 
 
-def over_http(table, folder, path, how):
-    """Compare windows of a file on a server with 20 ms of latency."""
-    rate = 50e6
-    config.remote_cache_path = 'off'
-    with server_process(folder, '--latency', '.02', '--rate',
-                        str(rate)) as root:
+def windows(table, folder, sizes):
+    """Measure windows of frames, beside those of a map."""
+    count = sizes['steps']
+    paths = {'contiguous': folder / 'steps.h5', 'chunks (1, ...)':
+             folder / 'chunked.h5'}
+    write_steps(paths['contiguous'], count, None)
+    write_steps(paths['chunks (1, ...)'], count, (1, *FRAME))
+    os.sync()
+    array = mapped(paths['contiguous'], 'pixels')
+    starts, lance = starts_of(count), [*lance_windows(folder, array)]
+
+    def of_map(batches):
+        for batch in batches:
+            rows = array.take(batch[:, None] + OFFSETS, axis=0)
+            yield len(rows)
+
+    for layout, path in paths.items():
+        dataset = windows_of(path)
+        assert dataset.num_examples == len(starts)
+        for batch in (CELLS, 8):
+            batches = [starts[places] for places in orders(
+                len(starts), batch)]
+            name = f'windows, {layout}, batches of {batch}, of'
+            stream = stream_of(dataset, batch)
+            with h5py.File(path, 'r') as file:
+                table.add(
+                    functools.partial(read, stream),
+                    Reference(f'{name} a map', 0.8,
+                              functools.partial(of_map, batches)),
+                    Reference(f'{name} h5py', 25, functools.partial(
+                        h5py_windows, file['pixels'], batches)),
+                    *(Reference(f'{name} Lance', 8, functools.partial(
+                        work, batches)) for work in lance))
+
+
+def remote_windows(table, folder, sizes):
+    """Measure windows over HTTP, beside a plain download."""
+    count = sizes['remote']
+    path = folder / 'remote.h5'
+    write_steps(path, count, (1, *FRAME))
+    slow = ['--latency', '.02', '--rate', str(sizes['rate'])]
+    starts, ratios, rates = starts_of(count), [], []
+    few = orders(len(starts), 4)[:2]
+    with server_process(folder, *slow) as root:
         url = f'{root}{path.name}'
-        windows = Windows(fuel.load(url), LENGTH, step=STEP)
-        batches = 2 if how['rounds'] == 1 else 60
-        nbytes, start = 0, time.perf_counter()
-        for batch in islice(over(windows, 32)(), batches):
-            nbytes += batch[0].nbytes
-        elapsed = time.perf_counter() - start
-        table.add('windows over HTTP, 20 ms, of bytes at line rate',
-                  f'{nbytes / elapsed / rate:.2f}', 'at least 0.8')
-        windows.close(None)
-        if has('aiohttp'):
-            ratio = batches / elapsed / by_fsspec(url, 1)
-            table.add('... of h5py over fsspec', f'{ratio:.0f}',
-                      'at least 100')
+        for number in range(min(3, table.how['rounds'])):
+            began = time.perf_counter()
+            urllib.request.urlretrieve(url, folder / 'copy.h5')
+            download = time.perf_counter() - began
+            # Another name, of which nothing is cached.
+            began = time.perf_counter()
+            dataset = windows_of(f'{url}?version={number}')
+            assert sum(read(stream_of(dataset, CELLS))) == len(starts)
+            taken = time.perf_counter() - began
+            dataset.dataset.close(None)
+            ratios.append(download / taken)
+            rates.append(len(starts) / taken)
+        table.rows.append((
+            'windows over HTTP, first epoch, of a download', measure.Ratio(
+                statistics.median(ratios), min(ratios), max(ratios)),
+            'at least 0.8', f'{statistics.median(rates):,.0f}', ''))
+        if importlib.util.find_spec('aiohttp') and importlib.util.find_spec(
+                'fsspec'):
+            import fsspec
+            with fsspec.open(url) as raw, h5py.File(raw, 'r') as file:
+                began = time.perf_counter()
+                done = sum(h5py_windows(file['pixels'], few))
+                other = done / (time.perf_counter() - began)
+            table.rows.append((
+                'windows over HTTP, first epoch, of h5py over fsspec',
+                f'{statistics.median(rates) / other:.0f}', 'at least 100',
+                f'{statistics.median(rates):,.0f}', f'{other:,.0f}'))
 
 
-def by_fsspec(url, batches):
-    """Return batches a second of windows that h5py reads by fsspec."""
-    import fsspec
-    start = time.perf_counter()
-    with fsspec.open(url) as stream, h5py.File(stream) as file:
-        starts = first_rows(file['ep_len'][:])
-        for batch in shuffled(len(starts), 32)[:batches]:
-            numpy.stack([file['pixels'][row:row + LENGTH * STEP:STEP]
-                         for row in starts[batch]])
-    return batches / (time.perf_counter() - start)
-
-
-def tracks(table, folder, count):
-    """Compare a field of forty tracks of a jet."""
-    kind = numpy.dtype([(f'p{number}', 'f4') for number in range(6)])
-    array = numpy.random.RandomState(0).random_sample(
-        (count, 40 * 6)).astype('f4').view(kind)
-    path = folder / 'jets.h5'
-    with h5py.File(path, 'w') as file:
-        file['tracks'] = array
-    batches = shuffled(count, BATCH)
-    dataset = HDF5Dataset(path, [Rows('tracks', field='p2')])
-    with h5py.File(path) as file:
-        memory = mapped(file['tracks'])['p2']
-        table.compare(
-            'a field of 40 tracks, shuffled 128, of NumPy on a map', .8,
-            lambda: (memory[rows] for rows in batches), over(dataset, BATCH))
-        table.compare('... of h5py', 5, lambda: (
-            file['tracks'].fields('p2')[numpy.sort(rows)]
-            for rows in batches), over(dataset, BATCH))
-    dataset.close(None)
-
-
-def groups(table, folder, count):
-    """Compare the opening of a file of very many groups."""
-    path = folder / 'groups.h5'
+def write_groups(path, count):
+    """Write a file of many groups."""
     with h5py.File(path, 'w', libver='latest') as file:
         for number in range(count):
-            demo = file.create_group(f'data/demo_{number}')
-            demo['actions'] = numpy.zeros((2, 3), 'f4')
-            demo['rewards'] = numpy.zeros(2, 'f4')
-    start = time.perf_counter()
-    with h5py.File(path) as file:
-        for name in file['data']:
-            for array in ('actions', 'rewards'):
-                found = file['data'][name][array]
-                assert found.shape
-                assert found.id.get_offset()
-    walk = time.perf_counter() - start
-    found = [subprocess.run(
-        [sys.executable, '-c', GROUPS, str(path)], check=True, text=True,
-        capture_output=True).stdout.split() for _ in range(2)]
-    table.add(f'{count:,} groups, first opening, of a walk with h5py',
-              f'{float(found[0][0]) / walk:.2f}', 'at most 1.2')
-    table.add('... later openings', f'{float(found[1][0]):.2f} s',
-              'at most 0.2 s')
-    table.add('... memory of these', f'{float(found[1][1]) / 1024:.0f} MB',
-              'at most 50 MB')
+            for name, shape in PARTS.items():
+                file[f'data/demo_{number}/{name}'] = numpy.full(shape, number)
+
+
+def walk(path):
+    """Return the seconds in which h5py looks at each array."""
+    began = time.perf_counter()
+    with h5py.File(path, 'r') as file:
+        for group in file['data'].values():
+            for name in PARTS:
+                assert group[name].shape[0] == 5
+    return time.perf_counter() - began
+
+
+def open_groups(path, cache):
+    """Return the seconds of an opening, and by how many bytes it raised the
+    most memory that the process had."""
+    config.remote_cache_path = cache
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    dataset = HDF5Dataset(path, list(PARTS), parts='data/demo_*')
+    taken = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    assert dataset.get_data(None, [5])[1] == [1]
+    return taken, peak * 1024
+
+
+def in_new_process(function, *arguments):
+    """Return what a function returns in a process of its own."""
+    with ProcessPoolExecutor(
+            1, multiprocessing.get_context('spawn')) as processes:
+        return processes.submit(function, *arguments).result()
+
+
+def groups(table, folder, sizes):
+    """Measure the opening of a file of many groups."""
+    path, cache = str(folder / 'groups.h5'), str(folder / 'cache')
+    write_groups(path, sizes['groups'])
+    first, _ = in_new_process(open_groups, path, cache)
+    walked = in_new_process(walk, path)
+    later, nbytes = zip(*(in_new_process(open_groups, path, cache)
+                          for _ in range(table.how['rounds'])), strict=True)
+    name = f'{sizes["groups"]:,} groups'
+    table.rows += [
+        (f'{name}, first opening, of a walk with h5py',
+         f'{first / walked:.2f}', 'at most 1.2', '', ''),
+        (f'{name}, later openings', f'{statistics.median(later):.2f} s',
+         'under 0.2 s', '', ''),
+        ('... and memory', f'{max(nbytes) / 1e6:.0f} MB', 'under 50 MB', '',
+         '')]
+
+
+ALL = (plain, tracks, cells, compressed_cells, windows, remote_windows,
+       groups)
+FULL = {'images': 50_000, 'files': 300, 'jets': 20_000, 'cells': 50_000,
+        'values': 1400, 'steps': 20_000, 'remote': 4000, 'rate': 50e6,
+        'groups': 100_000}
+TINY = {'images': 600, 'files': 6, 'jets': 300, 'cells': 300, 'values': 50,
+        'steps': 400, 'remote': 200, 'rate': 1e9, 'groups': 200}
 
 
 def main():
     """Print the table."""
-    options = measure.options(__doc__)
-    how, tiny = options.how, options.tiny
-    # Half a second each, so that the whole takes few minutes.
-    how = {**how, 'seconds': min(0.5, how['seconds'])}
-    table = Table(how)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        plain(table, folder, 300 if tiny else 60000)
-        single_cells(table, folder, *(
-            (300, 50, 8) if tiny else (50000, 20000, 1400)))
-        frames(table, folder, 400 if tiny else 20000, how)
-        tracks(table, folder, 300 if tiny else 100000)
-        groups(table, folder, 1200 if tiny else 100000)
-    measure.print_table(table.rows)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--tiny', action='store_true',
+                        help='run everything once, at a tiny size')
+    parser.add_argument('--only', choices=[one.__name__ for one in ALL])
+    options = parser.parse_args()
+    how = measure.TINY if options.tiny else measure.FULL
+    table = Table({**how, 'seconds': min(0.5, how['seconds'])})
+    for one in ALL:
+        if options.only not in (None, one.__name__):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            config.remote_cache_path = folder
+            with contextlib.ExitStack() as stack:
+                stack.callback(delattr, config, 'remote_cache_path')
+                one(table, Path(folder), TINY if options.tiny else FULL)
+            gc.collect()
+    measure.print_table(table.rows, (
+        'workload', 'measured', 'target', 'examples/s', 'reference'))
 
 
 if __name__ == '__main__':
