@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.remote.urls import StorageOptions
 from fuel.storage.nodes import Node
-from fuel.storage.shared_file import SharedFile, shared_file
+from fuel.storage.shared_file import Hold, SharedFile, shared_file
 
 #: What h5py takes between brackets.
 Selection: TypeAlias = Any
@@ -96,12 +96,13 @@ class HDF5Node:
                  arguments: Mapping[str, Any]) -> None:
         self.name = name
         self._shared: SharedFile | None = shared
+        self._hold: Hold | None = shared.hold()
         self._path = shared.path
         self._arguments = dict(arguments)
 
     def __getstate__(self) -> dict[str, Any]:
         # The path knows the options of a remote file, without credentials.
-        return {**vars(self), '_shared': None,
+        return {**vars(self), '_shared': None, '_hold': None,
                 '_arguments': {**self._arguments, 'storage_options': None}}
 
     @property
@@ -109,6 +110,7 @@ class HDF5Node:
         """The open file, which is opened again after it was closed."""
         if self._shared is None:
             self._shared = shared_file(self._path, self._arguments)
+            self._hold = self._shared.hold()
         return self._shared
 
     @property
@@ -193,7 +195,7 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         """Let go of the file, which is opened again when it is read."""
         if self._shared is not None:
             self._shared.release()
-        self._shared = None
+        self._shared = self._hold = None
 
     def __enter__(self) -> Self:
         return self

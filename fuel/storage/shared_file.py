@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import h5py
@@ -25,6 +26,10 @@ from fuel.utils.hdf5_errors import naming_file
 MOST_KEPT = 32
 
 
+class Hold:
+    """Kept by each object that reads a file."""
+
+
 class SharedFile:
     """An open file, what its links lead to, and the readers of its arrays.
 
@@ -37,6 +42,7 @@ class SharedFile:
         self._cache_bytes = cache_bytes
         self._anywhere = follow == 'anywhere'
         self._lock = threading.RLock()
+        self._held: Callable[[], Hold | None] = lambda: None
         self._identity: tuple[int, ...] | None = None
         self._opened: OpenFile | None = None
         self._files: LinkedFiles | None = None
@@ -54,6 +60,16 @@ class SharedFile:
             self._readers = {path: reader for path, reader
                              in self._readers.items()
                              if isinstance(reader, DirectReader)}
+
+    def hold(self) -> Hold:
+        """Return what keeps the file open while somebody has it."""
+        with self._lock:
+            held = self._held()
+            if held is None:
+                held = Hold()
+                weakref.finalize(held, self.release).atexit = False
+                self._held = weakref.ref(held)
+            return held
 
     def start_in_child(self) -> None:
         """Begin anew after a fork, in which a lock may have been held."""

@@ -241,6 +241,25 @@ def test_links_outside_of_the_folder_are_refused(tmp_path):
     assert open_hdf5(path).get('broken') is None
 
 
+def test_files_that_nobody_has_are_closed(tmp_path):
+    """As far as HDF5 knows, whose lock would keep writers away."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(5)
+        file['y'] = numpy.arange(5.)
+    array = open_hdf5(path)['x']
+    assert [3, 1] == array[[3, 1]].tolist()
+    other = open_hdf5(path)['y']
+    del array
+    with pytest.raises(OSError, match='open'):
+        h5py.File(path, 'r+')
+    assert [2.] == other[[2]].tolist()
+    del other
+    with h5py.File(path, 'r+') as file:
+        file['x'][0] = 7
+    assert 7 == open_hdf5(path)['x'][0]
+
+
 def test_many_files_are_not_kept_open(tmp_path):
     """Loaders open a file for each example."""
     for number in range(80):
