@@ -7,7 +7,8 @@ cimport numpy as cnp
 from libc.string cimport memcpy
 
 from fuel.kernels.converter cimport Conversion
-from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
+from fuel.kernels.copy_row cimport (
+    AHEAD, fuel_copy_row, fuel_copy_segment, fuel_prefetch)
 from fuel.kernels.part_table cimport Kind
 from fuel.kernels.tiles cimport Segment
 
@@ -26,9 +27,30 @@ cdef inline void put(const Conversion *conversion, char *out,
         memcpy(out, source, nbytes)
 
 
+cdef void copy_segments(const Window *window, const Piece *piece,
+                        const char *coming) noexcept nogil:
+    """Copy the segments of a tile, of each of its rows, as they are."""
+    cdef const Kind *kind = piece.kind
+    cdef const Segment *segment
+    cdef const Segment *first = kind.segments + kind.tile_starts[piece.tile]
+    cdef Py_ssize_t place, row
+    cdef Py_ssize_t count = (kind.segments + kind.tile_starts[piece.tile + 1]
+                             - first)
+    cdef const char *source = piece.source
+    cdef char *out = window.out + piece.first * window.out_row_nbytes
+    for row in range(piece.rows):
+        for place in range(count):
+            segment = first + place
+            fuel_prefetch(coming + segment.in_chunk)
+            fuel_copy_segment(out + segment.in_row,
+                              source + segment.in_chunk, segment.nbytes)
+        source += kind.stride
+        out += window.out_row_nbytes
+
+
 cdef void put_segments(const Window *window,
                        const Piece *piece) noexcept nogil:
-    """Copy the segments of a tile, of each of its rows."""
+    """Convert the segments of a tile, of each of its rows, or fill them."""
     cdef const Segment *segment
     cdef const Kind *kind = piece.kind
     cdef const Conversion *conversion = window.conversion
@@ -57,10 +79,14 @@ cdef void put_pieces(Window *window) noexcept nogil:
     cdef Py_ssize_t place, last = window.count - 1
     for place in range(window.count):
         piece = window.pieces + place
-        if not piece.kind.whole or piece.source == NULL:
-            put_segments(window, piece)
-            continue
         coming = window.pieces[min(place + AHEAD, last)].source
+        if not piece.kind.whole or piece.source == NULL:
+            if piece.source != NULL and window.conversion.convert == NULL:
+                copy_segments(window, piece, coming if coming != NULL
+                              else piece.source)
+            else:
+                put_segments(window, piece)
+            continue
         put(window.conversion,
             window.out + piece.first * window.out_row_nbytes, piece.source,
             piece.rows * window.row_nbytes, piece.rows == 1,
