@@ -19,7 +19,7 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise the attribute of the root, or before it was there tables of
     cells and genes."""
     file = seen.files[0]
-    if file.attribute('encoding-type') != 'anndata' and not all(
+    if file.text('encoding-type') != 'anndata' and not all(
             _is_table(file, path) for path in ('obs', 'var')):
         return None
     columns = {**_matrices(file, ['X']), **_table(file, 'obs')}
@@ -33,7 +33,8 @@ def recognise(seen: Seen) -> Call | None:
         # Before 0.7 the last.
         'raw/X', 'raw.X'])
     columns |= _embeddings(file)
-    _check_genes(seen)
+    if len(seen.files) > 1:
+        _check_genes(seen)
     return Call(columns, sources=chosen if chosen and (
         len(columns) > len(chosen)) else None, notes=(
             f'{LEFT_OUT}: {", ".join(map(repr, left_out))}',)
@@ -44,7 +45,7 @@ def _is_table(file: SeenFile, path: str) -> bool:
     """Return whether there is a table, as files without an attribute of the
     root have them."""
     array = file.array(path)
-    return (file.attribute('encoding-type', path) == 'dataframe'
+    return (file.text('encoding-type', path) == 'dataframe'
             or (array is not None and array.dtype.names is not None))
 
 
@@ -67,7 +68,7 @@ def _index(file: SeenFile) -> dict[str, FileColumn]:
 
 def _index_of(file: SeenFile, table: str) -> str:
     """Return the path of the names of the rows of a table."""
-    path = f'{table}/{file.attribute("_index", table) or "_index"}'
+    path = f'{table}/{file.text("_index", table) or "_index"}'
     return f'{path}/values' if file.is_group(path) else path
 
 

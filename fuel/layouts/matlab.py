@@ -16,9 +16,7 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     last; if that is both, there is a call for each.
     """
     file = seen.files[0]
-    found = [array for array in file.arrays() if not array.path.startswith(
-        ('#refs#/', '#subsystem#/')) and 'MATLAB_sparse' not in (
-            file.attribute_names(array.path.rpartition('/')[0] or '/'))]
+    found = _arrays(file)
     if not found or any('MATLAB_class' not in file.attribute_names(array.path)
                         for array in found):
         return None
@@ -34,10 +32,29 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
             else calls) or None
 
 
+def _arrays(file: SeenFile) -> list[Array]:
+    """Return the arrays of variables, none if one is not MATLAB's; not those
+    that cells and objects refer to, which may be very many."""
+    found: list[Array] = []
+    for name in file.names():
+        array = file.array(name)
+        if name.startswith('#'):
+            continue
+        if 'MATLAB_class' not in file.attribute_names(name):
+            return []
+        if array is None:
+            found += [field._replace(path=f'{name}/{field.path}')
+                      for field in file.arrays(name)]
+        elif 0 not in array.shape:
+            found.append(array)
+    return [array for array in found if 'MATLAB_sparse' not in (
+        file.attribute_names(array.path.rpartition('/')[0] or '/'))]
+
+
 def _has_examples(file: SeenFile, array: Array) -> bool:
     """Return whether an array has numbers, more than one."""
     # Of an empty array the shape is stored, of an object a reference.
-    return (file.attribute('MATLAB_class', array.path)
+    return (file.text('MATLAB_class', array.path)
             not in ('cell', 'char', 'struct')
             and not file.attribute_names(array.path) & {
                 'MATLAB_empty', 'MATLAB_object_decode'}

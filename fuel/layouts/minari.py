@@ -16,18 +16,18 @@ def recognise(seen: Seen) -> Call | None:
     file = seen.files[0]
     episodes = file.groups('/', 'episode_[0-9]+')
     episodes = [episodes[0], episodes[-1]] if episodes else []
-    steps = [file.attribute('total_steps', episode) for episode in episodes]
-    if not steps or None in steps:
+    steps = [file.integer('total_steps', episode) for episode in episodes]
+    if not steps or steps[0] is None or None in steps:
         return None
     columns: dict[str, FileColumn] = {}
     others: dict[str, Array] = {}
-    for episode, count in zip(episodes, map(int, steps), strict=True):
+    for episode, count in zip(episodes, steps, strict=True):
         for array in file.arrays(episode):
             path, length = array.path, array.shape[0]
             if path.startswith('options/'):
                 # Of the episode as a whole.
                 continue
-            if path.split('/')[0] in WITH_LAST and length == count + 1:
+            if path.split('/')[0] in WITH_LAST and length - 1 == count:
                 columns[path] = Rows(path, stop=-1)
                 columns[f'next_{path}'] = Rows(path, start=1)
             elif length == count:
@@ -36,4 +36,4 @@ def recognise(seen: Seen) -> Call | None:
                 others[path] = array
     return Call(columns, parts='episode_*', notes=note_of(
         [array for path, array in others.items() if path not in columns],
-        f'they have neither {steps[0]} nor {int(steps[0]) + 1} rows'))
+        f'they have neither {steps[0]} nor {steps[0] + 1} rows'))

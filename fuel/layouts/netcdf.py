@@ -28,7 +28,7 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
             for array in arrays):
         return None
     variables = [array for array in arrays
-                 if not str(file.attribute('NAME', array.path)).startswith(
+                 if not (file.text('NAME', array.path) or '').startswith(
                      NOT_A_VARIABLE)]
     by_dimension: dict[str, list[Array]] = {}
     for array in variables:
@@ -42,7 +42,7 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
 
 def _first_dimension(file: SeenFile, array: Array) -> str | None:
     """Return the path of the scale of the first axis."""
-    if file.attribute('CLASS', array.path) == 'DIMENSION_SCALE':
+    if file.text('CLASS', array.path) == 'DIMENSION_SCALE':
         return array.path
     scale = file.scales(array.path)[0]
     return None if scale is None else scale.lstrip('/')

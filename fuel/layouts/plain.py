@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
 from fuel.layouts.rows import note_of
-from fuel.layouts.seen import MOST_NAMES, Seen
+from fuel.layouts.seen import Seen
 
 # A file of more lengths is no list of candidates.
 MOST_LENGTHS = 5
@@ -22,7 +22,7 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
             f'data set')
     arrays = file.arrays()
     lengths = {array.shape[0] for array in arrays}
-    if len(lengths) > MOST_LENGTHS or len(arrays) >= MOST_NAMES:
+    if len(lengths) > MOST_LENGTHS or file.has_more():
         return None
     return [Call(
         {array.path: Rows(array.path) for array in arrays

@@ -120,14 +120,19 @@ def _of_packages() -> dict[str, Recogniser]:
 def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
     """Return what the recogniser of a package finds; warn if it fails."""
     try:
-        found: Call | Sequence[Call] | None = entry.load()(seen)
+        found = entry.load()(seen)
+        calls = [] if found is None else (
+            [found] if isinstance(found, Call) else list(found))
+        if not all(isinstance(call, Call) for call in calls):
+            raise TypeError(f'it should return a Call, a list of them or '
+                            f'None, got {found!r}')
     except Exception as error:  # noqa: BLE001 - of whatever others wrote
         warnings.warn(
             f'the recogniser {entry.name!r} of files, {entry.value}, failed '
             f'and is passed over: {type(error).__name__}: {error}',
             stacklevel=2)
         return None
-    return found
+    return calls or None
 
 
 def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],

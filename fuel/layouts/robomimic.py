@@ -11,11 +11,11 @@ def recognise(seen: Seen) -> Call | None:
     file = seen.files[0]
     demos = file.groups('data', 'demo_[0-9]+')
     demos = [demos[0], demos[-1]] if demos else []
-    counts = [file.attribute('num_samples', demo) for demo in demos]
+    counts = [file.integer('num_samples', demo) for demo in demos]
     if not demos or None in counts:
         return None
     columns, left_out = columns_of_length([
-        Place(file, demo, file.length(f'{demo}/actions') or int(count))
+        Place(file, demo, file.length(f'{demo}/actions') or count or 0)
         for demo, count in zip(demos, counts, strict=True)])
     return Call(columns, parts='data/demo_*', notes=left_out,
                 splits='mask' if file.is_group('mask') else None)

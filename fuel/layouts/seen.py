@@ -14,10 +14,10 @@ from fuel.storage.linked_files import LinkedFiles
 from fuel.datasets.columns.part_names import natural_key
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
-from fuel.storage.nodes import Node, find_arrays
+from fuel.storage.nodes import Node, first_names, has_rows, walk
 
 # Of a group with more names than this only the first are looked at, in the
-# order in which HDF5 has them, and of a file only as many arrays.
+# order in which HDF5 has them; and of all that is below it, at any depth.
 MOST_NAMES = 1000
 
 
@@ -42,7 +42,9 @@ class SeenFile:
     def __init__(self, files: LinkedFiles, number: int) -> None:
         self._files, self._number = files, number
         self._found: dict[str, Node | None] = {}
+        self._names: dict[str, list[str]] = {}
         self._arrays: dict[str, list[Array]] = {}
+        self._cut: set[str] = set()
 
     @property
     def path(self) -> str:
@@ -60,18 +62,15 @@ class SeenFile:
 
     def names(self, path: str = '/') -> list[str]:
         """Return the first names in a group; none of what is no group."""
+        if path not in self._names:
+            self._names[path] = self._find_names(path)
+        return self._names[path]
+
+    def _find_names(self, path: str) -> list[str]:
         group = self.node(path)
         if not isinstance(group, h5py.Group):
             return []
-        found: list[bytes] = []
-
-        def note(name: bytes) -> bool | None:
-            found.append(name)
-            return len(found) >= MOST_NAMES or None
-
-        group.id.links.iterate(note)
-        return sorted([name.decode('utf-8', 'surrogateescape')
-                       for name in found], key=natural_key)
+        return sorted(first_names(group, MOST_NAMES), key=natural_key)
 
     def matching(self, path: str, pattern: str) -> list[str]:
         """Return the first names in a group that are like a pattern of
@@ -116,7 +115,8 @@ class SeenFile:
 
     def arrays(self, below: str = '/') -> list[Array]:
         """Return the arrays below a group that have rows, in natural order,
-        with their paths below it."""
+        with their paths below it; in a large group only of what comes
+        first."""
         if below not in self._arrays:
             self._arrays[below] = self._find_arrays(below)
         return self._arrays[below]
@@ -125,11 +125,20 @@ class SeenFile:
         group = self.node(below)
         if not isinstance(group, h5py.Group):
             return []
-        found = [Array(path, array.shape, array.dtype)
-                 for path, array in itertools.islice(find_arrays(
-                     group, self._files.open_linked), MOST_NAMES)
-                 if array.size]
+        # One more name than is looked at.
+        nodes = walk(group, self._files.open_linked, MOST_NAMES + 1)
+        found = [Array(path, node.shape, node.dtype)
+                 for path, node in itertools.islice(nodes, MOST_NAMES)
+                 if has_rows(node) and node.size]
+        if next(nodes, None) is not None:
+            self._cut.add(below)
         return sorted(found, key=lambda array: natural_key(array.path))
+
+    def has_more(self, below: str = '/') -> bool:
+        """Return whether there is more below a group than was looked at for
+        its arrays."""
+        self.arrays(below)
+        return below in self._cut
 
     def read(self, path: str) -> Any:
         """Return a whole array, or a single value; text is bytes."""
@@ -157,6 +166,18 @@ class SeenFile:
         return value.decode('utf-8', 'replace') if isinstance(
             value, bytes) else value
 
+    def text(self, name: str, path: str = '/') -> str | None:
+        """Return an attribute that is text, None of another one."""
+        value = self.attribute(name, path)
+        return value if isinstance(value, str) else None
+
+    def integer(self, name: str, path: str = '/') -> int | None:
+        """Return an attribute that is an integer or boolean, None of another
+        one."""
+        value = numpy.asarray(self.attribute(name, path))
+        return int(value.item()) if (
+            value.dtype.kind in 'iub' and value.size == 1) else None
+
     def texts(self, name: str, path: str = '/') -> list[str]:
         """Return an attribute that is a list of text; none if it is not."""
         value = self.attribute(name, path)
@@ -176,11 +197,12 @@ class SeenFile:
             return []
         found: list[str | None] = [None] * len(node.shape)
         listed = self.attribute('DIMENSION_LIST', path)
-        if isinstance(listed, numpy.ndarray) and len(listed) == len(found):
-            for axis, references in enumerate(listed):
-                for reference in references[:1]:
-                    if isinstance(reference, h5py.Reference) and reference:
-                        found[axis] = str(node.file[reference].name)
+        if numpy.shape(listed) != (len(found),):
+            return found
+        for axis, references in enumerate(listed):
+            for reference in numpy.ravel(references)[:1]:
+                if isinstance(reference, h5py.Reference) and reference:
+                    found[axis] = str(node.file[reference].name)
         return found
 
 

@@ -36,7 +36,7 @@ def recognise(seen: Seen) -> Call | None:
 
 def _column(file: SeenFile, path: str) -> FileColumn:
     """Return how a field varies: by trajectory, by time, both or neither."""
-    by_sample, by_time = [bool(file.attribute(name, path))
+    by_sample, by_time = [bool(file.integer(name, path))
                           for name in ('sample_varying', 'time_varying')]
     if by_sample and by_time:
         return Flat(path)

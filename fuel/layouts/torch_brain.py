@@ -16,12 +16,12 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     """Recognise what the root and its groups say that they are; a sample is
     an example. Series of several clocks have a call each."""
     file = seen.files[0]
-    if file.attribute('object') != 'Data':
+    if file.text('object') != 'Data':
         return None
     columns: dict[int, dict[str, FileColumn]] = {}
     for array in file.arrays():
         group, _, name = array.path.rpartition('/')
-        if file.attribute('object', group or '/') in SERIES and (
+        if file.text('object', group or '/') in SERIES and (
                 name != 'timestamp_indices_1s'):
             columns.setdefault(array.shape[0], {})[
                 array.path] = Rows(array.path)

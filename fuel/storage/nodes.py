@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import h5py
 
@@ -96,37 +96,70 @@ def _open(group: h5py.Group, key: bytes) -> Node | None:
 
 def find_arrays(group: h5py.Group, open_linked: OpenLinked,
                 ) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the arrays below a group that have rows, by their paths in it.
+    """Yield the arrays below a group that have rows, by their paths in it."""
+    for path, node in walk(group, open_linked):
+        if has_rows(node):
+            yield path, node
 
-    Each group is looked through once, also if several links lead to it. What
-    a broken link names is left out.
+
+def walk(group: h5py.Group, open_linked: OpenLinked,
+         most_names: int | None = None,
+         ) -> Iterator[tuple[str, Node | None]]:
+    """Yield what is below a group, by its path in it: None where a link is
+    broken.
+
+    Each group is looked through once, also if several links lead to it.
+
+    `most_names`: how many names of one group are looked at. Default: all.
     """
-    return _search(group, '', set(), open_linked)
+    seen: set[tuple[int, int]] = set()
+    # No recursion, since groups may be nested deeper than Python's stack.
+    pending = [('', group, _new_names(group, seen, most_names))]
+    while pending:
+        prefix, parent, names = pending[-1]
+        name = next(names, None)
+        if name is None:
+            pending.pop()
+            continue
+        try:
+            node = find_node(parent, name, open_linked)
+        except FileNotFoundError:
+            node = None
+        path = f'{prefix}{name}'
+        yield path, node
+        if isinstance(node, h5py.Group):
+            pending.append((f'{path}/', node, _new_names(
+                node, seen, most_names)))
 
 
-def _search(group: h5py.Group, prefix: str, seen: set[tuple[int, int]],
-            open_linked: OpenLinked) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the arrays below a group, but for those of groups in `seen`."""
+def _new_names(group: h5py.Group, seen: set[tuple[int, int]],
+               most: int | None) -> Iterator[str]:
+    """Return the names in a group, none if it was seen before."""
     info = h5py.h5o.get_info(group.id)
     if (info.fileno, info.addr) in seen:
-        return
+        return iter(())
     seen.add((info.fileno, info.addr))
-    for name in group:
-        try:
-            node = find_node(group, name, open_linked)
-        except FileNotFoundError:
-            continue
-        if isinstance(node, h5py.Group):
-            yield from _search(node, f'{prefix}{name}/', seen, open_linked)
-        elif isinstance(node, h5py.Dataset) and _has_rows(node):
-            yield f'{prefix}{name}', node
+    return iter(group if most is None else first_names(group, most))
 
 
-def _has_rows(dataset: h5py.Dataset) -> bool:
-    """Return whether an array has examples: it is no scalar and no array of
+def first_names(group: h5py.Group, most: int) -> list[str]:
+    """Return the first names in a group, in the order in which they lie in
+    the file, so that those of a large group need not be sorted."""
+    found: list[bytes] = []
+
+    def note(name: bytes) -> bool | None:
+        found.append(name)
+        return len(found) >= most or None
+
+    group.id.links.iterate(note, order=h5py.h5.ITER_NATIVE)
+    return [_text(name) for name in found]
+
+
+def has_rows(node: Node | None) -> TypeGuard[h5py.Dataset]:
+    """Return whether there is an array with examples: no scalar, and no
     references, which lead to other arrays."""
-    return bool(dataset.shape) and not (
-        h5py.check_ref_dtype(dataset.dtype))
+    return isinstance(node, h5py.Dataset) and bool(node.shape) and (
+        h5py.check_ref_dtype(node.dtype) is None)
 
 
 def other_files(dataset: h5py.Dataset) -> list[str]:
