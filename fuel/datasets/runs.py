@@ -228,6 +228,10 @@ class RunDataset(RowsDataset):
         if isinstance(self.dataset, Dataset):
             self.dataset.close(None)
 
+    def reset(self, state: Any) -> Any:
+        """Return the state for a fresh start; the files below stay open."""
+        return state
+
     def load(self) -> None:
         """Find what reads the rows of the data set below, which has the same
         runs as when this one was made."""

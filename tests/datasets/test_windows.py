@@ -574,3 +574,25 @@ def test_values_of_runs_come_often_over_other_runs(tmp_path):
     rows = with_run_values(tmp_path)
     assert_array_equal(Windows(rows, 2, runs='all')[4][0], [0, 10])
     assert_array_equal(Runs(rows, runs='all')[0][0], [0] * 5 + [10] * 5)
+
+
+def test_files_stay_open_between_epochs(tmp_path):
+    """Which takes time, and maps that are new have to be touched again."""
+    opened = []
+
+    class Counted(HDF5Dataset):
+        def load(self):
+            opened.append(1)
+            super().load()
+
+    path = tmp_path / 'rows.h5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(8)
+    dataset = Counted(path)
+    stream = DataStream.default_stream(Windows(dataset, 2), batch_size=3)
+    dataset.get_data(None, [0])
+    before = len(opened)
+    for _ in range(3):
+        assert 7 == sum(len(batch) for batch, in stream.get_epoch_iterator())
+        next(stream.get_epoch_iterator())
+    assert before == len(opened)
