@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.remote.urls import StorageOptions
 from fuel.storage.nodes import Node
-from fuel.storage.shared_file import Hold, SharedFile, shared_file
+from fuel.storage.shared_file import FileHold, SharedFile, shared_file
 
 #: What h5py takes between brackets.
 Selection: TypeAlias = Any
@@ -96,7 +96,7 @@ class HDF5Node:
                  arguments: Mapping[str, Any]) -> None:
         self.name = name
         self._shared: SharedFile | None = shared
-        self._hold: Hold | None = shared.hold()
+        self._hold: FileHold | None = shared.hold()
         self._path = shared.path
         self._arguments = dict(arguments)
 

@@ -26,7 +26,7 @@ from fuel.utils.hdf5_errors import naming_file
 MOST_KEPT = 32
 
 
-class Hold:
+class FileHold:
     """Kept by each object that reads a file."""
 
 
@@ -42,7 +42,7 @@ class SharedFile:
         self._cache_bytes = cache_bytes
         self._anywhere = follow == 'anywhere'
         self._lock = threading.RLock()
-        self._held: Callable[[], Hold | None] = lambda: None
+        self._held: Callable[[], FileHold | None] = lambda: None
         self._identity: tuple[int, ...] | None = None
         self._opened: OpenFile | None = None
         self._files: LinkedFiles | None = None
@@ -61,12 +61,12 @@ class SharedFile:
                              in self._readers.items()
                              if isinstance(reader, DirectReader)}
 
-    def hold(self) -> Hold:
+    def hold(self) -> FileHold:
         """Return what keeps the file open while somebody has it."""
         with self._lock:
             held = self._held()
             if held is None:
-                held = Hold()
+                held = FileHold()
                 weakref.finalize(held, self.release).atexit = False
                 self._held = weakref.ref(held)
             return held
