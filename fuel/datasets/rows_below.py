@@ -3,6 +3,7 @@ its rows."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy
@@ -28,20 +29,31 @@ class Found(NamedTuple):
     held: object
 
 
-def find_sources(dataset: DatasetLike) -> dict[str, Found]:
-    """Return what reads the rows of each source of a data set.
+def dense_sources(dataset: DatasetLike,
+                  chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the sources of a data set that runs can be made of.
 
-    Sparse rows are refused: an example of them is one row.
+    Sparse rows are not chosen, or refused: an example of them is one row.
     """
     types = types_of(dataset)
-    for name in dataset.sources:
-        if name in types and types[name].is_sparse:
+    sparse = [name for name in dataset.sources
+              if name in types and types[name].is_sparse]
+    for name in sparse:
+        if chosen is None or name in chosen or (
+                len(sparse) == len(dataset.sources)):
             raise TypeError(
                 f'runs and windows are of dense rows, but source {name!r} '
                 'is sparse: leave it out with sources=..., or make a data set '
                 f'of arrays, ToDense(stream, which_sources=({name!r},))'
                 '.as_dataset(), or CSR(..., dense=True) of an HDF5Dataset')
-    stored = {name: _find_stored(dataset, name) for name in dataset.sources}
+    return tuple([name for name in dataset.sources if name not in sparse])
+
+
+def find_sources(dataset: DatasetLike,
+                 sources: Sequence[str]) -> dict[str, Found]:
+    """Return what reads the rows of some sources of a data set."""
+    types = types_of(dataset)
+    stored = {name: _find_stored(dataset, name) for name in sources}
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
         found = {name: Found(source.reader, source.order, source.held)
@@ -53,7 +65,7 @@ def find_sources(dataset: DatasetLike) -> dict[str, Found]:
     count = int(num_examples_of(dataset))
     return {name: Found(RequestedReader(
         requests, name, count, types.get(name)), slice(0, count), None)
-        for name in dataset.sources}
+        for name in sources}
 
 
 def is_same_reader(old: Reader, new: Reader) -> bool:

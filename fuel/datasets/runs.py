@@ -13,8 +13,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RequestedReader, RowSource
 from fuel.datasets.rows_below import (
-    find_runs, find_sources, first_rows, is_same_reader, lie_within,
-    stored_rows)
+    dense_sources, find_runs, find_sources, first_rows, is_same_reader,
+    lie_within, stored_rows)
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.datasets.run_bounds import RunsGiven, runs_in
 from fuel.datasets.run_readers import (
@@ -92,14 +92,14 @@ class RunDataset(RowsDataset):
                 f'and {type(dataset).__name__} is read in order: put its '
                 f'examples into an IndexableDataset, or into a file')
         self.dataset: Any = dataset
-        self._below = frozenset(dataset.sources)
+        self._below = dense_sources(dataset, sources)
         self._given = runs
         bounds, self._numbers = find_runs(self.dataset, runs)
         self._stored_rows = stored_rows(self.dataset, bounds)
         self._cuts = self._cut(bounds)
         self._find_readers()
         super().__init__(
-            None, None, (*dataset.sources, *self._added_sources()),
+            None, None, (*self._below, *self._added_sources()),
             sources=sources, axis_labels=self._find_labels()
             if axis_labels is None else axis_labels)
 
@@ -253,7 +253,7 @@ class RunDataset(RowsDataset):
             name: RunRows(reader, first_rows(order, bounds),
                          reader.is_per_run and own_runs)
             for name, (reader, order, _)
-            in find_sources(self.dataset).items()}
+            in find_sources(self.dataset, self._below).items()}
         readers = {name: self._make_reader(name, source)
                    for name, source in found.items()}
         readers.update(self._added_readers(next(iter(found.values()))))
@@ -338,7 +338,8 @@ class Runs(RunDataset):
     Raises
     ------
     TypeError
-        If the data set is read in order.
+        If the data set is read in order, or a source is sparse that
+        `sources` does not leave out.
     ValueError
         If a row lies outside of all runs, or a number comes back.
 

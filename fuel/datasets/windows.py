@@ -101,7 +101,8 @@ class Windows(RunDataset):
     Raises
     ------
     TypeError
-        If the data set is read in order, or a count is no integer.
+        If the data set is read in order, a source is sparse that `sources`
+        does not leave out, or a count is no integer.
     ValueError
         If a count is out of range, a source is unknown, a row lies outside
         of all runs, or a run is too short and `short` is 'error'.

@@ -13,6 +13,7 @@ from support.runs import (
     rows_of_runs,
     stretches,
 )
+from support.sparse_rows import SparseDataset, random_csr
 
 from fuel.datasets import (
     Constant,
@@ -200,3 +201,19 @@ def test_runs_without_rows_have_values_of_their_own(tmp_path):
     others = Runs(dataset, runs={'lengths': [3, 0, 2]})
     assert [[1, 1, 1], [], [3, 3]] == [
         value.tolist() for value in others.get_data(None, [0, 1, 2])[1]]
+
+
+def test_sparse_sources_are_left_out_or_refused():
+    """An example of them is one row: `sources` leaves them out."""
+    dataset = SparseDataset(random_csr(6, 4))
+    for make in (Runs, lambda one, **more: Windows(one, 2, **more)):
+        with pytest.raises(TypeError, match="source 'x' is sparse"):
+            make(dataset)
+        with pytest.raises(TypeError, match="source 'x' is sparse"):
+            make(dataset, sources=('y', 'x'))
+        made = make(dataset, sources=('y',))
+        assert ('y',) == made.provides_sources
+        assert [0, 1] == made.get_data(None, 0)[0][:2].tolist()
+    dataset.sources = ('x',)
+    with pytest.raises(TypeError, match="source 'x' is sparse"):
+        Runs(dataset, sources=('y',))
