@@ -16,6 +16,7 @@ from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.columns.file_paths import Files
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
+from fuel.layouts.formats import DATA_ENDINGS, TEXTS
 from fuel.layouts.opening import open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
@@ -179,7 +180,7 @@ def _how_to_get(key: str, name: str, filename: str,
         if os.path.isfile(path):
             return (f'{text}, but here is {path}: did you mean '
                     f'fuel.load({path!r})?')
-    if name.endswith(EXTENSIONS):
+    if name.lower().endswith((*DATA_ENDINGS, *TEXTS)):
         folder, file = os.path.split(name)
         found = nearest(file, _files_in(folder or '.'))
         hint = '' if found is None else (
@@ -197,10 +198,10 @@ def _how_to_get(key: str, name: str, filename: str,
 
 
 def _files_in(folder: str) -> list[str]:
-    """Return the names of HDF5 files in a folder that can be read."""
+    """Return the names of files of data in a folder that can be read."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder)
-                      if name.endswith(EXTENSIONS))
+                      if name.lower().endswith((*DATA_ENDINGS, *TEXTS)))
     return []
 
 

@@ -167,8 +167,9 @@ def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
     counts = [f'{layout["examples"]} examples',
               *([] if runs is None else [f'{runs} run{"s" * (runs != 1)}'])]
     yield f'Examples\n\n    {", ".join(counts)}\n'
-    if layout['splits']:
-        yield f'Splits\n\n    {", ".join(layout["splits"])}\n'
+    yield from _table('Splits', [
+        (name, f'{count} examples')
+        for name, count in layout['splits'].items()])
     if layout['name'] != PLAIN or layout['sources'].keys() != (
             facts['sources'].keys()):
         yield from _table('Sources', _kinds(layout['sources']))
@@ -180,7 +181,8 @@ def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the sources of a layout, and how they are stored."""
     return [
         (name, ('sparse ' if source['sparse'] else '') + source['type'],
-         'of any shape' if source['shape'] is None
+         '' if source['type'] == 'text' and source['shape'] is None
+         else 'of any shape' if source['shape'] is None
          else str(tuple(source['shape'])).replace('None', '?'),
          '' if source['layout'] is None else _layout(source['layout']))
         for name, source in sources.items()]
@@ -188,10 +190,12 @@ def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _text(facts: Mapping[str, Any]) -> str:
     size, sources = facts.get('size'), facts['sources']
-    lines = [_provenance(facts) if 'command' in facts else _title(facts)]
+    is_foreign = facts.get('layout', {}).get('name', PLAIN) != PLAIN
+    lines = [_provenance(facts) if 'command' in facts and (
+        facts['command'] or not is_foreign) else _title(facts)]
     if 'layout' in facts:
         lines += [*_layout_text(facts), *_no_splits(facts)]
-        if facts['layout'].get('name', PLAIN) != PLAIN:
+        if is_foreign:
             # What is in the root says little of these.
             sources = {}
     else:
@@ -265,6 +269,10 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
         with open_with_h5py(filename, storage_options=(
                 arguments.storage_options)) as h5file:
             facts = describe_file(h5file)
+            if arguments.preview and not facts['sources']:
+                raise ValueError(
+                    f'{filename}: examples are drawn of arrays of the root, '
+                    f'and there are none')
             if arguments.preview:
                 _save_preview(draw_preview(h5file), arguments.preview)
         if not facts['splits']:

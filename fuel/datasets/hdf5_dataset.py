@@ -292,9 +292,32 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories, the name of each code (dict)."""
+        """For each source of categories, the name of each code (dict); the
+        code -1, where a value is missing, has none."""
         readers: OpenColumns = self.readers
         return readers.categories(self.columns)
+
+    def category_names(self, source: str, codes: IndexArray) -> Any:
+        """Return the names of codes of a source of categories.
+
+        Parameters
+        ----------
+        source : str
+        codes : numpy.ndarray
+            As in a batch.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape and dtype object; None where a value is missing.
+
+        Raises
+        ------
+        KeyError
+            If the source has no categories.
+        """
+        names = numpy.array([*self.categories[source], None], object)
+        return names[codes]
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources that are open."""

@@ -1,6 +1,7 @@
 """Data sets over the runs of another: whole runs."""
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -53,6 +54,14 @@ class Provenance(NamedTuple):
     row: int
 
 
+def refuse_paths(dataset: object, name: str) -> None:
+    """Raise TypeError where a file is given in the place of a data set."""
+    if isinstance(dataset, (str, os.PathLike)):
+        raise TypeError(
+            f'{name} needs a data set, got {dataset!r}: open the file first, '
+            f'as in {name}(fuel.load({os.fspath(dataset)!r}), ...)')
+
+
 class RunRows(NamedTuple):
     """A source of the data set below.
 
@@ -85,6 +94,7 @@ class RunDataset(RowsDataset):
     def __init__(self, dataset: DatasetLike, runs: RunsGiven | None,
                  sources: Sequence[str] | None,
                  axis_labels: AxisLabels | None) -> None:
+        refuse_paths(dataset, type(self).__name__)
         if is_sequential(dataset) or not isinstance(
                 num_examples_of(dataset), (int, numpy.integer)):
             raise TypeError(
@@ -181,7 +191,8 @@ class RunDataset(RowsDataset):
     def details(self) -> Sequence[str]:
         """Return how many runs there are, and where the rows are."""
         below = self.dataset
-        return [f'{len(self._cuts.lengths)} runs of {type(below).__name__}',
+        count = len(self._cuts.lengths)
+        return [f'{count} run{"s" * (count != 1)} of {type(below).__name__}',
                 *(below.details() if isinstance(below, Dataset) else ())]
 
     def _shown_arguments(self) -> Mapping[str, object]:

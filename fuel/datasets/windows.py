@@ -11,7 +11,7 @@ from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
     no_zeros)
-from fuel.datasets.runs import RunDataset, RunRows
+from fuel.datasets.runs import RunDataset, RunRows, refuse_paths
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.typing import AxisLabels, DatasetLike, Sources
@@ -140,6 +140,7 @@ class Windows(RunDataset):
                  dense: Sequence[str] = (), mask_source: str = 'mask',
                  sources: Sequence[str] | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
+        refuse_paths(dataset, type(self).__name__)
         self.length = positive('length', length)
         self.step = positive('step', step)
         self.stride = positive('stride', stride)

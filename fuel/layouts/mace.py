@@ -15,7 +15,7 @@ ATOMS = ('atomic_numbers', 'positions')
 OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
 # Groups of values, beside those of a configuration itself.
 GROUPS = ('', 'properties/', 'property_weights/')
-LEFT_OUT = 'left out, since configurations have no value or text there'
+LEFT_OUT = 'left out, since some configurations have no value or text there'
 # Of more configurations the first are looked at.
 MOST_SEEN = 1000
 

@@ -361,7 +361,8 @@ def test_info_shows_what_is_recognised(tmp_path, capsys):
     shown = capsys.readouterr().out
     for text in ('robomimic; fuel.load opens it as', repr(fuel.load(netcdf)),
                  '57 examples, 12 runs', '8 examples, 1 run\n',
-                 'train, valid', 'gzip 4, decoded 144 B',
+                 'train  15 examples', 'valid  10 examples',
+                 'gzip 4, decoded 144 B',
                  "Left out, since their first dimension is another one: 'land'"
                  ):
         assert text in shown
@@ -392,6 +393,8 @@ def test_info_of_folders_and_other_formats(tmp_path, capsys):
     assert 0 == fuel_info.main([well, str(tmp_path / 'x.npy')])
     shown = capsys.readouterr().out
     assert '19 examples, 4 runs' in shown
+    assert 'the_well; fuel.load opens it as' in shown
+    assert 'train  10 examples' in shown
     assert 'NPYDataset; fuel.load opens it as' in shown
     (tmp_path / 'empty').mkdir()
     assert 2 == run(fuel_info.main, [str(tmp_path / 'empty')])

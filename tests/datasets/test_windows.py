@@ -1,4 +1,5 @@
 """Windows over runs, against plain loops that say what they are."""
+import functools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -596,3 +597,10 @@ def test_files_stay_open_between_epochs(tmp_path):
         assert 7 == sum(len(batch) for batch, in stream.get_epoch_iterator())
         next(stream.get_epoch_iterator())
     assert before == len(opened)
+
+
+@pytest.mark.parametrize('kind', [Runs, functools.partial(Windows, length=2)])
+def test_path_in_the_place_of_a_data_set_is_refused(kind):
+    """With the line that opens it."""
+    with pytest.raises(TypeError, match=r"fuel\.load\('a\.h5'\)"):
+        kind('a.h5')

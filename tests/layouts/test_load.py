@@ -40,3 +40,27 @@ def test_values_are_those_of_the_file(miniature, tmp_path):
         assert list(written.runs) == dataset.runs.tolist()
     dataset.close(None)
     again.close(None)
+
+
+def test_missing_categories_have_no_name(tmp_path):
+    """The code -1 is no place in the names."""
+    miniature = next(one for one in MINIATURES if one.name == 'h5ad')
+    dataset = fuel.load(miniature.write(
+        tmp_path, numpy.random.default_rng(1)).files)
+    codes = numpy.array([[-1, 2], [0, -1]])
+    assert [[None, 'monocyte'], ['B cell', None]] == dataset.category_names(
+        'obs/cell_type', codes).tolist()
+    with pytest.raises(KeyError):
+        dataset.category_names('obs/depth', codes)
+
+
+@pytest.mark.parametrize('name', ['cell.h5ad', 'deep/cells.nc', 'x.csv'])
+def test_file_that_is_not_there_is_named(name, tmp_path, monkeypatch):
+    """With one of a name like it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'cells.h5ad').touch()
+    with pytest.raises(FileNotFoundError) as caught:
+        fuel.load(name)
+    assert f'there is no file {name!r}' in str(caught.value)
+    if name == 'cell.h5ad':
+        assert "did you mean 'cells.h5ad'?" in str(caught.value)
