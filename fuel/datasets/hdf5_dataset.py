@@ -77,7 +77,8 @@ class HDF5Dataset(RowsDataset):
         Where other files lie that a file may name by external links and
         virtual data sets: in or below its folder, or anywhere.
     **kwargs
-        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+        Arguments of :class:`Dataset`, `sources` and `axis_labels`, which
+        default to those of the files.
 
     Attributes
     ----------
@@ -151,6 +152,8 @@ class HDF5Dataset(RowsDataset):
         self.columns = {} if columns is None else _as_columns(columns)
         self.load()
         _datasets.add(self)
+        if 'axis_labels' not in kwargs:
+            kwargs['axis_labels'] = self.readers.axis_labels()
         super().__init__(which_sets, None, self._used, **kwargs)
         self.provides_sources = tuple(self.columns)
 

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fuel.datasets import H5PYDataset, HDF5Dataset, Rows, Runs, Windows
+from fuel.datasets import (
+    Flat, H5PYDataset, HDF5Dataset, Rows, Runs, Windows)
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -643,3 +644,28 @@ def test_rows_equal_those_of_h5py(tmp_path_factory, data):
         assert_array_equal(wanted, found)
     assert numpy.cumsum([0, *lengths]).tolist() == dataset.runs.tolist()
     dataset.close(None)
+
+
+def test_axes_have_the_labels_of_the_files(tmp_path):
+    """Of each source that is used, unless others are given."""
+    path = tmp_path / 'labels.h5'
+    with h5py.File(path, 'w') as file:
+        file['x'], file['y'] = numpy.zeros((4, 3, 2)), numpy.zeros(4)
+        for axis, label in enumerate(('run', 'time', 'channel')):
+            file['x'].dims[axis].label = label
+    found = HDF5Dataset(path, ['x', 'y'])
+    assert {'x': ('run', 'time', 'channel'), 'y': None} == found.axis_labels
+    assert ('channel', 'run', 'time') == HDF5Dataset(
+        path, [Rows('x', axis=-1)]).axis_labels['x']
+    assert ('time', 'channel') == HDF5Dataset(
+        path, [Flat('x')]).axis_labels['x']
+    assert HDF5Dataset(path, ['y']).axis_labels is None
+    assert HDF5Dataset(path, axis_labels={}).axis_labels == {}
+    other = tmp_path / 'wrong.h5'
+    with h5py.File(other, 'w') as file:
+        file['x'] = numpy.zeros((4, 3))
+        file['x'].attrs['DIMENSION_LABELS'] = ['run']
+    with pytest.raises(DamagedFileError,
+                       match=r"wrong\.h5.*'x'.*1 labels"):
+        HDF5Dataset(other, ['x'])
+    assert 4 == len(HDF5Dataset(other, ['x'], axis_labels={}))

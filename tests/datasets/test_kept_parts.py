@@ -9,8 +9,9 @@ from numpy.testing import assert_array_equal
 
 from fuel import config
 from fuel.datasets import Constant, Flat, HDF5Dataset, Rows
-from fuel.datasets.columns import linked_files, part_names, parts
+from fuel.datasets.columns import part_names, parts
 from fuel.datasets.columns.parts import FileParts
+from fuel.storage import linked_files
 from fuel.storage.kept_index import KEPT, index_arrays, restored_index
 from fuel.storage.part_index import PartIndex
 

@@ -52,6 +52,10 @@ class FileColumn:
         return SourceType(reader.dtype, None if reader.dtype.hasobject
                           else reader.shape[1:])
 
+    def labels(self, parts: FileParts) -> tuple[str, ...] | None:
+        """Return the labels of the axes of a batch, None without any."""
+        return None
+
     def __repr__(self) -> str:
         shown = []
         for field in fields(self):

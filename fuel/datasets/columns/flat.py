@@ -13,6 +13,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
+from fuel.storage.scales import own_labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +50,11 @@ class Flat(FileColumn):
         """Return a reader of the rows."""
         return with_text(parts.open(self.path, name, axes=self.axes),
                          parts.array(0, self.path))
+
+    def labels(self, parts: FileParts) -> tuple[str, ...] | None:
+        """Return the labels of the axes of a batch, None without any."""
+        found = own_labels(parts.array(0, self.path))[self.axes - 1:]
+        return found if any(found) else None
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""

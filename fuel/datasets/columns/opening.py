@@ -159,6 +159,16 @@ class OpenColumns(dict[str, Reader]):
                 found[source] = reader.categories
         return found
 
+    def axis_labels(self) -> dict[str, tuple[str, ...] | None] | None:
+        """Return the labels of the axes of the sources that are used, as the
+        first part has them; None if it has none."""
+        found = {}
+        for source in self._wanted.used:
+            with naming_file(self.parts.path_of(0), source):
+                found[source] = self._wanted.columns[source].labels(
+                    self.parts)
+        return found if any(found.values()) else None
+
     def summary(self) -> dict[str, object]:
         """Return what a saved state must fit, beside the columns."""
         parts, order = self.parts, self.order

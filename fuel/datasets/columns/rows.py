@@ -16,6 +16,7 @@ from fuel.datasets.columns.readers import ChangedReader
 from fuel.describe import SourceType
 from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
+from fuel.storage.scales import own_labels
 from fuel.suggestions import did_you_mean
 
 
@@ -116,6 +117,13 @@ class Rows(FileColumn):
 
         return PartsReader(parts, name, counts, None if self.ragged
                            else shapes[0], native_type(first), open_part)
+
+    def labels(self, parts: FileParts) -> tuple[str, ...] | None:
+        """Return the labels of the axes of a batch, None without any."""
+        array = parts.array(0, self.path)
+        found = list(own_labels(array))
+        found.insert(0, found.pop(self._axis_of(parts, 0, array)))
+        return tuple(found) if any(found) else None
 
     def _axis_of(self, parts: FileParts, number: int,
                  array: h5py.Dataset) -> int:
