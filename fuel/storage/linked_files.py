@@ -11,7 +11,8 @@ from fuel.storage.open_files import OpenFile, open_files
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.kept_arrays import Arrays, keep_arrays, kept_arrays
-from fuel.storage.nodes import Node, find_node, linked_path, other_files
+from fuel.storage.nodes import Node, find_node, linked_path
+from fuel.storage.virtual import check_virtual
 from fuel.utils.hdf5_errors import naming_file
 
 # What is asked of fewer parts is not kept.
@@ -46,9 +47,7 @@ class LinkedFiles:
             node = find_node(self.files[number].file['/'] if root is None
                              else root, path, self.open_linked)
             if isinstance(node, h5py.Dataset):
-                for name in other_files(node):
-                    # HDF5 gives fill values for what is missing.
-                    self._other_path(node.file, name)
+                check_virtual(node, self._other_path)
         return node
 
     def open_linked(self, file: h5py.File, name: str) -> h5py.File:

@@ -162,14 +162,10 @@ def has_rows(node: Node | None) -> TypeGuard[h5py.Dataset]:
         h5py.check_ref_dtype(node.dtype) is None)
 
 
-def other_files(dataset: h5py.Dataset) -> list[str]:
-    """Return the names of the files in which the rows of an array lie, but
-    for its own."""
+def external_files(dataset: h5py.Dataset) -> list[str]:
+    """Return the paths of the files that have the raw data of an array."""
     properties = dataset.id.get_create_plist()
-    if properties.get_layout() == h5py.h5d.VIRTUAL:
-        names = [source.file_name for source in dataset.virtual_sources()]
-        return [name for name in dict.fromkeys(names) if name != '.']
-    # Raw data, which HDF5 looks for in the working directory.
+    # HDF5 looks for them in the working directory.
     return [os.path.abspath(_text(properties.get_external(number)[0]))
             for number in range(properties.get_external_count())]
 

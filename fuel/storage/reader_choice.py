@@ -22,7 +22,7 @@ from fuel.storage.parts import Field, PartKind, Parts, element_of
 from fuel.storage.ragged import RaggedReader
 from fuel.storage.reader import Reader
 from fuel.storage.virtual import (
-    StoredRows, check_files, open_sources, row_maps)
+    StoredRows, check_virtual, open_sources, row_maps)
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
     if layout.storage == 'virtual':
-        check_files(dataset)
+        check_virtual(dataset)
     return H5PYReader(dataset, layout)
 
 
@@ -117,7 +117,7 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
     if index.has_virtual:
         for dataset in index.datasets:
             if dataset.is_virtual:
-                check_files(dataset)
+                check_virtual(dataset)
     lengths = _lengths(index, rows)
     reader = JoinedReader(index, name, field, axes, *lengths)
     reader.part_bounds = _bounds(rows, lengths[2])
@@ -136,12 +136,14 @@ def _naming(name: str) -> Iterator[None]:
 class _Pieces(NamedTuple):
     """What parts consist of, some of which are virtual.
 
-    `datasets`: that the pieces lie in.
-    `part`, `skip`, `rows`: shape (pieces,); which part each is a piece of,
-        how many rows of its data set come before, and how many it has.
+    `datasets`: that the pieces lie in, each once.
+    `array`, `part`, `skip`, `rows`: shape (pieces,); the number of the data
+        set that each lies in, which part it is a piece of, how many rows of
+        its data set come before, and how many it has.
     """
 
     datasets: list[h5py.Dataset]
+    array: NDArray[numpy.int64]
     part: NDArray[numpy.int64]
     skip: NDArray[numpy.int64]
     rows: NDArray[numpy.int64]
@@ -149,7 +151,7 @@ class _Pieces(NamedTuple):
 
 def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
     """Return what data sets consist of; None if one is to be read by HDF5."""
-    found: list[h5py.Dataset] = []
+    found: dict[h5py.Dataset, int] = {}
     places = []
     for number, dataset in enumerate(datasets):
         sources: list[StoredRows] | None = [
@@ -160,9 +162,9 @@ def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
         if sources is None:
             return None
         for one in sources:
-            found.append(one.dataset)
-            places.append((number, one.skip, one.rows))
-    return _Pieces(found, *numpy.array(places, numpy.int64).T)
+            array = found.setdefault(one.dataset, len(found))
+            places.append((array, number, one.skip, one.rows))
+    return _Pieces(list(found), *numpy.array(places, numpy.int64).T)
 
 
 class _Rows(NamedTuple):
@@ -202,7 +204,8 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
         array = int(arrays[part])
         return f'{index.place_of(array)}, source {name!r}, row {row}'
 
-    names = None if len(index.datasets) == 1 else name_part
+    is_one = len(index.datasets) == 1 and rows.pieces is None
+    names = None if is_one else name_part
     budget = default_budget() if cache_bytes is None else cache_bytes
     reader: DirectReader = (
         DecodedReader(file, name, parts, index, budget, names)
@@ -237,7 +240,7 @@ def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
             one.start for one in kept])[pieces.part])
         high = numpy.minimum(ends, (starts + [
             one.start + len(one) for one in kept])[pieces.part])
-        return (numpy.arange(len(ends)),
+        return (pieces.array,
                 pieces.skip + low - (ends - pieces.rows),
                 numpy.maximum(high - low, 0))
     counts = index.shape[:, :axes - 1].prod(axis=1)
@@ -265,8 +268,8 @@ def _parts_of(index: PartIndex, rows: _Rows,
     # Along the axes before the last that counts rows: which chunk a part
     # lies in, and how many rows of the chunk precede it.
     counts = shape[:, :axes - 1].prod(axis=1)
-    within = numpy.arange(len(arrays)) - numpy.repeat(
-        numpy.cumsum(counts) - counts, counts)
+    within = numpy.arange(len(arrays)) - (
+        numpy.cumsum(counts) - counts)[arrays]
     chunks, before = numpy.zeros_like(within), numpy.zeros_like(within)
     for axis in range(axes - 1):
         place = within // shape[arrays, axis + 1:axes - 1].prod(

@@ -1,10 +1,14 @@
 """Virtual data sets, whose rows lie in other data sets."""
 from __future__ import annotations
 
+import itertools
 import os
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import h5py
+
+from fuel.storage.nodes import MOST_LINKS, external_files, find_node
 
 # Of virtual data sets that lie in each other: one may lead in a circle.
 MOST_LEVELS = 8
@@ -81,8 +85,8 @@ def _rows(space: h5py.h5s.SpaceID) -> tuple[int, int] | None:
     return start, count * block
 
 
-def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
-                 level: int = 0) -> list[StoredRows] | None:
+def open_sources(dataset: h5py.Dataset,
+                 maps: list[RowMap]) -> list[StoredRows] | None:
     """Open the data sets that the rows of a virtual one lie in.
 
     `maps`: see `row_maps`.
@@ -93,32 +97,58 @@ def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
     Raises: FileNotFoundError if a file is missing, ValueError if one has no
         such rows: HDF5 would give fill values.
     """
+    return _open_all(dataset, maps, {}, 0)
+
+
+#: Data sets by file and path, each with what its rows consist of.
+_Opened: TypeAlias = dict[
+    tuple[str, str], tuple[h5py.Dataset, 'list[StoredRows] | None']]
+
+
+def _open_all(dataset: h5py.Dataset, maps: list[RowMap], opened: _Opened,
+              level: int) -> list[StoredRows] | None:
+    """See `open_sources`; of many mappings to one data set, it is opened
+    once."""
     sources: list[StoredRows] = []
+    here = os.fsdecode(dataset.file.filename)
     for one in maps:
-        file = dataset.file
-        if one.file != '.':
-            file = h5py.File(path_of(dataset, one.file), 'r')
-        found = file.get(one.path)
-        if not isinstance(found, h5py.Dataset) or not found.shape or (
-                one.skip + one.rows > found.shape[0]):
-            raise ValueError(
-                f'{os.fsdecode(dataset.file.filename)!r}: rows of '
-                f'{dataset.name!r} should be rows {one.skip} to '
-                f'{one.skip + one.rows - 1} of {one.path!r} in '
-                f'{os.fsdecode(file.filename)!r}, which has no such rows')
-        if (found.dtype != dataset.dtype
-                or found.shape[1:] != dataset.shape[1:]):
+        target = here if one.file == '.' else path_of(dataset.file, one.file)
+        key = os.path.realpath(target), one.path
+        if key not in opened:
+            opened[key] = _open_one(dataset, target, one, opened, level)
+        found, pieces = opened[key]
+        if one.skip + one.rows > found.shape[0]:
+            raise _no_rows(dataset, target, one)
+        if pieces is None or (found.dtype != dataset.dtype
+                              or found.shape[1:] != dataset.shape[1:]):
             return None
-        if not found.is_virtual:
-            sources.append(StoredRows(found, one.skip, one.rows))
-            continue
-        inner = row_maps(found)
-        below = None if inner is None or level == MOST_LEVELS else (
-            open_sources(found, inner, level + 1))
-        if below is None:
-            return None
-        sources += _cut(below, one.skip, one.skip + one.rows)
+        sources += _cut(pieces, one.skip, one.skip + one.rows)
     return sources
+
+
+def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
+              opened: _Opened, level: int,
+              ) -> tuple[h5py.Dataset, list[StoredRows] | None]:
+    """Return a data set that a virtual one leads to, and what its rows
+    consist of."""
+    file = dataset.file if one.file == '.' else h5py.File(target, 'r')
+    found = file.get(one.path)
+    if not isinstance(found, h5py.Dataset) or not found.shape:
+        raise _no_rows(dataset, target, one)
+    if not found.is_virtual:
+        return found, [StoredRows(found, 0, found.shape[0])]
+    inner = row_maps(found)
+    if inner is None or level == MOST_LEVELS:
+        return found, None
+    return found, _open_all(found, inner, opened, level + 1)
+
+
+def _no_rows(dataset: h5py.Dataset, target: str, one: RowMap) -> ValueError:
+    """Return the error that a data set has not the rows it should have."""
+    return ValueError(
+        f'{os.fsdecode(dataset.file.filename)!r}: rows of {dataset.name!r} '
+        f'should be rows {one.skip} to {one.skip + one.rows - 1} of '
+        f'{one.path!r} in {target!r}, which has no such rows')
 
 
 def _cut(sources: list[StoredRows], start: int, stop: int) -> list[StoredRows]:
@@ -133,22 +163,97 @@ def _cut(sources: list[StoredRows], start: int, stop: int) -> list[StoredRows]:
     return found
 
 
-def path_of(dataset: h5py.Dataset, name: str) -> str:
-    """Return the path of a file that a virtual data set names."""
-    path = os.fsdecode(dataset.file.filename)
+def path_of(file: h5py.File, name: str) -> str:
+    """Return the path of a file that a virtual data set of another names."""
+    path = os.fsdecode(file.filename)
     target = os.path.join(os.path.dirname(path), name)
     if not os.path.exists(target):
         raise FileNotFoundError(
-            f'{path!r}: rows of {dataset.name!r} lie in another file, '
-            f'{name!r}, and there is no file {target!r}')
+            f'{path!r}: rows of it lie in another file, {name!r}, and there '
+            f'is no file {target!r}')
     return target
 
 
-def check_files(dataset: h5py.Dataset) -> None:
-    """Raise FileNotFoundError if a file of a virtual data set is missing;
-    HDF5 would give fill values."""
-    names: Any = {source.file_name for source in dataset.virtual_sources()}
-    for name in sorted(names):
-        # Those with a number in them may end anywhere.
-        if name != '.' and '%' not in name:
-            path_of(dataset, name)
+#: Returns the path of a file that another one names, or raises an error.
+PathOf: TypeAlias = Callable[[h5py.File, str], str]
+
+
+def check_virtual(dataset: h5py.Dataset, path: PathOf = path_of) -> None:
+    """Raise an error where HDF5 should not read a data set.
+
+    All data sets that it leads to are looked at, and all files.
+
+    Raises: FileNotFoundError if a file is missing, ValueError if a data set
+        is: HDF5 would give fill values. ValueError where virtual data sets
+        lead in a circle: HDF5 follows them until the process ends.
+    """
+    _check_below(dataset, path, [], set())
+
+
+def _check_below(dataset: h5py.Dataset, path: PathOf,
+                 above: list[tuple[str, str]],
+                 seen: set[tuple[str, str]]) -> None:
+    """Check the data sets that one leads to, but for those in `seen`."""
+    file = dataset.file
+    for name in external_files(dataset):
+        path(file, name)
+    if not dataset.is_virtual:
+        return
+    key = os.path.realpath(os.fsdecode(file.filename)), str(dataset.name)
+    if key in above or len(above) == MOST_LINKS:
+        raise ValueError(
+            f'{os.fsdecode(file.filename)!r}: the virtual data set '
+            f'{dataset.name!r} leads in a circle, or through more than '
+            f'{MOST_LINKS} others')
+    if key in seen:
+        return
+    seen.add(key)
+
+    def open_linked(other: h5py.File, name: str) -> h5py.File:
+        return h5py.File(path(other, name), 'r')
+
+    for name, inside in _named(dataset, path):
+        other = file if name == '.' else open_linked(file, name)
+        found = find_node(other['/'], inside, open_linked)
+        if not isinstance(found, h5py.Dataset):
+            raise ValueError(
+                f'{os.fsdecode(file.filename)!r}: rows of {dataset.name!r} '
+                f'should lie in {inside!r} of '
+                f'{os.fsdecode(other.filename)!r}, which has no such data '
+                f'set')
+        _check_below(found, path, [*above, key], seen)
+
+
+def _named(dataset: h5py.Dataset, path: PathOf) -> Iterator[tuple[str, str]]:
+    """Yield file and path of each data set that a virtual one names."""
+    properties = dataset.id.get_create_plist()
+    for name, inside in dict.fromkeys(
+            (properties.get_virtual_filename(number),
+             properties.get_virtual_dsetname(number))
+            for number in range(properties.get_virtual_count())):
+        if '%' not in name + inside:
+            yield name, inside
+            continue
+        last = None
+        for number in itertools.count():
+            pair = _numbered(name, number), _numbered(inside, number)
+            if pair == last or not _is_there(dataset.file, *pair, path):
+                # They may end anywhere.
+                break
+            yield pair
+            last = pair
+
+
+def _numbered(name: str, number: int) -> str:
+    """Return a name with a number in the place of ``%b``."""
+    return '%'.join(part.replace('%b', str(number))
+                    for part in name.split('%%'))
+
+
+def _is_there(file: h5py.File, name: str, inside: str,
+              path: PathOf) -> bool:
+    try:
+        target = file if name == '.' else h5py.File(path(file, name), 'r')
+    except FileNotFoundError:
+        return False
+    return inside in target

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fuel.datasets import HDF5Dataset
+from fuel.exceptions import DamagedFileError
 from fuel.storage import choose_reader, open_parts
 from fuel.storage.mapped import DirectReader
 
@@ -129,9 +131,107 @@ def test_missing_sources_are_errors(tmp_path, source, how):
                 read(file['x'])
 
 
-def test_virtual_sets_that_lead_in_a_circle_are_no_crash(tmp_path):
-    """HDF5 has rules for them."""
-    virtual(tmp_path / 'a.hdf5', 'b.hdf5')
-    path = virtual(tmp_path / 'b.hdf5', 'a.hdf5')
+@pytest.mark.parametrize('key', [
+    slice(0, 4), (slice(0, 4), slice(0, 1))], ids=['rows', 'columns'])
+@pytest.mark.parametrize('names', [
+    ['.'], ['a.hdf5'], ['b.hdf5', 'a.hdf5']], ids=str)
+def test_virtual_sets_that_lead_in_a_circle_are_refused(
+        tmp_path, names, key):
+    """HDF5 follows them until the stack is full, which ends the process."""
+    path = virtual(tmp_path / 'a.hdf5', names[0], key=key)
+    if len(names) > 1:
+        virtual(tmp_path / names[0], names[1], key=key)
     with h5py.File(path, 'r') as file:
-        assert not isinstance(choose_reader(file['x']), DirectReader)
+        for read in choose_reader, lambda one: open_parts([one], 'x'):
+            with pytest.raises(ValueError, match=r'a.*\.hdf5.*circle'):
+                read(file['x'])
+    with pytest.raises((ValueError, DamagedFileError), match='circle'):
+        HDF5Dataset(path, ['x'])
+
+
+def test_a_missing_data_set_is_an_error_where_hdf5_reads(tmp_path, source):
+    """HDF5 gives fill values in its place."""
+    path = virtual(tmp_path / 'v.hdf5', key=(slice(None), slice(0, 1)))
+    with h5py.File(source, 'w') as file:
+        file['y'] = 1
+    with h5py.File(path, 'r') as file:
+        for read in choose_reader, lambda one: open_parts([one], 'x'):
+            with pytest.raises(ValueError, match='v.hdf5.*source.hdf5'):
+                read(file['x'])
+
+
+@pytest.mark.parametrize('kind', ['virtual', 'external', 'link'])
+def test_what_a_source_leads_to_lies_in_the_folder_too(tmp_path, kind):
+    """A file from elsewhere could name one through another."""
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    secret = tmp_path / 'source.hdf5'
+    with h5py.File(secret, 'w') as file:
+        file['x'] = numpy.arange(8, dtype='i4').reshape(4, 2)
+    inner = folder / 'inner.hdf5'
+    if kind == 'virtual':
+        virtual(inner, '../source.hdf5')
+    else:
+        with h5py.File(inner, 'w') as file:
+            if kind == 'link':
+                file['x'] = h5py.ExternalLink('../source.hdf5', 'x')
+            else:
+                file.create_dataset('x', (4, 2), 'i4', external=[
+                    (str(secret), 0, 32)])
+    path = virtual(folder / 'outer.hdf5', 'inner.hdf5')
+    with pytest.raises((ValueError, DamagedFileError), match='outside'):
+        HDF5Dataset(path, ['x'])
+    if kind == 'virtual':
+        dataset = HDF5Dataset(path, ['x'], follow='anywhere')
+        assert [[0, 1]] == dataset.get_data(None, [0])[0].tolist()
+
+
+def test_many_mappings_open_what_they_lead_to_once(tmp_path, source):
+    """Of levels of them, each of whose rows is one, all at once would be
+    as many as rows to the power of the levels."""
+    count, levels = 60, 5
+    with h5py.File(source, 'w') as file:
+        file['x'] = numpy.arange(count)
+    for level in range(levels):
+        layout = h5py.VirtualLayout((count,), int)
+        there = h5py.VirtualSource(
+            f'{level - 1}.hdf5' if level else source.name, 'x', (count,))
+        for row in range(count):
+            layout[row:row + 1] = there[count - 1 - row:count - row]
+        with h5py.File(tmp_path / f'{level}.hdf5', 'w') as file:
+            file.create_virtual_dataset('x', layout)
+    with h5py.File(tmp_path / f'{levels - 1}.hdf5', 'r') as file:
+        reader = choose_reader(file['x'])
+        assert isinstance(reader, DirectReader)
+        assert len(reader.files) == 1
+        assert [*range(count)][::-1] == reader.read(slice(None)).tolist()
+
+
+def numbered(path, name):
+    """Write a virtual data set of a file for each two of its six rows."""
+    unlimited = h5py.h5s.UNLIMITED
+    space = h5py.h5s.create_simple((6, 2), (unlimited, 2))
+    space.select_hyperslab((0, 0), (unlimited, 1), (2, 1), (2, 2))
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_virtual(
+        space, name, b'x', h5py.h5s.create_simple((2, 2)))
+    with h5py.File(path, 'w', libver='latest') as file:
+        h5py.h5d.create(
+            file.id, b'x', h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple(
+                (6, 2), (unlimited, 2)), properties)
+
+
+def test_numbered_sources_are_read(tmp_path):
+    """By HDF5, which looks for them as long as there are some."""
+    for number in range(3):
+        with h5py.File(tmp_path / f's{number}.hdf5', 'w') as file:
+            file['x'] = numpy.full((2, 2), number, 'i4')
+    numbered(tmp_path / 'v.hdf5', b's%b.hdf5')
+    dataset = HDF5Dataset(tmp_path / 'v.hdf5', ['x'])
+    assert [0, 0, 1, 1, 2, 2] == dataset.get_data(
+        None, [*range(6)])[0][:, 0].tolist()
+    dataset.close(None)
+    del dataset
+    virtual(tmp_path / 's2.hdf5', 'v.hdf5')
+    with pytest.raises((ValueError, DamagedFileError), match='circle'):
+        HDF5Dataset(tmp_path / 'v.hdf5', ['x'])
