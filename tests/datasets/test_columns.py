@@ -191,6 +191,10 @@ def test_files_of_other_columns_are_refused(tmp_path):
     ('indptr', lambda array: array * 2, 'should go from 0 to'),
     ('indptr', lambda array: array[[0, 2, 1, 3]], 'row 1 begins at'),
     ('indptr', lambda array: array[:-1], 'should have 3 rows'),
+    ('indptr', lambda array: array + .4, 'integers in one axis'),
+    ('indptr', lambda array: array * [1, numpy.nan, 1, 1],
+     'integers in one axis'),
+    ('indptr', lambda array: array[:, None], 'integers in one axis'),
     ('data', lambda array: array[:-1], 'values and'),
 ])
 def test_damaged_offsets_are_refused(tmp_path, name, change, text):
@@ -202,6 +206,49 @@ def test_damaged_offsets_are_refused(tmp_path, name, change, text):
         file['X'][name] = change(array)
     with pytest.raises(DamagedFileError, match=rf'a.h5.*{text}'):
         HDF5Dataset(path, [CSR('X')])
+
+
+@pytest.mark.parametrize(('name', 'change', 'text'), [
+    ('data', lambda array: array[:, None], 'data should be numbers in one'),
+    ('data', lambda array: array.astype('S'), 'data should be numbers in one'),
+    ('indices', lambda array: array[:, None], 'indices should be integers'),
+    ('indices', lambda array: array * 1., 'indices should be integers'),
+])
+def test_what_is_no_matrix_is_refused(tmp_path, name, change, text):
+    """Rows would be made of other bytes."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
+    with h5py.File(path, 'a') as file:
+        array = file['X'][name][()]
+        del file['X'][name]
+        file['X'][name] = change(array)
+    with pytest.raises(ValueError, match=rf'a.h5.*{text}'):
+        HDF5Dataset(path, [CSR('X')])
+
+
+@pytest.mark.parametrize('shape', [
+    [3, -40], [3., 40.], [3, numpy.nan], numpy.array([3, 2 ** 64 - 1], 'u8'),
+    [3], 'wide'], ids=str)
+def test_shapes_of_no_matrix_are_refused(tmp_path, shape):
+    """Two numbers of rows and columns, which there can be."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
+    with h5py.File(path, 'a') as file:
+        file['X'].attrs['shape'] = shape
+    with pytest.raises(ValueError, match='a.h5.*two whole numbers'):
+        HDF5Dataset(path, [CSR('X')])
+
+
+@pytest.mark.parametrize('dtype', ['i1', 'i2'])
+def test_negative_columns_of_short_types_are_errors(tmp_path, dtype):
+    """There are as many columns as an unsigned number of the type counts."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(
+        3, 70000, seed=1, density=1e-4))
+    with h5py.File(path, 'a') as file:
+        count = len(file['X/indices'])
+        del file['X/indices']
+        file['X/indices'] = numpy.full(count, -1, dtype)
+    dataset = HDF5Dataset(path, [CSR('X')])
+    with pytest.raises(DamagedFileError, match='an element in column -1, and'):
+        dataset.get_data(None, [0, 1, 2])
 
 
 @pytest.mark.parametrize('column', [-1, 40, 1 << 30])

@@ -1,6 +1,7 @@
 """Columns that are sparse matrices stored by rows."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,10 +70,14 @@ class CSR(FileColumn):
                     f'{parts.describe(number)} has {count}')
         values, indices = [
             parts.open(f'{self.path}/{array}', name) for array in ARRAYS[:2]]
-        if indices.dtype.kind not in 'iu':
-            raise ValueError(
-                f'{parts.describe(0)}: {self.path}/indices should be '
-                f'integers, got {indices.dtype}')
+        for reader, kinds, what in ((values, 'biufc', 'numbers'),
+                                    (indices, 'iu', 'integers')):
+            if reader.dtype.kind not in kinds or len(reader.shape) != 1:
+                array = 'data' if reader is values else 'indices'
+                raise ValueError(
+                    f'{parts.describe(0)}: {self.path}/{array} should be '
+                    f'{what} in one axis, got {reader.dtype} of shape '
+                    f'{reader.shape}')
         found = []
         for number, lengths in enumerate(zip(
                 numpy.diff(values.part_bounds).tolist(),
@@ -80,7 +85,8 @@ class CSR(FileColumn):
             indptr = parts.read(number, f'{self.path}/indptr')
             _check_indptr(f'{parts.describe(number)}, {self.path!r}', indptr,
                           *lengths)
-            found.append(indptr[:-1] + values.part_bounds[number])
+            found.append(indptr[:-1].astype(numpy.intp)
+                         + values.part_bounds[number])
         bounds = numpy.cumsum([0, *map(len, found)]).astype(numpy.intp)
         ends = numpy.concatenate([*found, values.part_bounds[-1:]]).astype(
             numpy.intp, copy=False)
@@ -104,8 +110,10 @@ class SparseRowReader(RangesReader):
         """Return a sparse batch."""
         values, indices = found
         unsigned = indices.view(f'u{indices.itemsize}')
-        if unsigned.size and unsigned.max() >= self.shape[1]:
-            self._refuse_column(unsigned, counts, rows)
+        # Negative ones are beyond the end too.
+        limit = min(self.shape[1], numpy.iinfo(indices.dtype).max + 1)
+        if unsigned.size and unsigned.max() >= limit:
+            self._refuse_column(unsigned, limit, counts, rows)
         if indices.dtype not in ('i4', 'i8'):
             # Types that SciPy does not take.
             indices = indices.astype('i4' if indices.itemsize < 4 else 'i8')
@@ -114,10 +122,10 @@ class SparseRowReader(RangesReader):
         numpy.cumsum(counts, out=ends[1:])
         return make_csr(values, indices, ends, (len(counts), self.shape[1]))
 
-    def _refuse_column(self, indices: NDArray[Any],
+    def _refuse_column(self, indices: NDArray[Any], limit: int,
                        counts: NDArray[numpy.intp],
                        rows: NDArray[numpy.intp]) -> None:
-        place = int(numpy.flatnonzero(indices >= self.shape[1])[0])
+        place = int(numpy.flatnonzero(indices >= limit)[0])
         example = int(numpy.searchsorted(numpy.cumsum(counts), place, 'right'))
         column = indices.view(f'i{indices.itemsize}')[place]
         raise self._damaged(
@@ -150,10 +158,12 @@ def _columns_of(parts: FileParts, number: int, path: str) -> int:
                 if isinstance(node, h5py.Dataset) else ''))
     shape = next(filter(lambda value: value is not None, (
         read_attribute(node, name) for name in SHAPES)), None)
-    if shape is None or shape.shape != (2,):
+    if shape is None or numpy.shape(shape) != (2,) or (
+            shape.dtype.kind not in 'iu') or (
+            not 0 <= shape.min() <= shape.max() <= sys.maxsize):
         raise ValueError(
             f"{where}: the group {path!r} should have an attribute 'shape' "
-            f'of two numbers')
+            f'of two whole numbers')
     indptr = parts.find(number, f'{path}/indptr')
     rows = len(indptr) - 1 if isinstance(indptr, h5py.Dataset) else 0
     found = [str(read_attribute(node, name)) for name in FORMATS
@@ -179,7 +189,10 @@ def _check_indptr(where: str, indptr: NDArray[Any], num_values: int,
                   num_indices: int) -> None:
     """Refuse rows that do not follow each other through all values."""
     reason = ''
-    if num_values != num_indices:
+    if indptr.dtype.kind not in 'iu' or indptr.ndim != 1:
+        reason = (f'indptr should be integers in one axis, and is '
+                  f'{indptr.dtype} of shape {indptr.shape}')
+    elif num_values != num_indices:
         reason = f'there are {num_values} values and {num_indices} indices'
     elif not len(indptr) or indptr[0] != 0 or indptr[-1] != num_values:
         reason = (f'indptr should go from 0 to {num_values}, the number of '
