@@ -19,6 +19,9 @@ from fuel.utils.checks import not_negative, positive
 
 __all__ = ['Windows']
 
+# More of them would not be counted right.
+MOST_ROWS = 1 << 60
+
 
 class WindowCuts(Cuts):
     """Where windows lie in their runs.
@@ -41,6 +44,10 @@ class WindowCuts(Cuts):
         places = self.lengths - self.span + self.before + self.after
         counts = numpy.where(
             (places >= 0) & (self.lengths > 0), places // self.stride + 1, 0)
+        if counts.sum(dtype=float) > MOST_ROWS:
+            raise ValueError(
+                f'there would be more than {MOST_ROWS} windows: pass less '
+                f'padding, or a larger stride')
         return numpy.concatenate([[0], numpy.cumsum(counts)]).astype(
             numpy.intp)
 
@@ -214,6 +221,12 @@ class Windows(RunDataset):
     def _cut(self, bounds: IndexArray) -> Cuts:
         span = (self.length * self.step if self.dense
                 else (self.length - 1) * self.step + 1)
+        if max(span, self.stride, self.pad_before, self.pad_after) > MOST_ROWS:
+            raise ValueError(
+                f'windows take up {span} rows, from each to the next are '
+                f'{self.stride}, and padding is {self.pad_before} before and '
+                f'{self.pad_after} after runs: each must be at most '
+                f'{MOST_ROWS}')
         cuts = WindowCuts(
             bounds, span, self.stride, self.pad_before, self.pad_after)
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)

@@ -53,6 +53,22 @@ def write(path, **arrays):
     return path
 
 
+def test_parts_of_unusual_names_are_found(tmp_path):
+    """Numbers longer than ``int`` takes, digits that it does not take, and
+    bytes that are no text."""
+    names = ['demo_1', 'demo_\u00b2', 'demo_\udcff', f'demo_{"9" * 5000}']
+    path = tmp_path / 'demos.hdf5'
+    with h5py.File(path, 'w') as file:
+        for number, name in enumerate(names):
+            group = file.create_group(name.encode('utf-8', 'surrogateescape'))
+            group['x'] = [number]
+    dataset = HDF5Dataset(path, ['x'], parts='demo_*')
+    assert {0, 1, 2, 3} == {*dataset.get_data(None, [0, 1, 2, 3])[0].tolist()}
+    # A number of one digit before that of many.
+    assert [0, 3] == [one for one in dataset.get_data(
+        None, [0, 1, 2, 3])[0].tolist() if one in (0, 3)]
+
+
 def test_parts_come_in_natural_order(demos):
     """As people count: demo_2 before demo_10."""
     dataset = HDF5Dataset(demos, ['actions', 'obs/image'],

@@ -604,3 +604,16 @@ def test_path_in_the_place_of_a_data_set_is_refused(kind):
     """With the line that opens it."""
     with pytest.raises(TypeError, match=r"fuel\.load\('a\.h5'\)"):
         kind('a.h5')
+
+
+@pytest.mark.parametrize('options', [
+    {'step': 2 ** 62}, {'stride': 2 ** 63},
+    {'pad': 'edge', 'pad_before': 2 ** 62, 'pad_after': 2 ** 62},
+    {'pad': 'edge', 'pad_after': 2 ** 60, 'runs': {'lengths': [1] * 10}},
+    {'dense': 'x', 'step': 2 ** 62}],
+    ids=str)
+def test_numbers_that_overflow_are_refused(options):
+    """Windows would be counted as too few, or none."""
+    rows = IndexableDataset({'x': numpy.arange(10)})
+    with pytest.raises(ValueError, match=str(2 ** 60)):
+        Windows(rows, 3, **options)

@@ -103,8 +103,10 @@ class PartNames:
         """Yield the names of groups that fit a pattern for each level."""
         open_linked = self._files.open_linked
         first, *rest = patterns
-        names = (fnmatch.filter(group, first) if MAGIC.search(first)
-                 else [first])
+        # As bytes, where they are no UTF-8.
+        names = [first] if not MAGIC.search(first) else fnmatch.filter([
+            name if isinstance(name, str) else _text(name)
+            for name in group], first)
         for name in names:
             if not rest:
                 if is_group(group, name, open_linked):
@@ -159,5 +161,7 @@ def _text(name: bytes) -> str:
 
 def natural_key(text: str) -> list[tuple[int, str]]:
     """Return what sorts names with numbers as people do: a_2 before a_10."""
-    return [(int(part), '') if part.isdigit() else (-1, part)
-            for part in re.split(r'([0-9]+)', text)]
+    # Numbers by their lengths, since some are too long for `int`.
+    return [(-1, part) if place % 2 == 0
+            else (len(part.lstrip('0')), part.lstrip('0'))
+            for place, part in enumerate(re.split(r'([0-9]+)', text))]
