@@ -475,8 +475,8 @@ cdef class DecodedRows(Rows):
                     elif self.places[chunk] != MISSING_CHUNK:
                         if absent is None:
                             return False
-                        absent.setdefault(chunk, []).extend(
-                            range(cursor.place, cursor.place + rows))
+                        absent.setdefault(chunk, []).append(
+                            (cursor.place, rows, row - part.shift))
                         continue
                     add(window, source, cursor.place, rows, tile, kind)
                 advance(request, &cursor, rows)
@@ -490,8 +490,8 @@ cdef class DecodedRows(Rows):
         """Copy rows of the chunks that are remembered into a batch.
 
         `rows`: as for `MappedRows.copy`.
-        Returns: chunks that were not remembered, and the places in the batch
-            of the rows that lie in them.
+        Returns: chunks that were not remembered, and the pieces of the batch
+            that lie in them: place in the batch, number of rows, first row.
         Returns: whether the files that the rows lie in are what they were.
         """
         cdef Request request
@@ -508,36 +508,38 @@ cdef class DecodedRows(Rows):
             free(used)
 
     def copy_chunk(self, Py_ssize_t chunk, cnp.ndarray decoded not None,
-                   cnp.ndarray rows not None, list places not None,
-                   cnp.ndarray out not None):
+                   list pieces not None, cnp.ndarray out not None):
         """Copy rows of one decoded chunk into a batch.
 
-        `rows`: shape (batch,), dtype intp.
+        `pieces`: what `copy` returned for it.
         """
-        cdef Request request
         cdef Window window
         cdef const Part *part = self.table.parts
-        cdef Py_ssize_t place, row, block, tile
+        cdef Py_ssize_t place, rows, row, block, tile, count
         cdef const char *start = <const char *>cnp.PyArray_DATA(decoded)
-        check(self.table, rows, out, 0, None, &request)
+        if (not cnp.PyArray_IS_C_CONTIGUOUS(out)
+                or not cnp.PyArray_ISWRITEABLE(out)):
+            raise ValueError('rows are copied into a plain array')
+        count = cnp.PyArray_NBYTES(out) // max(1, self.table.row_nbytes)
         self.slots.check(chunk, decoded)
         self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
-        for place in places:
-            if place < 0 or place >= request.count:
-                raise IndexError(f'place {place} of {request.count}')
-            row = request.rows[place]
+        for place, rows, row in pieces:
+            if place < 0 or rows < 1 or rows > count or place > count - rows:
+                raise IndexError(f'place {place} of {count}')
             if row < 0 or row >= self.table.num_rows:
                 refuse_row(row, self.table)
             part = part_of(&self.table.table, row, part)
-            row += part.shift
-            block = block_of(part, row)
+            block = block_of(part, row + part.shift)
             tile = (chunk - part.first_chunk - block * part.kind.num_tiles)
-            if tile < 0 or tile >= part.kind.num_tiles:
+            if (tile < 0 or tile >= part.kind.num_tiles
+                    or rows > part[1].first - row or rows > (block + 1)
+                    * part.block_rows - part.shift - row):
                 raise IndexError(f'place {place} is in another chunk')
-            row -= block * part.block_rows
+            row += part.shift - block * part.block_rows
             add(&window, start + row * part.kind.stride + part.offset, place,
-                1, tile, part.kind)
-        put_pieces(&window)
+                rows, tile, part.kind)
+        with nogil:
+            put_pieces(&window)
 
     def expect(self, cnp.ndarray rows not None, Py_ssize_t most,
                int64_t soon):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from fuel.storage.filters import decode_chunk
 from fuel.storage.joined_file import file_at
 from fuel.storage.layout import is_known
 from fuel.storage.mapped import (
-    DirectReader, IndexArray, PartNames, Wanted, all_rows)
+    DirectReader, IndexArray, PartNames, Wanted)
 from fuel.storage.part_index import PartIndex
 from fuel.storage.parts import Parts
 from fuel.storage.paging import Blocks
@@ -27,6 +27,10 @@ from fuel.utils.threads import map_chunks
 # For so many requests, chunks that are expected count as used later than
 # those that were: they must not be forgotten before they are read.
 PROTECTED = 1000
+
+#: Of a batch, rows that follow each other in a chunk: place in the batch,
+#: number of rows, first row.
+Piece: TypeAlias = tuple[int, int, int]
 
 
 class DecodedReader(DirectReader):
@@ -50,6 +54,7 @@ class DecodedReader(DirectReader):
         super().__init__(file, name, parts, part_names)
         self._index = index
         self._num_stored = int((parts.addresses != MISSING).sum())
+        self.rows_of_chunk = int(parts.table['block_rows'].min())
         self._blocks = self._find_blocks()
         self._background = Background()
         # Loads OpenSSL, which files without filters do not need.
@@ -167,13 +172,13 @@ class DecodedReader(DirectReader):
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None
         if absent:
-            self._fetch_all(absent, all_rows(rows), batch)
+            self._fetch_all(absent, batch)
         # Also if all chunks were remembered: a file may be another now.
         if not are_current or self._remote is not None:
             self._file.check()
 
-    def _fetch_all(self, absent: list[tuple[int, list[int]]],
-                   rows: IndexArray, batch: NDArray[Any]) -> None:
+    def _fetch_all(self, absent: list[tuple[int, list[Piece]]],
+                   batch: NDArray[Any]) -> None:
         """Decode the chunks that a batch lacks."""
         # In the order of the file, which is that of the disk.
         addresses = self._parts.addresses
@@ -184,19 +189,19 @@ class DecodedReader(DirectReader):
                 chunk for chunk, _ in absent])), is_urgent=True)
 
         def fetch(begin: int, end: int) -> None:
-            for chunk, places in absent[begin:end]:
-                self._fetch(chunk, rows, places, batch)
+            for chunk, pieces in absent[begin:end]:
+                self._fetch(chunk, pieces, batch)
 
         map_chunks(fetch, len(absent))
 
-    def _fetch(self, chunk: int, rows: IndexArray, places: list[int],
+    def _fetch(self, chunk: int, pieces: list[Piece],
                batch: NDArray[Any]) -> None:
         """Decode a chunk that a batch lacks and copy its rows."""
         try:
             decoded = self.store.get(chunk, self.decode)
         except ValueError as error:
-            raise self._damaged(int(rows[places[0]]), str(error)) from error
-        self._rows.copy_chunk(chunk, decoded, rows, places, batch)
+            raise self._damaged(pieces[0][2], str(error)) from error
+        self._rows.copy_chunk(chunk, decoded, pieces, batch)
 
     def decode(self, chunk: int) -> Decoded:
         """Return the bytes of a chunk as they were before the filters.

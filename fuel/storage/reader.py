@@ -35,6 +35,9 @@ class Reader(ABC):
     files: Sequence[Versioned] = ()
     #: Whether all rows of a run are one value, which is read once a run.
     is_per_run = False
+    #: Of a range, every so manyth row and the last one lie in all chunks that
+    #: are prefetched for it.
+    rows_of_chunk = 1
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any]) -> None:

@@ -117,6 +117,23 @@ def test_sparse_rows_equal_those_of_scipy(tmp_path_factory, data):
         dataset.close(None)
 
 
+@pytest.mark.parametrize('rows', [[3], [0, 39], [7, 7, 8, 20]])
+def test_all_chunks_of_sparse_rows_are_fetched(rows, tmp_path):
+    """Also of rows in many chunks, of each of which one element is asked."""
+    matrix = csr_matrix(numpy.random.default_rng(0).integers(0, 3, (40, 50)))
+    path = write_csr(tmp_path / 'a.h5', matrix, chunks=(7,),
+                     compression='gzip')
+    elements = numpy.concatenate([
+        numpy.arange(*matrix.indptr[row:row + 2]) for row in rows])
+    needed = set()
+    for name in 'X/data', 'X/indices':
+        reader = HDF5Dataset(path, [name]).readers[name]
+        needed.update(zip(*reader.byte_ranges(elements), strict=True))
+    found = HDF5Dataset(path, [CSR('X')]).readers['X'].byte_ranges(
+        numpy.array(rows))
+    assert needed == set(zip(*found, strict=True))
+
+
 def test_order_of_columns_in_a_row_stays(tmp_path):
     """They may be unsorted, and a row may be empty."""
     matrix = csr_matrix((numpy.array([1., 2., 3.]), numpy.array([4, 0, 2]),

@@ -103,9 +103,9 @@ def test_decoded_rows_equal_those_of_numpy(case, absent, is_range):
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
     found, are_current = decoded.copy(wanted, out)
     assert are_current
-    for chunk, places in found:
+    for chunk, pieces in found:
         assert slots[chunk] is None
-        decoded.copy_chunk(chunk, chunks[chunk], rows, places, out)
+        decoded.copy_chunk(chunk, chunks[chunk], pieces, out)
     assert content[rows].tolist() == out.tolist()
     blocks = set((rows // chunk_shape[0]).tolist())
     assert {number // num_tiles for number in numpy.flatnonzero(
@@ -170,16 +170,26 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match='chunk 1 needs 4 bytes, and its sl'):
         make(slots=Slots([4, 3]))
     rows = make()
-    for chunk, places, error, text in [
-            (0, [1], IndexError, 'place 1 of 1'),
-            (0, [-1], IndexError, 'place -1 of 1'),
-            (1, [0], IndexError, 'another chunk'),
-            (-1, [0], IndexError, 'chunk -1 of 2'),
-            (2, [0], IndexError, 'chunk 2 of 2')]:
-        with pytest.raises(error, match=text):
-            rows.copy_chunk(chunk, numpy.zeros(4, 'u1'), one, places, out)
+    whole = numpy.zeros(4, 'u1')
+    for chunk, piece, text in [
+            (0, (1, 1, 0), 'place 1 of 1'),
+            (0, (-1, 1, 0), 'place -1 of 1'),
+            (0, (0, 2, 0), 'place 0 of 1'),
+            (0, (0, 0, 0), 'place 0 of 1'),
+            (0, (0, 1, -1), '0 to 3'),
+            (0, (0, 1, 4), '0 to 3'),
+            (1, (0, 1, 0), 'another chunk'),
+            (-1, (0, 1, 0), 'chunk -1 of 2'),
+            (2, (0, 1, 0), 'chunk 2 of 2')]:
+        with pytest.raises(IndexError, match=text):
+            rows.copy_chunk(chunk, whole, [piece], out)
+    with pytest.raises(IndexError, match='another chunk'):
+        rows.copy_chunk(0, whole, [(0, 2, 1)], numpy.empty((2, 2), 'u1'))
     with pytest.raises(ValueError, match='must have 4 bytes'):
-        rows.copy_chunk(0, numpy.zeros(3, 'u1'), one, [0], out)
+        rows.copy_chunk(0, whole[:3], [(0, 1, 0)], out)
+    with pytest.raises(ValueError, match='plain'):
+        rows.copy_chunk(0, whole, [(0, 1, 0)],
+                        numpy.empty((2, 4), 'u1')[:, ::2])
     with pytest.raises(ValueError, match='intp'):
         rows.expect(numpy.array([0], 'i2'), 9, 9)
     for row in -1, 4, 2 ** 62:

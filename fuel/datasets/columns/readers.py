@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy
@@ -139,10 +140,18 @@ class RangesReader(Reader):
             f'{self._describe(part)}, source {self.name!r}, row {inside}: '
             f'{reason}; the file is damaged: restore it from its origin')
 
-    def _elements(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """Return which rows of the readers some examples need."""
-        return rows_of_ranges(
-            self._starts[rows], self._stops[rows] - self._starts[rows])
+    def _elements(self, reader: Reader,
+                  rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+        """Return rows of a reader in all chunks that some examples need."""
+        starts, stops = self._starts[rows], self._stops[rows]
+        step = reader.rows_of_chunk
+        # Each first row, every so manyth from there on, and the last.
+        counts = numpy.where(
+            stops > starts, -(-(stops - starts - 1) // step) + 1, 0)
+        places = rows_of_ranges(numpy.zeros_like(counts), counts)
+        found: NDArray[numpy.intp] = numpy.minimum(
+            starts.repeat(counts) + places * step, stops.repeat(counts) - 1)
+        return found
 
     def _span(self, rows: slice | NDArray[numpy.intp]) -> slice:
         """Return a range of rows of the readers that has all of examples."""
@@ -156,8 +165,8 @@ class RangesReader(Reader):
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
-        return _spent([reader.prefetch for reader in self._readers],
-                      self._elements(rows), budget)
+        return _spent([partial(reader.prefetch, self._elements(reader, rows))
+                       for reader in self._readers], budget)
 
     def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
@@ -166,14 +175,14 @@ class RangesReader(Reader):
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
-        return _spent([reader.fetch for reader in self._readers],
-                      self._elements(rows), budget)
+        return _spent([partial(reader.fetch, self._elements(reader, rows))
+                       for reader in self._readers], budget)
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
-        elements = self._elements(rows)
-        found = [reader.byte_ranges(elements) for reader in self._readers]
+        found = [reader.byte_ranges(self._elements(reader, rows))
+                 for reader in self._readers]
         known = [ends for ends in found if ends is not None]
         if len(known) < len(found):
             return None
@@ -187,12 +196,12 @@ def _least(budgets: Iterable[int | None]) -> int | None:
                default=None)
 
 
-def _spent(calls: Sequence[Callable[[NDArray[numpy.intp], int], int | None]],
-           rows: NDArray[numpy.intp], budget: int) -> int | None:
-    """Return what several readers spend on rows; None if one cannot."""
+def _spent(calls: Sequence[Callable[[int], int | None]],
+           budget: int) -> int | None:
+    """Return what several readers spend; None if one cannot."""
     total = 0
     for call in calls:
-        cost = call(rows, budget - total)
+        cost = call(budget - total)
         if cost is None:
             return None
         total += cost
