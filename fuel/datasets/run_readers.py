@@ -306,7 +306,7 @@ def no_zeros(source: str, kind: str) -> ValueError:
     """Return the error that a source of some kind has no zeros."""
     return ValueError(
         f"pad='zero' takes sources of numbers, and {source!r} is {kind}: use "
-        f"pad='edge'")
+        f"pad='edge', or leave it out with sources=...")
 
 
 def _nested(flat: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:

@@ -103,6 +103,7 @@ class RunDataset(RowsDataset):
                 f'examples into an IndexableDataset, or into a file')
         self.dataset: Any = dataset
         self._below = dense_sources(dataset, sources)
+        self._chosen = sources
         self._given = runs
         bounds, self._numbers = find_runs(self.dataset, runs)
         self._stored_rows = stored_rows(self.dataset, bounds)

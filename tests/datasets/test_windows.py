@@ -547,6 +547,10 @@ def test_values_of_runs_need_no_zeros(tmp_path):
                        parts='*')
     with pytest.raises(ValueError, match="'values' is of objects"):
         Windows(rows, 2, pad='zero', pad_after=1)
+    rows = HDF5Dataset(tmp_path / 'a.h5', ['x', Ragged(
+        'values', ends='ends')], parts='*')
+    windows = Windows(rows, 2, pad='zero', pad_after=1, sources=['x'])
+    assert windows.get_data(None, [2])[0].tolist() == [[2, 0]]
 
 
 def with_run_values(tmp_path):
