@@ -156,13 +156,23 @@ def _column(where: str, value: Any, part: int,
     column = numpy.asarray(
         value if named is None else read(part, named[0]))
     if named is not None and named[1] is not None:
-        column = column[:, named[1]]
+        column = _column_of_table(where, column, named[1])
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
         raise ValueError(
             f'{where}: it must have one axis, got an array of shape '
             f'{column.shape}')
+    return column
+
+
+def _column_of_table(where: str, table: NDArray[Any],
+                     number: int) -> NDArray[Any]:
+    if table.ndim != 2 or not 0 <= number < table.shape[1]:
+        raise ValueError(
+            f'{where}: there is no column {number}, the shape is '
+            f'{table.shape}')
+    column: NDArray[Any] = table[:, number]
     return column
 
 

@@ -217,3 +217,12 @@ def test_sparse_sources_are_left_out_or_refused():
     dataset.sources = ('x',)
     with pytest.raises(TypeError, match="source 'x' is sparse"):
         Runs(dataset, sources=('y',))
+
+
+@pytest.mark.parametrize(('name', 'column'), [('x', 0), ('y', 2), ('y', -1)])
+def test_columns_that_no_table_has_are_refused(name, column):
+    """Of an array of one axis, and beyond the last one."""
+    rows = IndexableDataset({
+        'x': numpy.arange(4), 'y': numpy.ones((4, 2), int)})
+    with pytest.raises(ValueError, match=rf'no column {column}, the shape'):
+        Runs(rows, runs={'lengths': (name, column)})
