@@ -55,7 +55,8 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
         logger.warning('%s is damaged and will be made again: %s', path,
                        error)
         return None
-    if arrays.pop('format', None) != FORMAT:
+    made = arrays.pop('format', None)
+    if made is None or made.dtype.kind != 'i' or made.tolist() != FORMAT:
         return None
     return arrays
 

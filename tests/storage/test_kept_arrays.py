@@ -65,6 +65,16 @@ def test_damaged_entry_counts_as_none(file, tmp_path, caplog):
     assert kept_arrays([file], 'key') is not None
 
 
+@pytest.mark.parametrize('made', [
+    [1, 1], [1], 1., 'abc', numpy.zeros((), [('a', int)])], ids=str)
+def test_entries_of_another_format_count_as_none(file, tmp_path, made):
+    """Also one of another type, which cannot be compared."""
+    keep_arrays([file], 'key', ARRAYS)
+    path, = entries(tmp_path)
+    numpy.savez(path, format=numpy.array(made), **ARRAYS)
+    assert kept_arrays([file], 'key') is None
+
+
 def test_objects_are_never_unpickled(file, tmp_path):
     """An entry is not trusted."""
     keep_arrays([file], 'key', ARRAYS)
