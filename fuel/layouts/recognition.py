@@ -66,7 +66,8 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     with naming_file(paths[0], others=paths):
         found = _calls(seen, _chosen(layout))
     if not found:
-        raise ValueError(_nothing_fits(seen, layout))
+        raise ValueError(_nothing_fits(seen, 'no known layout' if layout is (
+            None) else f'no layout {layout!r}'))
     calls = [(name, call.of(seen.given)) for name, several in found.items()
              for call in several]
     if len(calls) > 1:
@@ -77,7 +78,12 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
             f'{names}: choose one of\n{listed}' if len(found) == 1 else
             f'{seen.given!r} has the layouts {names}: choose one with '
             f'layout=..., or one of\n{listed}')
-    return calls[0]
+    name, call = calls[0]
+    if not call.columns:
+        raise ValueError(_nothing_fits(
+            seen, f'signs of the layout {name!r}, but no array of its '
+                  f'examples'))
+    return name, call
 
 
 def _chosen(layout: str | None) -> Iterator[dict[str, Recogniser]]:
@@ -149,7 +155,7 @@ def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
     return {}
 
 
-def _nothing_fits(seen: Seen, layout: str | None) -> str:
+def _nothing_fits(seen: Seen, what: str) -> str:
     """Return the text of the error that files cannot be recognised."""
     file = seen.files[0]
     names = file.names()
@@ -159,7 +165,6 @@ def _nothing_fits(seen: Seen, layout: str | None) -> str:
     shown += [f'the group {name!r}' for name in names[:SHOWN]
               if file.is_group(name)]
     more = ', ...' * (len(arrays) > SHOWN or len(names) > SHOWN)
-    what = 'no known layout' if layout is None else f'no layout {layout!r}'
     return (
         f'{file.path!r} has {what}. It has {", ".join(shown) or "nothing"}'
         f'{more}. Say what its sources are: HDF5Dataset({seen.given!r}, '

@@ -1,0 +1,217 @@
+"""What files say of themselves is read with care: they may be hostile, or
+very large."""
+import h5py
+import numpy
+import pytest
+from support.layouts import MINIATURES
+
+import fuel
+from fuel.exceptions import AmbiguousLayoutError
+from fuel.layouts.recognition import seen_files
+from fuel.layouts.seen import MOST_NAMES
+from fuel.storage import nodes
+
+# All attributes that a recogniser asks for, of the root or of what is in it.
+ASKED = (
+    'CLASS', 'DIMENSION_LIST', 'MATLAB_class', 'MATLAB_sparse', 'NAME',
+    '_NCProperties', '_Netcdf4Dimid', '_index', 'categories', 'column-order',
+    'dataset_name', 'encoding-type', 'grid_type', 'missing_value',
+    'n_spatial_dims', 'n_trajectories', 'num_samples', 'object', 'sim',
+    'time_varying', 'total_steps')
+# Of these, any value is the sign of a layout.
+SIGNS = {'MATLAB_class', '_NCProperties', '_Netcdf4Dimid', 'nwb_version'}
+ODD = {
+    'integers': numpy.arange(3), 'float': numpy.float32(1.5),
+    'no number': numpy.zeros((0, 2)), 'empty': h5py.Empty('f8'),
+    'text': 'surprise', 'bytes': numpy.bytes_(b'\xff\xfe'),
+    'texts': numpy.array([['a', 'b']], h5py.string_dtype()),
+    'table': numpy.zeros(2, [('a', 'i4'), ('b', 'S3')]),
+    'opaque': numpy.void(b'\0\1\2'), 'true': numpy.bool_(True),
+    'complex': numpy.complex64(1j), 'reference': h5py.Reference(),
+    'region': h5py.RegionReference()}
+
+
+def write_plain(path):
+    """Write two arrays of one length, of any layout."""
+    with h5py.File(path, 'w') as file:
+        file['images'] = numpy.arange(40.).reshape(10, 4)
+        file['labels/kind'] = numpy.arange(10)
+
+
+@pytest.mark.parametrize('odd', ODD)
+def test_attributes_of_odd_types_are_no_sign(odd, tmp_path):
+    """Also not a reason to fail."""
+    path = str(tmp_path / 'plain.h5')
+    write_plain(path)
+    with h5py.File(path, 'r+') as file:
+        for place in ('/', 'images', 'labels'):
+            for name in {*ASKED} - SIGNS:
+                file[place].attrs[name] = ODD[odd]
+    dataset = fuel.load(path)
+    assert ('images', 'labels/kind') == dataset.sources
+    assert 10 == dataset.num_examples
+
+
+@pytest.mark.parametrize('odd', ODD)
+@pytest.mark.parametrize('name', [
+    'h5ad', 'robomimic', 'LIBERO', 'ALOHA', 'Minari', 'D4RL', 'NWB',
+    'RETURNN', 'torch_brain', 'MATLAB', 'netCDF'])
+def test_signs_of_odd_types_are_told_from_sure_ones(name, odd, tmp_path):
+    """With each attribute replaced: rows, or an error that names the
+    file."""
+    miniature = next(one for one in MINIATURES if one.name == name)
+    files = miniature.write(tmp_path, numpy.random.default_rng(1)).files
+    paths = [str(path) for path in tmp_path.rglob('*') if path.is_file()]
+
+    def replace(_, node):
+        for attribute in {*node.attrs} & {*ASKED}:
+            if not isinstance(node.attrs[attribute], h5py.Reference):
+                node.attrs[attribute] = ODD[odd]
+
+    for path in paths:
+        if h5py.is_hdf5(path):
+            with h5py.File(path, 'r+') as file:
+                replace('/', file)
+                file.visititems(replace)
+    try:
+        dataset = fuel.load(files)
+    except (ValueError, OSError) as error:
+        text = str(error)
+        assert any(path in text for path in paths)
+        for words in ('truth value', 'invalid literal', 'not subscriptable',
+                      'has no attribute', 'unsupported operand', 'unhash',
+                      'not iterable'):
+            assert words not in text
+    else:
+        dataset.get_data(None, slice(0, dataset.num_examples))
+
+
+def test_what_has_no_rows_is_passed_over(tmp_path):
+    """Empty, scalar and reference arrays, broken links and named types."""
+    path = str(tmp_path / 'plain.h5')
+    write_plain(path)
+    with h5py.File(path, 'r+') as file:
+        file['scalar'], file['none'] = 3, numpy.zeros((0, 3))
+        file['nothing'] = h5py.Empty('f4')
+        file['type'] = numpy.dtype('f4')
+        file.create_dataset('references', (4,), h5py.ref_dtype)
+        file['broken'] = h5py.SoftLink('/nowhere')
+        file['gone'] = h5py.ExternalLink('gone.h5', '/')
+        file['again'] = h5py.SoftLink('/images')
+    dataset = fuel.load(path)
+    assert ('again', 'images', 'labels/kind') == dataset.sources
+
+
+def test_groups_that_lead_to_each_other_are_seen_once(tmp_path):
+    """By hard links and by soft ones."""
+    path = str(tmp_path / 'circle.h5')
+    write_plain(path)
+    with h5py.File(path, 'r+') as file:
+        file['labels/up'] = file['/']
+        file['labels/again'] = file['labels']
+        file['labels/soft'] = h5py.SoftLink('/')
+        file['labels/outside'] = h5py.ExternalLink('circle.h5', '/')
+    assert ('images', 'labels/kind') == fuel.load(path).sources
+
+
+def test_links_to_files_elsewhere_are_refused_but_where_they_are_meant(
+        tmp_path):
+    """A file must not make another one be read."""
+    (tmp_path / 'inside').mkdir()
+    write_plain(tmp_path / 'outside.h5')
+    path = str(tmp_path / 'inside' / 'links.h5')
+    with h5py.File(path, 'w') as file:
+        file['x'] = h5py.ExternalLink('../outside.h5', '/images')
+    with pytest.raises(ValueError, match='lies outside of the folder'):
+        fuel.load(path)
+    assert 10 == fuel.load(path, follow='anywhere').num_examples
+
+
+def test_groups_may_be_nested_deeper_than_pythons_stack(tmp_path):
+    """The walk of a file does not recurse."""
+    path = str(tmp_path / 'deep.h5')
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(3)
+        group = file
+        for _ in range(3000):
+            group = group.create_group('a')
+        group['y'] = numpy.arange(3)
+        assert 2 == len([*nodes.find_arrays(file, None)])
+    with pytest.raises(ValueError, match='no known layout') as caught:
+        fuel.load(path)
+    assert 2000 > len(str(caught.value))
+
+
+@pytest.fixture(scope='module')
+def many_groups(tmp_path_factory):
+    """Return the path of a file with a list of very many groups."""
+    path = str(tmp_path_factory.mktemp('many') / 'many.h5')
+    with h5py.File(path, 'w', libver='latest') as file:
+        for number in range(20 * MOST_NAMES):
+            file.create_group(f'group {number}')
+    return path
+
+
+def test_files_of_many_groups_are_not_walked(many_groups, monkeypatch):
+    """Whatever recognisers ask, only the first are looked at."""
+    found = []
+    find_node = nodes.find_node
+
+    def count(root, path, open_linked):
+        found.append(path)
+        return find_node(root, path, open_linked)
+
+    monkeypatch.setattr(nodes, 'find_node', count)
+    with seen_files(many_groups) as seen:
+        assert MOST_NAMES == len(seen.files[0].names())
+        assert seen.files[0].has_more()
+    with pytest.raises(ValueError, match='no known layout') as caught:
+        fuel.load(many_groups)
+    assert len(found) < 3 * MOST_NAMES
+    assert 2000 > len(str(caught.value))
+
+
+def test_arrays_of_a_group_of_many_are_none_by_chance(tmp_path):
+    """Where not all arrays were seen, nothing says that they have one
+    length."""
+    path = str(tmp_path / 'many.h5')
+    with h5py.File(path, 'w') as file:
+        for number in range(MOST_NAMES + 1):
+            file[f'x{number}'] = numpy.arange(2)
+    with pytest.raises(ValueError, match='no known layout'):
+        fuel.load(path)
+    with h5py.File(path, 'r+') as file:
+        del file['x0']
+    assert MOST_NAMES == len(fuel.load(path).sources)
+
+
+def test_calls_of_an_error_open_the_file(tmp_path):
+    """Each of them, as it stands."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        file['train_x'], file['train_y'] = numpy.zeros((6, 2)), numpy.arange(6)
+        file['test_x'] = numpy.zeros((3, 2))
+    with pytest.raises(AmbiguousLayoutError) as caught:
+        fuel.load(path)
+    calls = [line.strip() for line in str(caught.value).splitlines()
+             if line.startswith('    ')]
+    from fuel.datasets import HDF5Dataset
+    counts = [eval(call, {'HDF5Dataset': HDF5Dataset}).num_examples
+              for call in calls]
+    assert [6, 3] == counts
+
+
+@pytest.mark.parametrize('write', [
+    lambda file: file.attrs.update(keras_version='2.1'),
+    lambda file: file.create_group('model_weights'),
+    lambda file: [file.move(name, f'layers/dense/vars/{number}')
+                  for number, name in enumerate(['images', 'labels/kind'])]])
+def test_weights_of_models_are_no_data(write, tmp_path):
+    """Also where all have one length."""
+    path = str(tmp_path / 'weights.h5')
+    write_plain(path)
+    with h5py.File(path, 'r+') as file:
+        write(file)
+    with pytest.raises(ValueError, match='Keras') as caught:
+        fuel.load(path)
+    assert path in str(caught.value)
