@@ -58,10 +58,16 @@ def format_of(path: str) -> str:
            for place in USER_BLOCKS):
         return 'hdf5'
     stem, ending = os.path.splitext(str(path).lower())
-    if ending in COMPRESSIONS:
+    compression = ending if ending in COMPRESSIONS else ''
+    if compression:
         ending = os.path.splitext(stem)[1]
-    if ending in TEXTS:
-        return TEXTS[ending]
+    kind = TEXTS.get(ending)
+    if kind is not None and compression and kind != 'text':
+        raise ValueError(
+            f'{str(path)!r} is compressed, and CSVDataset reads rows of files '
+            f'that are not: decompress it; it begins with {head!r}')
+    if kind is not None:
+        return kind
     if ending in HDF5_ENDINGS and head:
         raise ValueError(
             f'{str(path)!r} is no HDF5 file, which begins with '

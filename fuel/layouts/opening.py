@@ -134,8 +134,8 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
                  split: Split, kwargs: dict[str, Any]) -> Dataset:
     """Return the data set in files that are not HDF5."""
     module, name, more = CLASSES[kind]
-    data: Any = given if kind in ('arrow', 'parquet', 'text') else paths[0]
-    if isinstance(data, str) and data != paths[0]:
+    data: Any = given if kind in ('arrow', 'parquet') else paths[0]
+    if kind == 'text' or (isinstance(data, str) and data != paths[0]):
         data = list(paths)
     if kind == 'npy' and len(paths) > 1:
         data = {os.path.splitext(os.path.basename(path))[0]: path

@@ -1,0 +1,143 @@
+"""`fuel.load` opens files of other formats, told by their content."""
+import gzip
+
+import h5py
+import numpy
+import pytest
+from support.range_server import serving
+
+import fuel
+from fuel.datasets import CSVDataset, HDF5Dataset, NPYDataset, TextFile
+from fuel.layouts.formats import format_of
+
+X = numpy.arange(12.).reshape(6, 2)
+
+
+def rows(dataset):
+    """Return all rows of the first source."""
+    return dataset.get_data(None, slice(0, dataset.num_examples))[0]
+
+
+@pytest.mark.parametrize('name', ['x.npy', 'x.h5', 'x.csv', 'x'])
+def test_arrays_of_numpy_are_told_by_their_first_bytes(tmp_path, name):
+    """Not by the name's end."""
+    path = tmp_path / name
+    with open(path, 'wb') as stream:
+        numpy.save(stream, X)
+    dataset = fuel.load(path)
+    assert isinstance(dataset, NPYDataset)
+    numpy.testing.assert_array_equal(rows(dataset), X)
+    assert '<NPYDataset: ' in repr(dataset)
+
+
+def test_archives_and_lists_of_numpys_arrays(tmp_path):
+    """Sources have the names of arrays, or of files."""
+    numpy.savez(tmp_path / 'both.npz', x=X, y=numpy.arange(6))
+    for name in ('x', 'y'):
+        numpy.save(tmp_path / f'{name}.npy', X)
+    for files in (tmp_path / 'both.npz', str(tmp_path / '*.npy'),
+                  [tmp_path / 'x.npy', tmp_path / 'y.npy']):
+        dataset = fuel.load(files)
+        assert ({'x', 'y'}, 6) == ({*dataset.sources}, dataset.num_examples)
+    some = fuel.load(tmp_path / 'both.npz', 'train', sources=('y',),
+                     splits={'train': (0, 4)})
+    assert (('y',), 4) == (some.sources, some.num_examples)
+    assert 6 == fuel.load(tmp_path / 'both.npz', 'all').num_examples
+
+
+@pytest.mark.parametrize('name, delimiter', [
+    ('x.csv', ','), ('x.tsv', '\t'), ('x.CSV', ',')])
+def test_tables_of_text_are_told_by_the_name(tmp_path, name, delimiter):
+    """In any case of letters."""
+    path = tmp_path / name
+    text = '\n'.join([delimiter.join('ab'), *[
+        delimiter.join(map(str, row)) for row in X.tolist()]]) + '\n'
+    path.write_text(text)
+    dataset = fuel.load(path)
+    assert isinstance(dataset, CSVDataset)
+    assert ('a', 'b') == dataset.sources
+    numpy.testing.assert_array_equal(rows(dataset), X[:, 0])
+
+
+def test_text_takes_the_arguments_of_its_class(tmp_path):
+    """And names it where they do not fit."""
+    path = str(tmp_path / 'x.txt')
+    with open(path, 'w') as one, gzip.open(f'{path}.gz', 'wt') as other:
+        for stream in (one, other):
+            stream.write('one two\nthree\n')
+    words = {'one': 0, 'two': 1, 'three': 2, '<UNK>': 3, '<S>': 4, '</S>': 5}
+    for files in (path, f'{path}.gz', [path, f'{path}.gz']):
+        dataset = fuel.load(files, dictionary=words)
+        assert isinstance(dataset, TextFile)
+        example = next(iter(dataset.get_example_stream().get_epoch_iterator()))
+        assert [4, 0, 1, 5] == list(example[0])
+    with pytest.raises(TypeError, match='TextFile'):
+        fuel.load(path, dictionary={}, which_set='train')
+
+
+@pytest.mark.parametrize('block', [512, 1024, 4096])
+def test_hdf5_after_a_user_block(tmp_path, block):
+    """Such as MATLAB's."""
+    path = str(tmp_path / 'x.dat')
+    with h5py.File(path, 'w', userblock_size=block) as file:
+        file['x'] = X
+    assert 'hdf5' == format_of(path)
+    numpy.testing.assert_array_equal(rows(fuel.load(path)), X)
+
+
+@pytest.mark.parametrize('name, content, words', [
+    ('x.h5', b'not HDF5 at all', 'is no HDF5 file'),
+    ('x.bin', b'something', 'no format that is known'),
+    ('x.csv.gz', b'\x1f\x8b compressed', 'decompress it'),
+    ('x.json', b'{"x": 1}   ', 'json.load'),
+    ('x.pkl', b'\x80\x04pickled', 'numpy.savez'),
+    ('x.tfrecord', b'recordrecord', 'TFRecord'),
+    ('x.zip', b'PK\3\4 no archive', 'no format that is known'),
+    ('x.bin', b'', 'no format that is known')])
+def test_other_files_are_refused_with_what_was_seen(
+        tmp_path, name, content, words):
+    """And what to do."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        fuel.load(path)
+    assert str(path) in str(caught.value)
+    assert repr(content[:8]) in str(caught.value)
+
+
+def test_layouts_are_of_hdf5(tmp_path):
+    """Asked for elsewhere, they are a mistake."""
+    numpy.save(tmp_path / 'x.npy', X)
+    with pytest.raises(ValueError, match="format 'npy'.*layout='plain'"):
+        fuel.load(tmp_path / 'x.npy', layout='plain')
+
+
+def test_folders_are_splits(tmp_path):
+    """One of them by its name, all of them without."""
+    for split, count in (('train', 4), ('valid', 2)):
+        (tmp_path / split).mkdir()
+        for number in range(2):
+            with h5py.File(tmp_path / split / f'{number}.h5', 'w') as file:
+                file['x'] = numpy.full(count, number)
+    assert 12 == fuel.load(tmp_path).num_examples
+    assert 12 == fuel.load(tmp_path, 'all').num_examples
+    assert 8 == fuel.load(tmp_path, 'train').num_examples
+    assert 12 == fuel.load(tmp_path, ['train', 'valid']).num_examples
+    assert ['train', 'valid'] == sorted(fuel.load(tmp_path).split_names)
+    with pytest.raises(ValueError, match="no folder 'test'.*'train', 'valid'"):
+        fuel.load(tmp_path, 'test')
+    several = str(tmp_path / 'train' / '*.h5')
+    assert [0] * 4 + [1] * 4 == rows(fuel.load(several)).tolist()
+
+
+def test_urls_are_opened_as_files_are(tmp_path):
+    """HDF5 that is recognised, and arrays of NumPy's."""
+    numpy.save(tmp_path / 'x.npy', X)
+    with h5py.File(tmp_path / 'x.h5', 'w') as file:
+        file['x'] = X
+    with serving(tmp_path) as server:
+        for name, cls in (('x.npy', NPYDataset), ('x.h5', HDF5Dataset)):
+            dataset = fuel.load(server.url(name))
+            assert isinstance(dataset, cls)
+            numpy.testing.assert_array_equal(rows(dataset), X)
+            dataset.close(None)
