@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import OrderedDict
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import native, take
-from fuel.storage.errors import raise_lack
+from fuel.storage.errors import other_version, raise_lack
 from fuel.storage.layout import Layout, dataset_name, obstacle_of_file
 from fuel.storage.part_index import PartIndex
 from fuel.storage.parts import Field, element_of
-from fuel.storage.raw_file import raw_file
+from fuel.storage.raw_file import identity_of, raw_file
 from fuel.storage.reader import Places, Reader, own_objects
+from fuel.storage.virtual import check_virtual
 
 # A list that covers at least this part of its range is picked from the
 # whole range, since HDF5 needs longer to select rows than to read them.
@@ -45,6 +47,8 @@ class H5PYReader(Reader):
         self._file = (None if obstacle_of_file(dataset)
                       else raw_file(dataset))
         self.files = () if self._file is None else (self._file,)
+        # HDF5 gives fill values for what was removed since.
+        self._led_to = check_virtual(dataset) if dataset.is_virtual else {}
         self._rows_at_first = len(self)
         elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)
@@ -136,6 +140,13 @@ class H5PYReader(Reader):
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
+        for path, state in self._led_to.items():
+            try:
+                is_same = state == identity_of(os.stat(path))
+            except FileNotFoundError:
+                is_same = False
+            if not is_same:
+                raise other_version(path)
 
 
 class JoinedReader(Reader):

@@ -67,8 +67,6 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
                 return reader
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
-    if layout.storage == 'virtual':
-        check_virtual(dataset)
     return H5PYReader(dataset, layout)
 
 

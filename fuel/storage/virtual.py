@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import h5py
 
 from fuel.storage.nodes import MOST_LINKS, external_files, find_node
+from fuel.storage.raw_file import identity_of
 
 # Of virtual data sets that lie in each other: one may lead in a circle.
 MOST_LEVELS = 8
@@ -178,16 +179,27 @@ def path_of(file: h5py.File, name: str) -> str:
 PathOf: TypeAlias = Callable[[h5py.File, str], str]
 
 
-def check_virtual(dataset: h5py.Dataset, path: PathOf = path_of) -> None:
+def check_virtual(dataset: h5py.Dataset,
+                  path: PathOf = path_of) -> dict[str, tuple[int, ...]]:
     """Raise an error where HDF5 should not read a data set.
 
     All data sets that it leads to are looked at, and all files.
+
+    Returns: the states of the files that it leads to, by their paths.
 
     Raises: FileNotFoundError if a file is missing, ValueError if a data set
         is: HDF5 would give fill values. ValueError where virtual data sets
         lead in a circle: HDF5 follows them until the process ends.
     """
-    _check_below(dataset, path, [], set())
+    states: dict[str, tuple[int, ...]] = {}
+
+    def noted(file: h5py.File, name: str) -> str:
+        target = path(file, name)
+        states[target] = identity_of(os.stat(target))
+        return target
+
+    _check_below(dataset, noted, [], set())
+    return states
 
 
 def _check_below(dataset: h5py.Dataset, path: PathOf,

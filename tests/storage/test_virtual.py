@@ -235,3 +235,23 @@ def test_numbered_sources_are_read(tmp_path):
     virtual(tmp_path / 's2.hdf5', 'v.hdf5')
     with pytest.raises((ValueError, DamagedFileError), match='circle'):
         HDF5Dataset(tmp_path / 'v.hdf5', ['x'])
+
+
+@pytest.mark.parametrize('how', ['removed', 'replaced'])
+@pytest.mark.parametrize('is_read', [False, True])
+def test_sources_that_change_are_errors_where_hdf5_reads(
+        tmp_path, source, how, is_read):
+    """HDF5 gives fill values, or rows of the new file."""
+    path = virtual(tmp_path / 'v.hdf5', key=(slice(None), slice(0, 1)))
+    with h5py.File(path, 'r') as file:
+        readers = [choose_reader(file['x']), open_parts([file['x']], 'x')]
+        assert [[2, 7]] == readers[0].read(slice(1, 2)).tolist()
+        if is_read:
+            readers[1].read(slice(1, 2))
+        source.unlink()
+        if how == 'replaced':
+            with h5py.File(source, 'w') as other:
+                other['x'] = numpy.ones((4, 2), 'i4')
+        for reader in readers[:1 + is_read]:
+            with pytest.raises(DamagedFileError, match='source.hdf5 was'):
+                reader.read(slice(0, 4))
