@@ -1,5 +1,6 @@
 """HDF5 files with h5py's names."""
 import multiprocessing
+import operator
 import os
 import pickle
 import threading
@@ -151,11 +152,6 @@ def test_files_are_only_read(arrays, tmp_path):
         open_hdf5(arrays[0])['gone']
 
 
-def read_some(array, rows):
-    """Return rows, in another process."""
-    return array[rows]
-
-
 @pytest.mark.parametrize('method', ['fork', 'spawn'])
 def test_arrays_go_to_other_processes(arrays, method):
     """By pickle, and where a fork has them already."""
@@ -163,7 +159,7 @@ def test_arrays_go_to_other_processes(arrays, method):
     array = open_hdf5(path)['gzip/<f4']
     array[[3]]
     with multiprocessing.get_context(method).Pool(2) as pool:
-        found = pool.starmap(read_some, [(array, [5, 0])] * 3)
+        found = pool.starmap(operator.getitem, [(array, [5, 0])] * 3)
     for one in found:
         assert_array_equal(held['gzip/<f4'][[5, 0]], one)
     again = pickle.loads(pickle.dumps(array))
