@@ -55,8 +55,8 @@ class Plan(NamedTuple):
 def plans(draw):
     """Draw a plan of at least one row."""
     groups, is_flat = draw(st.booleans()), draw(st.sampled_from([0, 0, 0, 1]))
-    part = st.tuples(st.integers(0, 4), st.integers(
-        1, 4)) if is_flat else st.tuples(st.integers(0, 6))
+    part = st.tuples(*[st.integers(0, 4)] * 2) if is_flat else st.tuples(
+        st.integers(0, 6))
     parts = st.lists(part, min_size=1, max_size=4 if groups else 1)
     files = draw(st.lists(parts, min_size=1, max_size=3).filter(
         lambda files: sum(numpy.prod(part) for file in files
