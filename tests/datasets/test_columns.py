@@ -20,6 +20,7 @@ from fuel.datasets import (
     PerStep,
     Ragged,
     Rows,
+    Runs,
     Scaled,
 )
 from fuel.exceptions import DamagedFileError
@@ -781,3 +782,22 @@ def test_runs_without_rows_have_values_of_their_own(tmp_path):
         runs).tolist()
     assert ['part 2', 'part 0', 'part 1', 'part 1'] == dataset.readers[
         'name'].read_runs(runs).tolist()
+
+
+def test_trajectories_without_steps_are_of_their_own_part(tmp_path):
+    """Where values belong to runs or parts, also to empty ones."""
+    paths = []
+    for number, steps in enumerate((0, 2)):
+        paths.append(str(tmp_path / f'{number}.h5'))
+        with h5py.File(paths[-1], 'w') as file:
+            file['x'] = numpy.zeros((1, steps, 3))
+            file['of_run'] = [10. * number]
+            file['of_part'] = 7 + number
+            file.attrs['name'] = f'file {number}'
+    dataset = HDF5Dataset(paths, [
+        Flat('x'), PerRun('of_run'), Constant('of_part')])
+    assert [0, 0, 2] == dataset.runs.tolist()
+    assert ['file 0', 'file 1'] == dataset.run_attributes('name')
+    _, of_run, of_part = Runs(dataset).get_data(None, [0, 1])
+    assert [0., 10.] == of_run.tolist()
+    assert [7, 8] == of_part.tolist()

@@ -47,6 +47,11 @@ class FileColumn:
         """Return the first row of each part, and the number of rows."""
         return reader.part_bounds
 
+    def divisions(self, parts: FileParts) -> IndexArray:
+        """Return into how many each part is divided, of a column that
+        divides them."""
+        raise NotImplementedError
+
     def type_of(self, reader: Reader) -> SourceType:
         """Return type and shape of an example of its reader."""
         return SourceType(reader.dtype, None if reader.dtype.hasobject

@@ -58,7 +58,11 @@ class Flat(FileColumn):
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""
-        counts = [math.prod(array.shape[:self.axes - 1])
-                  for array in parts.arrays(self.path)]
-        bounds: IndexArray = reader.part_bounds[numpy.cumsum([0, *counts])]
+        bounds: IndexArray = reader.part_bounds[numpy.cumsum(
+            [0, *self.divisions(parts).tolist()])]
         return bounds
+
+    def divisions(self, parts: FileParts) -> IndexArray:
+        """Return how many indices of the first axes each part has."""
+        return numpy.array([math.prod(array.shape[:self.axes - 1])
+                            for array in parts.arrays(self.path)], numpy.intp)

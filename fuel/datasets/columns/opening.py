@@ -75,6 +75,7 @@ class OpenColumns(dict[str, Reader]):
             self._check_bounds(source, column.bounds_of_parts(parts, reader))
         if column.divides_parts:
             self._check_divided(source, reader.part_bounds)
+            parts.divisions = column.divisions(parts)
         # What HDF5 knew of it is about the files as they were.
         parts.files.check()
         self[source] = reader

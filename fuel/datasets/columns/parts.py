@@ -58,11 +58,13 @@ class FileParts:
         rows; None until a column has said it.
     `divided`: the same of what a column divides the parts into; None if none
         does.
+    `divisions`: into how many each part is divided; shape (parts,).
     `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
     """
 
     bounds: IndexArray | None = None
     divided: IndexArray | None = None
+    divisions: IndexArray | int = 1
 
     def __init__(self, files: LinkedFiles, names: PartNames,
                  runs: RunsGiven | None, cache_bytes: int | None) -> None:
@@ -112,11 +114,13 @@ class FileParts:
         assert bounds is not None
         if given is None and self.divided is None:
             return bounds, numpy.arange(len(self))
-        if given is None or given == 'all':
-            runs = (self.divided if given is None
-                    and self.divided is not None else bounds[[0, -1]])
-            starts = numpy.searchsorted(bounds, runs[:-1], 'right') - 1
-            return runs, starts.clip(0, len(self) - 1)
+        if given is None and self.divided is not None:
+            # Not by their first rows: a run may have none.
+            return self.divided, numpy.repeat(
+                numpy.arange(len(self)), self.divisions)
+        if given == 'all':
+            first = numpy.searchsorted(bounds, bounds[:1], 'right') - 1
+            return bounds[[0, -1]], first.clip(0, len(self) - 1)
         found = [self._find_runs_in(number, count) for number, count in
                  enumerate(numpy.diff(bounds).tolist())]
         runs = numpy.concatenate([
