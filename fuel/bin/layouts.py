@@ -105,20 +105,21 @@ def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
     first = ''
     if call.parts is not None:
         # Any part: they are alike.
-        first = next(iter(_first_groups(file, call.parts)), '') + '/'
+        first = f'{_first_group(file, call.parts)}/'
     return {source: _storage(file, first, column)
             for source, column in call.columns.items()}
 
 
-def _first_groups(file: SeenFile, pattern: str) -> list[str]:
-    """Return the path of one group that fits a pattern of parts."""
+def _first_group(file: SeenFile, pattern: str) -> str:
+    """Return the path of one group that fits a pattern of parts, '' if the
+    names that are looked at have none."""
     group = ''
     for level in pattern.split('/'):
         names = file.matching(group or '/', level)
         if not names:
-            return []
+            return ''
         group = f'{group}/{names[0]}'
-    return [group]
+    return group
 
 
 def _storage(file: SeenFile, first: str,

@@ -8,7 +8,9 @@ from typing import Any
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.run_bounds import RunsGiven
+from fuel.datasets.runs import Runs
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,6 @@ class Call:
             Further arguments of :class:`~fuel.datasets.HDF5Dataset`, or
             others in the place of those of the call.
         """
-        from fuel.datasets.hdf5_dataset import HDF5Dataset
-        from fuel.datasets.runs import Runs
         dataset = HDF5Dataset(
             self.files, dict(self.columns), **{**self.arguments(), **kwargs})
         return Runs(dataset) if self.are_runs else dataset

@@ -14,6 +14,7 @@ from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.recognition import find_call, seen_files
+from fuel.storage.open_files import open_with_h5py
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def open_files(files: Files, split: Split, layout: str | None,
         return _open_format(kind, given, paths, split, kwargs)
     with seen_files(given, kwargs.get('storage_options'),
                     kwargs.get('follow', 'folder')) as seen:
-        if seen.files[0].attribute_names() & {'split'} and layout is None:
+        if 'split' in seen.files[0].attribute_names() and layout is None:
             return _open_own(paths, split, kwargs)
         if any(name in kwargs for name in EXPLICIT):
             return _open_split(
@@ -100,7 +101,6 @@ def _open_own(paths: Sequence[str], split: Split,
 def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
              *arguments: Any) -> Dataset:
     """Return a data set in a file of Fuel's own format, by its splits."""
-    from fuel.storage.open_files import open_with_h5py
     if split is None or split == ALL:
         with open_with_h5py(path, storage_options=kwargs.get(
                 'storage_options')) as h5file:
@@ -113,8 +113,8 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
                     f'{os.path.basename(path)} has the splits {splits}: name '
                     f'one or more, such as split={splits[0]!r}')
             split = splits
-    names = (split,) if isinstance(split, str) else tuple(split)
-    dataset: Dataset = build(*arguments, which_sets=names, **kwargs)
+    dataset: Dataset = build(
+        *arguments, which_sets=_names_of(split), **kwargs)
     return dataset
 
 
@@ -125,9 +125,12 @@ def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
         if split is None or not isinstance(dataset, HDF5Dataset) or (
                 ALL not in dataset.split_names):
             return dataset
-    names = (split,) if isinstance(split, str) else tuple(split)
-    chosen: Dataset = build(which_sets=names, **kwargs)
+    chosen: Dataset = build(which_sets=_names_of(split), **kwargs)
     return chosen
+
+
+def _names_of(split: str | Sequence[str]) -> tuple[str, ...]:
+    return (split,) if isinstance(split, str) else tuple(split)
 
 
 def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
@@ -145,8 +148,7 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
             f'{name} reads one file, got {len(paths)}; the first is '
             f'{paths[0]!r}')
     if split is not None and split != ALL:
-        more = {**more, 'which_sets': (split,) if isinstance(split, str)
-                else tuple(split)}
+        more = {**more, 'which_sets': _names_of(split)}
     dataset: Dataset = getattr(import_module(module), name)(
         data, **{**more, **kwargs})
     return dataset

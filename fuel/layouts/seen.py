@@ -12,6 +12,7 @@ import numpy
 
 from fuel.storage.linked_files import LinkedFiles
 from fuel.datasets.columns.part_names import natural_key
+from fuel.datasets.columns.parts import read_whole
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
 from fuel.storage.nodes import Node, first_names, has_rows, walk
@@ -145,7 +146,6 @@ class SeenFile:
         node = self.node(path)
         if not isinstance(node, h5py.Dataset):
             raise DamagedFileError(f'{self.path!r} has no array {path!r}')
-        from fuel.datasets.columns.parts import read_whole
         return read_whole(node)
 
     def attribute_names(self, path: str = '/') -> set[str]:
