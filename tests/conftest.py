@@ -2,6 +2,7 @@
 properties that are tried briefly unless ``--full`` is given."""
 import copy
 import faulthandler
+import gc
 import os
 import random
 import signal
@@ -56,6 +57,16 @@ def pytest_configure(config):
     # Tests capture their own; this one is shown at once.
     config.stash[STDERR] = os.dup(2)
     stuck.arm_forks()
+
+
+def pytest_collection_finish():
+    """Take what was collected away from the collector.
+
+    It is many objects that live to the end: a test that calls gc.collect()
+    would wait a second for each look at them.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
