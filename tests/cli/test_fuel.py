@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 from support import raw_data
-from support.layouts import MINIATURES
+from support.layouts import miniature_named
 
 import fuel
 from fuel import config
@@ -354,9 +354,9 @@ def test_info_shows_what_is_recognised(tmp_path, capsys):
     """The layout, the call, runs, splits, how sources are stored, and what
     is left out; the same as JSON."""
     robomimic, netcdf = [
-        next(one for one in MINIATURES if one.layout == name).write(
+        miniature_named(name).write(
             tmp_path, numpy.random.default_rng(1)).files
-        for name in ('robomimic', 'netcdf')]
+        for name in ('robomimic', 'netCDF')]
     assert 0 == fuel_info.main([robomimic, netcdf])
     shown = capsys.readouterr().out
     for text in ('robomimic; fuel.load opens it as', repr(fuel.load(netcdf)),
@@ -387,7 +387,7 @@ def test_info_says_why_nothing_is_recognised(tmp_path, capsys):
 def test_info_of_folders_and_other_formats(tmp_path, capsys):
     """Whatever fuel.load opens."""
     (tmp_path / 'fluid').mkdir()
-    well = next(one for one in MINIATURES if one.layout == 'the_well').write(
+    well = miniature_named('The Well').write(
         tmp_path / 'fluid', numpy.random.default_rng(1)).files
     numpy.save(tmp_path / 'x.npy', numpy.zeros((3, 2)))
     assert 0 == fuel_info.main([well, str(tmp_path / 'x.npy')])

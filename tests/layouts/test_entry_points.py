@@ -4,7 +4,7 @@ import sys
 import h5py
 import numpy
 import pytest
-from support.layouts import MINIATURES
+from support.layouts import miniature_named
 
 import fuel
 
@@ -96,7 +96,7 @@ def test_none_overrules_a_sure_sign(install, tmp_path, plain):
     """But it is asked where it is named, and where there is no sign."""
     install(eager='spiral_layouts:eager')
     for name in ('robomimic', 'D4RL', 'h5ad', 'netCDF'):
-        miniature = next(one for one in MINIATURES if one.name == name)
+        miniature = miniature_named(name)
         written = miniature.write(tmp_path, numpy.random.default_rng(1))
         assert {*written.values} == {*fuel.load(written.files).sources}
     assert ('mine',) == fuel.load(written.files, layout='eager').sources

@@ -7,7 +7,7 @@ import fuel
 from fuel.datasets import (  # noqa: F401 - for the calls that are shown
     CSR, Categorical, Constant, Flat, HDF5Dataset, PerRun, PerStep, Ragged,
     Rows, Runs, Scaled)
-from support.layouts import MINIATURES
+from support.layouts import MINIATURES, miniature_named
 
 EACH = pytest.mark.parametrize('miniature', MINIATURES, ids=str)
 
@@ -44,7 +44,7 @@ def test_values_are_those_of_the_file(miniature, tmp_path):
 
 def test_missing_categories_have_no_name(tmp_path):
     """The code -1 is no place in the names."""
-    miniature = next(one for one in MINIATURES if one.name == 'h5ad')
+    miniature = miniature_named('h5ad')
     dataset = fuel.load(miniature.write(
         tmp_path, numpy.random.default_rng(1)).files)
     codes = numpy.array([[-1, 2], [0, -1]])

@@ -5,7 +5,7 @@ import os
 import h5py
 import numpy
 import pytest
-from support.layouts import MINIATURES
+from support.layouts import miniature_named
 
 import fuel
 from fuel.datasets import CSR, Flat, HDF5Dataset, Ragged, Rows, Runs, Windows
@@ -406,7 +406,7 @@ def file_to_spoil(written, name):
 def test_near_misses_are_errors(name, tmp_path):
     """Of the right kind, with the words that help."""
     which, change, error, words, load = SPOILED[name]
-    miniature = next(one for one in MINIATURES if one.name == which)
+    miniature = miniature_named(which)
     written = miniature.write(tmp_path, numpy.random.default_rng(5))
     with h5py.File(file_to_spoil(written, which), 'r+') as file:
         change(file)
@@ -423,7 +423,7 @@ def test_there_are_enough_near_misses():
 
 def test_missing_part_of_a_virtual_data_set_is_an_error(tmp_path):
     """HDF5 gives fill values."""
-    miniature = next(one for one in MINIATURES if one.name == 'salt')
+    miniature = miniature_named('salt')
     written = miniature.write(tmp_path, numpy.random.default_rng(5))
     (tmp_path / 'part_1.h5').unlink()
     with pytest.raises(FileNotFoundError, match=r'part_1\.h5'):
@@ -432,7 +432,7 @@ def test_missing_part_of_a_virtual_data_set_is_an_error(tmp_path):
 
 def test_genes_must_be_equal(tmp_path):
     """A column of X would mean two genes."""
-    miniature = next(one for one in MINIATURES if one.name == 'h5ad')
+    miniature = miniature_named('h5ad')
     files = []
     for number in range(2):
         (tmp_path / str(number)).mkdir()

@@ -3,7 +3,7 @@ very large."""
 import h5py
 import numpy
 import pytest
-from support.layouts import MINIATURES
+from support.layouts import miniature_named
 
 import fuel
 from fuel.exceptions import AmbiguousLayoutError
@@ -59,7 +59,7 @@ def test_attributes_of_odd_types_are_no_sign(odd, tmp_path):
 def test_signs_of_odd_types_are_told_from_sure_ones(name, odd, tmp_path):
     """With each attribute replaced: rows, or an error that names the
     file."""
-    miniature = next(one for one in MINIATURES if one.name == name)
+    miniature = miniature_named(name)
     files = miniature.write(tmp_path, numpy.random.default_rng(1)).files
     paths = [str(path) for path in tmp_path.rglob('*') if path.is_file()]
 

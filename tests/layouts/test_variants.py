@@ -4,7 +4,7 @@ import h5py
 import numpy
 import pytest
 from scipy import sparse
-from support.layouts import MINIATURES
+from support.layouts import miniature_named
 from support.layouts.cells import put_csr, put_text
 from support.layouts.comparing import as_lists
 
@@ -215,7 +215,7 @@ def test_variants_are_recognised(name, tmp_path):
     """With the columns they have, and notes of what is left out; every
     source can be read, also those that are not chosen."""
     which, change, columns, words = VARIANTS[name]
-    miniature = next(one for one in MINIATURES if one.name == which)
+    miniature = miniature_named(which)
     written = miniature.write(tmp_path, numpy.random.default_rng(5))
     paths = sorted(path for path in tmp_path.rglob('*.*')
                    if h5py.is_hdf5(path))
@@ -243,7 +243,7 @@ def test_variants_are_recognised(name, tmp_path):
 
 def test_layer_by_columns_is_refused_where_it_is_chosen(tmp_path):
     """And only there."""
-    miniature = next(one for one in MINIATURES if one.name == 'h5ad')
+    miniature = miniature_named('h5ad')
     path = miniature.write(tmp_path, numpy.random.default_rng(5)).files
     with h5py.File(path, 'r+') as file:
         put_csr(file['layers'], 'by column', sparse.csr_array((40, 30)))

@@ -40,12 +40,18 @@ FOLDERS = {'Minari': 'minari', 'The Well': 'fluid',
            'MultimodalUniverse': 'sky'}
 
 
+def miniature_named(name):
+    """Return the miniature of a name."""
+    return next(one for one in MINIATURES if one.name == name)
+
+
 def write_all():
     """Write the files that a page of the manual opens, where it runs."""
-    for miniature in MINIATURES:
-        folder = Path(FOLDERS.get(miniature.name, ''))
+    for one in MINIATURES:
+        folder = Path(FOLDERS.get(one.name, ''))
         folder.mkdir(exist_ok=True)
-        miniature.write(folder, numpy.random.default_rng(1))
+        one.write(folder, numpy.random.default_rng(1))
 
 
-__all__ = ['MINIATURES', 'Miniature', 'Written', 'write_all']
+__all__ = [
+    'MINIATURES', 'Miniature', 'Written', 'miniature_named', 'write_all']
