@@ -81,8 +81,8 @@ class Windows(RunDataset):
         How many rows before its run the first window begins, and after it
         the last one ends. Default to 0.
     short : {'drop', 'error'}, optional
-        What becomes of runs that are too short for a window. Defaults to
-        'drop'.
+        What becomes of runs that are too short for a window: they are left
+        out, unless all are too short, or an error. Defaults to 'drop'.
     first : dict of str to int, optional
         Of these sources only so many rows, the first ones of each window,
         are read.
@@ -112,7 +112,8 @@ class Windows(RunDataset):
         does not leave out, or a count is no integer.
     ValueError
         If a count is out of range, a source is unknown, a row lies outside
-        of all runs, or a run is too short and `short` is 'error'.
+        of all runs, no run is long enough for a window, or one is too short
+        and `short` is 'error'.
 
     Notes
     -----
@@ -230,6 +231,13 @@ class Windows(RunDataset):
         cuts = WindowCuts(
             bounds, span, self.stride, self.pad_before, self.pad_after)
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)
+        if len(without) == len(cuts.lengths) and cuts.bounds[-1]:
+            padding = self.pad_before + self.pad_after
+            raise ValueError(
+                f'no run is long enough for a window of {span} rows: the '
+                f'longest of {len(cuts.lengths)} has {cuts.lengths.max()}, '
+                f'and padding is {padding}; pass shorter windows, more '
+                f'padding, or other runs=...')
         if self.short == 'error' and len(without):
             raise ValueError(
                 f'run {without[0]} has {cuts.lengths[without[0]]} rows, too '

@@ -94,15 +94,18 @@ def test_random_windows_are_those_of_a_loop(cases, tmp_path):
         before, after = rng.randint(0, 7, 2) if pad else (0, 0)
         first = rng.randint(1, length + 1)
         dataset = joined(kind, tmp_path, {'x': x, 'y': y}, order)
-        windows = Windows(
-            dataset, length, runs=given, step=step, stride=stride, pad=pad,
-            pad_before=before, pad_after=after, first={'y': first})
+        make = functools.partial(
+            Windows, dataset, length, runs=given, step=step, stride=stride,
+            pad=pad, pad_before=before, pad_after=after, first={'y': first})
         loop = list(windows_of(
             [run for _, run in stretches(rows_of_runs(lengths), rows)],
             length, step, stride, pad, before, after))
-        assert len(windows) == len(loop), case
         if not loop:
+            with pytest.raises(ValueError, match='no run is long enough'):
+                make()
             continue
+        windows = make()
+        assert len(windows) == len(loop), case
         seen.add((kind, type(order), pad, step > 1))
         of_x, mask = expected(x, loop, pad)
         of_y = expected(y, loop, pad)[0][:, :first]
@@ -141,9 +144,15 @@ def test_random_dense_windows_are_those_of_a_loop(cases):
                 loop.append((
                     action[begin:end].reshape(num_steps, -1),
                     pixels[begin:end:frameskip]))
-        windows = Windows(
-            IndexableDataset({'action': action, 'pixels': pixels}), num_steps,
-            runs={'lengths': lengths}, step=frameskip, dense=('action',))
+        make = functools.partial(
+            Windows, IndexableDataset({'action': action, 'pixels': pixels}),
+            num_steps, runs={'lengths': lengths}, step=frameskip,
+            dense=('action',))
+        if not loop:
+            with pytest.raises(ValueError, match='no run is long enough'):
+                make()
+            continue
+        windows = make()
         assert len(windows) == len(loop)
         for place in rng.permutation(len(loop))[:9]:
             got, wanted = windows[int(place)], loop[place]
@@ -447,6 +456,10 @@ def test_repeated_objects_are_not_shared():
     ({'dense': ('x',), 'pad': 'edge'}, 'dense takes no padding'),
     ({'pad': 'edge'}, "there is a source 'mask' already"),
     ({'runs': {'lengths': [5]}}, 'add up to 5, and there are 6 rows'),
+    ({'length': 5, 'step': 2, 'runs': {'lengths': [4, 2]}},
+     'for a window of 9 rows: the longest of 2 has 4, and padding is 0'),
+    ({'length': 9, 'pad': 'zero', 'pad_after': 2, 'mask_source': 'is_real'},
+     'the longest of 1 has 6, and padding is 2'),
     ({'runs': {'lengths': [4, 2]}, 'short': 'error'},
      'run 1 has 2 rows, too few for a window of 3')])
 def test_wrong_arguments_are_refused(kwargs, words):
@@ -472,10 +485,9 @@ def test_mask_may_have_another_name():
                    sources=('is_real',))[2][0].tolist() == [True, False]
 
 
-def test_no_run_may_be_long_enough():
-    """Then there are no windows, and it is no error."""
-    windows = Windows(IndexableDataset({'x': numpy.arange(4)}), 3,
-                      runs={'lengths': [2, 2]})
+def test_data_without_rows_have_no_windows():
+    """There is no run that could be too short."""
+    windows = Windows(IndexableDataset({'x': numpy.arange(0)}), 3)
     assert len(windows) == 0
     assert list(windows) == []
 

@@ -1,4 +1,5 @@
 """HDF5Dataset, Runs and Windows against plain Python, on random files."""
+import functools
 import itertools
 import pickle
 import tempfile
@@ -79,9 +80,9 @@ def check_windows(files, dataset, arguments):
                if not source.startswith(left_out)]
     if not sources:
         return
-    windows = Windows(
-        dataset, sources=sources + ['mask'] * (arguments['pad'] is not None),
-        **arguments)
+    make = functools.partial(
+        Windows, dataset, **arguments,
+        sources=sources + ['mask'] * (arguments['pad'] is not None))
     length, step = arguments['length'], arguments['step']
     spans, reals = [], []
     for run in stretches(files):
@@ -93,6 +94,11 @@ def check_windows(files, dataset, arguments):
                           for place in places])
             reals.append([0 <= place < len(run) for place in places])
             start += arguments['stride']
+    if not spans and files.rows:
+        with pytest.raises(ValueError, match='no run is long enough'):
+            make()
+        return
+    windows = make()
     assert len(spans) == windows.num_examples
     if not spans:
         return
