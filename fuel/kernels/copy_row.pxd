@@ -14,6 +14,9 @@ cdef extern from *:
     #define FUEL_LINE 64
     /* Which row to ask for while one is copied: so many after it. */
     #define FUEL_AHEAD 2
+    /* Of which row to ask for the ends alone: in pages that the processor
+       has not translated, this takes longer than the copies until then. */
+    #define FUEL_FAR_AHEAD 8
 
     /* Copy a row and meanwhile ask, line by line, for the one that comes
        soon: random rows are not where the processor would look for them. */
@@ -47,6 +50,7 @@ cdef extern from *:
     }
     """
     const int AHEAD "FUEL_AHEAD"
+    const int FAR_AHEAD "FUEL_FAR_AHEAD"
     void fuel_prefetch(const void *address) noexcept nogil
     void fuel_copy_row(char *out, const char *row, Py_ssize_t nbytes,
                        const char *coming) noexcept nogil

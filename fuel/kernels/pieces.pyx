@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 
 from fuel.kernels.converter cimport Conversion
 from fuel.kernels.copy_row cimport (
-    AHEAD, fuel_copy_row, fuel_copy_segment, fuel_prefetch)
+    AHEAD, FAR_AHEAD, fuel_copy_row, fuel_copy_segment, fuel_prefetch)
 from fuel.kernels.part_table cimport Kind
 from fuel.kernels.tiles cimport Segment
 
@@ -76,10 +76,15 @@ cdef void put_pieces(Window *window) noexcept nogil:
     """Copy all pieces of a window, which is empty then."""
     cdef const Piece *piece
     cdef const char *coming
+    cdef const char *far
     cdef Py_ssize_t place, last = window.count - 1
     for place in range(window.count):
         piece = window.pieces + place
         coming = window.pieces[min(place + AHEAD, last)].source
+        far = window.pieces[min(place + FAR_AHEAD, last)].source
+        if far != NULL:
+            fuel_prefetch(far)
+            fuel_prefetch(far + window.row_nbytes - 1)
         if not piece.kind.whole or piece.source == NULL:
             if piece.source != NULL and window.conversion.convert == NULL:
                 copy_segments(window, piece, coming if coming != NULL

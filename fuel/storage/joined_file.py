@@ -76,9 +76,12 @@ class JoinedFile:
 
     def is_resident(self, first: int, end: int) -> bool:
         """See :meth:`RawFile.is_resident`."""
+        pieces = list(self._pieces(first, end))
         probes = max(1, PROBES // len(self.files))
+        # Of more files than probes some are asked: to ask all of them would
+        # take as long as to read thousands of rows.
         return all(_local(file).is_resident(low, high, probes)
-                   for file, low, high in self._pieces(first, end))
+                   for file, low, high in pieces[::-(-len(pieces) // PROBES)])
 
     def advise(self, address: int, nbytes: int) -> None:
         """See :meth:`RawFile.advise`."""
