@@ -6,7 +6,8 @@ could name one that was not meant. Here each link is looked at first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeAlias, TypeGuard
 
 import h5py
@@ -29,22 +30,24 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    node: Node | None = root
-    pending = _names(path)[::-1]
-    if path.startswith('/'):
-        node = root.file['/']
-    followed = 0
+    start = root.file['/'].id if path.startswith('/') else root.id
+    names = _names(path)
+    found = _find_at_once(start, names)
+    if found is not None:
+        return _as_node(found)
+    found, pending, followed = start, names[::-1], 0
     while pending:
         name = pending.pop()
-        if not isinstance(node, h5py.Group):
+        if not isinstance(found, h5py.h5g.GroupID):
             return None
-        links, key = node.id.links, name.encode('utf-8', 'surrogateescape')
+        links, key = found.links, name.encode('utf-8', 'surrogateescape')
         kind = _kind_of_link(links, key)
         if kind is None:
             return None
         if kind == h5py.h5l.TYPE_HARD:
-            node = _open(node, key)
+            found = h5py.h5o.open(found, key)
             continue
+        node = h5py.Group(found)
         followed += 1
         if followed > MOST_LINKS:
             raise ValueError(
@@ -54,15 +57,40 @@ def find_node(root: h5py.Group, path: str,
         if kind == h5py.h5l.TYPE_SOFT:
             target = _text(value)
             if target.startswith('/'):
-                node = node.file['/']
+                found = node.file['/'].id
         elif kind == h5py.h5l.TYPE_EXTERNAL:
             target = _text(value[1])
-            node = open_linked(node.file, _text(value[0]))['/']
+            found = open_linked(node.file, _text(value[0]))['/'].id
         else:
             # A kind that a program defined for itself.
             return None
         pending += _names(target)[::-1]
-    return node
+    return _as_node(found)
+
+
+def _find_at_once(group: h5py.h5g.GroupID, names: Sequence[str],
+                  ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
+    """Return what a path leads to, without opening the groups on the way,
+    each of which takes as long as an array; None unless all links are hard
+    ones."""
+    path, links = b'', group.links
+    with suppress(KeyError, OSError, RuntimeError, ValueError):
+        for name in names:
+            path += b'/' * bool(path) + name.encode(
+                'utf-8', 'surrogateescape')
+            # Of those before it is known that HDF5 may follow them.
+            if links.get_info(path).type != h5py.h5l.TYPE_HARD:
+                return None
+        return h5py.h5o.open(group, path or b'.')
+    return None
+
+
+def _as_node(found: h5py.h5g.GroupID | h5py.h5d.DatasetID) -> Node | None:
+    """Return h5py's object of a handle; None for what has no data."""
+    if isinstance(found, h5py.h5d.DatasetID):
+        # So that the shape is asked for once.
+        return h5py.Dataset(found, readonly=True)
+    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
 
 
 def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
@@ -84,14 +112,6 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
         if links.exists(key):
             raise
         return None
-
-
-def _open(group: h5py.Group, key: bytes) -> Node | None:
-    """Return what a hard link leads to; None for what has no data."""
-    found = h5py.h5o.open(group.id, key)
-    if isinstance(found, h5py.h5d.DatasetID):
-        return h5py.Dataset(found)
-    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
 
 
 def find_arrays(group: h5py.Group, open_linked: OpenLinked,

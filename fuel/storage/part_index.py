@@ -51,6 +51,7 @@ class PartIndex:
         axes and one type. Each is asked for once, and later only where HDF5
         itself has to read.
     `axes`: how many of them count rows.
+    `builder`: has asked about all of them already, if there is one.
     `files`: that they lie in; None where Fuel does not read one itself.
     `kinds`: of the arrays.
     `obstacle`: why Fuel cannot read their bytes itself; empty if it can.
@@ -76,11 +77,12 @@ class PartIndex:
     sizes: NDArray[numpy.int64]
     masks: NDArray[numpy.uint32]
 
-    def __init__(self, datasets: Sequence[h5py.Dataset],
-                 axes: int = 1) -> None:
-        builder = _Builder(axes)
-        for dataset in datasets:
-            builder.add(dataset)
+    def __init__(self, datasets: Sequence[h5py.Dataset], axes: int = 1,
+                 builder: IndexBuilder | None = None) -> None:
+        if builder is None:
+            builder = IndexBuilder(axes)
+            for dataset in datasets:
+                builder.add(dataset)
         self.datasets = datasets
         self.files = builder.files
         self.kinds = builder.kinds
@@ -208,7 +210,7 @@ class PartIndex:
 PIECE = 1 << 18
 
 
-class _Builder:
+class IndexBuilder:
     """Asks HDF5 about arrays, as little as it can."""
 
     def __init__(self, axes: int) -> None:
@@ -235,15 +237,12 @@ class _Builder:
         """Ask about one more array."""
         identity = dataset.id
         file = self._file_of(dataset)
-        properties, dtype = identity.get_create_plist(), identity.get_type()
-        last = self._last
-        if (last is not None and last[2] == file and last[1].equal(dtype)
-                and last[0].equal(properties)):
-            number = last[3]
-        else:
+        number = self._number_of_last(dataset, file)
+        if number is None:
             number = self._kind_of(dataset)
-            self._last = properties, dtype, file, number
-        shape = identity.shape
+            self._last = (identity.get_create_plist(), identity.get_type(),
+                          file, number)
+        shape = dataset.shape
         kind = self.kinds[number]
         if self._first is None:
             self._first = dataset
@@ -251,7 +250,8 @@ class _Builder:
                 self._shapes and len(shape) != len(self._shapes[0])):
             raise unequal(self._first, dataset, self._axes)
         is_chunked = kind.layout.storage == 'chunked'
-        chunk_shape = properties.get_chunk() if is_chunked else shape
+        chunk_shape = (
+            identity.get_create_plist().get_chunk() if is_chunked else shape)
         self._arrays.append((file, number, is_chunked))
         self._shapes.append(shape)
         self._chunk_shapes.append(chunk_shape)
@@ -277,6 +277,23 @@ class _Builder:
             self._file_numbers[handle.id] = number
             self._handles.append(handle)
         return number
+
+    def _number_of_last(self, dataset: h5py.Dataset,
+                        file: int) -> int | None:
+        """Return the kind of the array before if this one is like it."""
+        if self._last is None or self._last[2] != file:
+            return None
+        properties, dtype, _, number = self._last
+        if not dtype.equal(dataset.id.get_type()):
+            return None
+        # What is one piece of the file has no filters, and needs no fill
+        # value; to ask for the properties takes as long as to open it.
+        layout = self.kinds[number].layout
+        is_like = (layout.storage == 'contiguous' and not layout.is_ragged
+                   and is_allocated(dataset))
+        if is_like or properties.equal(dataset.id.get_create_plist()):
+            return number
+        return None
 
     def _kind_of(self, dataset: h5py.Dataset) -> int:
         """Return the number of the kind of an array."""

@@ -230,3 +230,62 @@ def test_index_of_an_array_is_the_same_restored(tmp_path):
             assert index.kinds == found.kinds
             # In other files than those that are known, nothing is kept.
             assert {} == index_arrays(index, [])
+
+
+def test_arrays_that_are_asked_together_have_kinds_of_their_own(tmp_path):
+    """Parts that were never written to, or have chunks, are not taken for
+    parts like those before, and links are followed."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    rows = numpy.arange(3)
+    with h5py.File(tmp_path / 'other.h5', 'w') as file:
+        file['there'] = rows - 7
+    with h5py.File(tmp_path / 'mixed.h5', 'w') as file:
+        for number in range(PARTS):
+            part = file.create_group(f'part_{number}')
+            part['in/y'] = rows + number
+            if number % 5 == 1:
+                part.create_dataset('x', (3,), 'i8', fillvalue=number)
+            elif number % 5 == 2:
+                part.create_dataset('x', data=rows, chunks=(2,))
+            elif number % 5 == 3:
+                part['x'] = h5py.SoftLink('in/y')
+            elif number % 5 == 4:
+                part['x'] = h5py.ExternalLink('other.h5', 'there')
+            else:
+                part['x'] = -rows
+    expected = [[-rows, numpy.full(3, number), rows, rows + number, rows - 7][
+        number % 5] for number in range(PARTS)]
+    dataset = HDF5Dataset(tmp_path / 'mixed.h5', ['in/y', 'x'],
+                          parts='part_*')
+    y, x = dataset.get_data(None, slice(0, 3 * PARTS))
+    assert_array_equal(x, numpy.concatenate(expected))
+    assert_array_equal(y, numpy.add.outer(numpy.arange(PARTS), rows).ravel())
+
+
+@pytest.mark.parametrize('bad, error', [
+    (None, "group 'part_50' has no array 'x'"),
+    (numpy.zeros(3), 'all parts must have rows of one type'),
+    (numpy.int64(3), "group 'part_50': 'x' is a single value")])
+def test_error_names_the_source_that_was_asked_together(tmp_path, bad, error):
+    """Not the one that was opened when it was found."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    with h5py.File(tmp_path / 'bad.h5', 'w') as file:
+        for number in range(PARTS):
+            file[f'part_{number}/y'] = numpy.arange(3)
+            value = numpy.arange(3) if number != 50 else bad
+            if value is not None:
+                file[f'part_{number}/x'] = value
+    with pytest.raises(ValueError, match=error) as caught:
+        HDF5Dataset(tmp_path / 'bad.h5', ['y', 'x'], parts='part_*')
+    assert "x'" in str(caught.value)
+    assert "y'" not in str(caught.value).replace("it has 'y'", '')
+
+
+def test_arrays_of_all_columns_are_asked_in_one_pass(path, asked):
+    """HDF5 has forgotten the first of many parts when it comes to the
+    last."""
+    build(path, COLUMNS[:3])
+    wanted = [(name, number) for number in range(PARTS)
+              for name in COLUMNS[:3]]
+    first = asked.index(wanted[1]) - 1
+    assert wanted == asked[first:first + len(wanted)]

@@ -43,6 +43,11 @@ class FileColumn:
         names the column."""
         raise NotImplementedError
 
+    def indexed(self) -> Sequence[str]:
+        """Return the paths of the arrays of which each part is asked, and
+        whose rows one axis counts, as far as that is known."""
+        return []
+
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""
         return reader.part_bounds

@@ -52,6 +52,8 @@ class OpenColumns(dict[str, Reader]):
         if wanted.missing == 'skip':
             parts.skip_without([
                 path for source in used for path in columns[source].paths()])
+        parts.expected = list(dict.fromkeys([
+            path for source in used for path in columns[source].indexed()]))
         self._counting = _counting_column(columns, used)
         first = self[self._counting]
         self.num_rows = len(first)

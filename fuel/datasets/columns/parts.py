@@ -18,25 +18,21 @@ from fuel.storage.attributes import read_attribute
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.kept_index import index_arrays, restored_index
 from fuel.storage.nodes import Node, find_arrays
-from fuel.storage.part_index import PartIndex
+from fuel.storage.part_index import IndexBuilder, PartIndex
 from fuel.storage.ragged import read_text_value
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
-from fuel.utils.progress import Bar, progress
+from fuel.utils.progress import progress
 
 # Of so many parts what was opened stays open: each array takes kilobytes.
 MOST_OPEN = 1000
 
 
 class _Arrays(Sequence[h5py.Dataset]):
-    """The arrays of a path, one in each part.
+    """The arrays of a path, one in each part."""
 
-    `bar`: counts those that are asked for, if there is one.
-    """
-
-    def __init__(self, parts: FileParts, path: str,
-                 bar: Bar | None = None) -> None:
-        self._parts, self._path, self._bar = parts, path, bar
+    def __init__(self, parts: FileParts, path: str) -> None:
+        self._parts, self._path = parts, path
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -44,8 +40,6 @@ class _Arrays(Sequence[h5py.Dataset]):
     def __getitem__(self, number: Any) -> Any:
         if not 0 <= number < len(self):
             raise IndexError(number)
-        if self._bar is not None:
-            self._bar.advance(1)
         return self._parts.array(number, self._path)
 
 
@@ -60,6 +54,8 @@ class FileParts:
         does.
     `divisions`: into how many each part is divided; shape (parts,).
     `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
+    `expected`: paths of arrays of which each part will be asked, whose rows
+        one axis counts.
     """
 
     bounds: IndexArray | None = None
@@ -69,6 +65,9 @@ class FileParts:
     def __init__(self, files: LinkedFiles, names: PartNames,
                  runs: RunsGiven | None, cache_bytes: int | None) -> None:
         self.files, self.names = files, names
+        self.expected: list[str] = []
+        # What was asked together, until it is needed.
+        self._asked: dict[str, IndexBuilder] = {}
         self.cache_bytes = cache_bytes
         self._runs_given = runs
         self._runs: IndexArray | None = None
@@ -188,10 +187,7 @@ class FileParts:
         arrays, files = self.arrays(path), self.files.own_bytes()
 
         def make() -> Arrays:
-            with progress(f'Asking HDF5 for {path} of each part', len(self),
-                          delay=True) as bar:
-                index = PartIndex(_Arrays(self, path, bar), axes)
-            index.datasets = arrays
+            index = PartIndex(arrays, axes, self._ask(path, axes))
             made.append(index)
             return index_arrays(index, files)
 
@@ -206,9 +202,34 @@ class FileParts:
                 'utf-8', 'surrogateescape'))
             self.files.kept(f'index {path!r} {digest.hexdigest()}', make,
                             restore)
+        if path in self.expected:
+            self.expected.remove(path)
         index = made[-1]
         assert index is not None
         return index
+
+    def _ask(self, path: str, axes: int) -> IndexBuilder:
+        """Ask HDF5 for the arrays of a path, and for those of the paths that
+        are expected: of many parts, it has forgotten the first when it comes
+        to the last."""
+        if path in self._asked:
+            return self._asked.pop(path)
+        others = {other: IndexBuilder(1) for other in self.expected
+                  if other != path}
+        builder = IndexBuilder(axes)
+        with progress('Asking HDF5 for the arrays of each part', len(self),
+                      delay=True) as bar:
+            for number in range(len(self)):
+                builder.add(self.array(number, path))
+                for other in list(others):
+                    try:
+                        others[other].add(self.array(number, other))
+                    except (LookupError, OSError, RuntimeError, ValueError):
+                        # It is raised where this one is asked for.
+                        del others[other]
+                bar.advance(1)
+        self._asked.update(others)
+        return builder
 
     def open(self, path: str, name: str, *, axes: int = 1,
              field: str | Sequence[str] | None = None,

@@ -64,6 +64,10 @@ class Rows(FileColumn):
         """Return the path of the array."""
         return [self.path]
 
+    def indexed(self) -> Sequence[str]:
+        """Return the path of the array, unless parts are read apart."""
+        return [] if self.axis or self.ragged else [self.path]
+
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
         arrays = parts.arrays(self.path)
