@@ -4,13 +4,15 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import pickle
+import sys
+from contextlib import closing
 from typing import Any
 
 from fuel import config
 from fuel.epochs.pipeline import child_streams
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.transport.channel import Channel, check_shared_memory
+from fuel.transport.shared_pickle import SharedPickle
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.forks import warned_of_jax
@@ -72,6 +74,11 @@ class MultiProcessing(WorkerStage):
     prefetched when an epoch is left, saved or pickled is dropped: the next
     epoch, or the restored iterator, follows what was delivered.
 
+    Workers that are not forked get the stream pickled.  Its arrays of 1 MiB
+    or more are in memory once for all of them, and maps of files are opened
+    again; what a worker writes into an array, or this process after the
+    start, no other one sees.
+
     The global generators, `numpy.random` and `random`, are in the first
     worker those of this process, as it was then; each other worker has its
     own, which follow from these.  So values that a function of yours draws
@@ -105,51 +112,79 @@ class MultiProcessing(WorkerStage):
         self.start_method = start_method
 
     def _start_team(self) -> Team:
-        context, count = self._get_context(), self.num_workers
+        context, pickled = self._get_context()
+        name, count = type(self.data_stream).__name__, self.num_workers
+        generators = [self._next_generators() for _ in range(count)]
         with warned_of_jax(context.get_start_method()):
-            return Team([
+            workers = [
                 Worker.start(
-                    self.data_stream, context, -(-self.max_store // count),
-                    self.max_bytes // count, self.timeout,
-                    self._next_generators())
-                for _ in range(count)])
+                    name, (self.data_stream, each) if pickled is None
+                    else None, context, -(-self.max_store // count),
+                    self.max_bytes // count, self.timeout)
+                for each in generators]
+        if pickled is not None:
+            # While the processes start, which takes longer.
+            with closing(pickled):
+                pickled.write()
+                for worker, each in zip(workers, generators, strict=True):
+                    worker.send_stream(pickled, each)
+        return Team(workers)
 
     def _next_generators(self) -> Generators:
         # One worker alone, also after another, draws what this process would.
         return (self._generators.next() if self.num_workers > 1
                 else Generators.here(0))
 
-    def _get_context(self) -> Any:
-        """Return the multiprocessing context in which the worker starts."""
+    def _get_context(self) -> tuple[Any, SharedPickle | None]:
+        """Return the multiprocessing context in which the workers start, and
+        what is sent to them: None if they are forked."""
         context = multiprocessing.get_context(self.start_method)
-        if context.get_start_method() == 'fork':
-            return context
-        culprit = _find_unpicklable(self.data_stream)
-        if culprit is None:
-            return context
-        stage, error = culprit
-        reason = (f'the stage {stage} cannot be pickled for a worker process '
-                  f'started by {context.get_start_method()!r} ({error})')
-        if (self.start_method is None
-                and 'fork' in multiprocessing.get_all_start_methods()):
-            log.warning('%s: forking instead', reason)
-            return multiprocessing.get_context('fork')
-        raise TypeError(
-            f'{reason}: use functions defined at the top level of a module '
-            "instead of lambdas, or start_method='fork'") from error
+        method = context.get_start_method()
+        if method == 'fork':
+            return context, None
+        try:
+            pickled = SharedPickle(self.data_stream)
+        except Exception as error:  # noqa: BLE001 - pickling runs any code
+            stage, cause = _find_unpicklable(self.data_stream, error)
+            reason = (f'the stage {stage} cannot be pickled for a worker '
+                      f'process started by {method!r} ({cause})')
+            if (self.start_method is None
+                    and 'fork' in multiprocessing.get_all_start_methods()):
+                log.warning('%s: forking instead', reason)
+                return multiprocessing.get_context('fork'), None
+            raise TypeError(
+                f'{reason}: use functions defined at the top level of a '
+                "module instead of lambdas, or start_method='fork'",
+            ) from cause
+        if method == 'forkserver':
+            _preload_in_fork_server()
+        return context, pickled
 
 
-def _find_unpicklable(stream: object) -> tuple[str, Exception] | None:
-    """Return the stage that cannot be pickled, and why; None if all can."""
-    try:
-        pickle.dumps(stream)
-    except Exception as error:  # noqa: BLE001 - pickling runs any code
-        for child in child_streams(stream):
-            found = _find_unpicklable(child)
-            if found is not None:
-                return found
-        return type(stream).__name__, error
-    return None
+def _preload_in_fork_server() -> None:
+    """Let the fork server import NumPy, h5py and Fuel once for all workers.
+
+    One that runs already does not change.
+    """
+    from multiprocessing import forkserver
+    known = getattr(forkserver._forkserver, '_preload_modules', ['__main__'])
+    # Other frameworks start threads, which a fork does not copy.
+    wanted = ['numpy', 'h5py', *(
+        name for name in sys.modules if name.startswith('fuel.')
+        and not name.startswith('fuel.interop'))]
+    multiprocessing.set_forkserver_preload(
+        [*known, *(name for name in wanted if name not in known)])
+
+
+def _find_unpicklable(stream: object, error: Exception,
+                      ) -> tuple[str, Exception]:
+    """Return the innermost stage that cannot be pickled, and why."""
+    for child in child_streams(stream):
+        try:
+            SharedPickle(child)
+        except Exception as cause:  # noqa: BLE001 - pickling runs any code
+            return _find_unpicklable(child, cause)
+    return type(stream).__name__, error
 
 
 class BackgroundProcess:
@@ -200,8 +235,8 @@ class BackgroundProcess:
         """Make batches until the consumer is gone."""
         ours, theirs = self._ends
         ours.close()
-        run_worker(self.data_stream, theirs, self._consumer, self.max_batches,
-                   config.shared_memory_bytes)
+        run_worker(theirs, self._consumer, self.max_batches,
+                   config.shared_memory_bytes, (self.data_stream, None))
 
     def get_next_data(self) -> Batch | type[StopIteration]:
         """Return the next batch.

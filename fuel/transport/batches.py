@@ -20,10 +20,16 @@ from numpy.typing import NDArray
 SMALL = 1 << 14
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles plain arrays through their memory, of whatever layout."""
+class ArrayPickler(pickle.Pickler):
+    """Pickles plain arrays through their memory, of whatever layout.
+
+    `makes_writable`: whether arrays that are read-only arrive writable.
+    """
+
+    makes_writable = True
 
     def reducer_override(self, instance: object) -> Any:
+        """Return how an array is rebuilt."""
         if type(instance) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         array = numpy.asarray(instance)
@@ -34,20 +40,21 @@ class _Pickler(pickle.Pickler):
             order = 'F'
         if array.nbytes == 0:
             return numpy.empty, (array.shape, array.dtype, order)
-        return _rebuild, (
-            pickle.PickleBuffer(
-                _as_bytes(array, order)),  # type: ignore[arg-type]
-            array.dtype, array.shape, order)
+        memory: Any = self._as_bytes(array, order)
+        return _rebuild, (pickle.PickleBuffer(memory), array.dtype,
+                          array.shape, order)
 
-
-def _as_bytes(array: NDArray[Any], order: str) -> NDArray[Any]:
-    """Return the memory of an array; a copy if it has gaps."""
-    if order == 'F':
-        array = array.T
-    if not (array.flags.c_contiguous and array.flags.writeable):
-        # A buffer that may not be written would arrive as such.
-        array = array.copy()
-    return array.reshape(-1).view(numpy.uint8)
+    def _as_bytes(self, array: NDArray[Any], order: str) -> NDArray[Any]:
+        """Return the memory of an array; a copy if it has gaps."""
+        if order == 'F':
+            array = array.T
+        # A buffer that may not be written arrives as such.
+        is_writable = array.flags.writeable or self.makes_writable
+        if not (array.flags.c_contiguous
+                and array.flags.writeable == is_writable):
+            array = array.copy()
+            array.flags.writeable = is_writable
+        return array.reshape(-1).view(numpy.uint8)
 
 
 def _rebuild(buffer: bytes | memoryview, dtype: numpy.dtype[Any],
@@ -73,7 +80,7 @@ def dump_batch(batch: object,
         return False
 
     stream = io.BytesIO()
-    _Pickler(stream, protocol=5, buffer_callback=take_buffer).dump(batch)
+    ArrayPickler(stream, protocol=5, buffer_callback=take_buffer).dump(batch)
     return stream.getvalue(), buffers
 
 

@@ -5,6 +5,7 @@ import mmap
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 
 # Both sides of a segment fault its pages in at once, not one by one.
@@ -71,11 +72,40 @@ def _create_descriptor() -> int:
     return descriptor
 
 
-def _seal(descriptor: int) -> None:
-    """Fix the size: a process that maps the segment can rely on it."""
+def write_segment(parts: Sequence[tuple[int, memoryview]],
+                  size: int) -> int:
+    """Return the descriptor of memory that nobody can change any more.
+
+    `parts`: what is written, and the offsets at which it begins, in bytes.
+    """
+    descriptor = _create_descriptor()
+    try:
+        os.ftruncate(descriptor, size)
+        for offset, content in parts:
+            place = 0
+            # A system writes 2 GiB at once at most.
+            while place < len(content):
+                place += os.pwrite(
+                    descriptor, content[place:], offset + place)
+        _seal(descriptor, content=True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def map_privately(descriptor: int, size: int) -> mmap.mmap:
+    """Return memory whose changes only this process sees."""
+    return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
+
+
+def _seal(descriptor: int, content: bool = False) -> None:
+    """Fix the size, and perhaps the content: who maps it can rely on it."""
     try:
         import fcntl
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        if content:
+            seals |= fcntl.F_SEAL_WRITE
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     except (AttributeError, ImportError, OSError):
         # Only some systems have seals, and only for anonymous memory.

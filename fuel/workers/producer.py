@@ -311,13 +311,13 @@ class Producer:
         return messages
 
 
-def run_worker(stream: StreamLike | None, connection: socket.socket,
-               consumer: int, max_batches: int, max_bytes: int,
-               generators: Generators | None = None) -> None:
+def run_worker(connection: socket.socket, consumer: int, max_batches: int,
+               max_bytes: int,
+               forked: tuple[StreamLike, Generators | None] | None) -> None:
     """Run a worker process.
 
-    `stream`: None if the consumer sends it, with the generators.
-    `generators`: those that are inherited if None.
+    `forked`: its stream, and its generators if they are others than those of
+        this process; None if the consumer sends both.
     """
     # The terminal sends Ctrl-C to all; the consumer decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -328,10 +328,9 @@ def run_worker(stream: StreamLike | None, connection: socket.socket,
         write_stacks_to(trace)
         channel.send(Message(
             Kind.TRACE, 0, 0, trace.size, descriptor=trace.descriptor))
-        if stream is None:
-            stream, generators = _receive_stream(channel)
-        else:
+        if forked is not None:
             use_no_threads_of_torch()
+        stream, generators = forked or _receive_stream(channel)
         if generators is not None:
             generators.install()
         Producer(stream, channel, max_batches, max_bytes).run()
@@ -346,8 +345,8 @@ def _receive_stream(channel: Channel) -> tuple[StreamLike, Generators]:
     message = channel.receive()
     assert message is not None
     try:
-        stream, generators = pickle.loads(message.payload)
-        return stream, generators
+        shared, generators = pickle.loads(message.payload)
+        return shared.load(message.descriptor), generators
     except Exception as error:  # noqa: BLE001 - raised by the consumer
         channel.send(Message(
             Kind.UNLOADABLE, 0, payload=pickle_error(error)))

@@ -24,6 +24,7 @@ from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
                                     close_in_children)
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
+from fuel.transport.shared_pickle import SharedPickle
 from fuel.typing import Batch, StreamLike
 from fuel.utils.threads import end_thread_at_exit
 from fuel.workers.deadlock import (
@@ -70,22 +71,18 @@ class Worker(EpochWorker[RemoteEpoch]):
             self, _stop, (self._channel, process), exitpriority=100)
 
     @classmethod
-    def start(cls, stream: StreamLike,
+    def start(cls, name: str, forked: tuple[StreamLike, Generators] | None,
               context: multiprocessing.context.BaseContext, max_batches: int,
-              max_bytes: int, stalled: float,
-              generators: Generators) -> Worker:
-        """Start a process that makes batches of a stream."""
-        name = type(stream).__name__
-        # A process that is not forked gets the stream over our connection:
-        # should it end before it reads, `process.start` would wait for ever.
-        sent = (None if context.get_start_method() == 'fork'
-                else pickle.dumps((stream, generators)))
+              max_bytes: int, stalled: float) -> Worker:
+        """Start a process that makes batches of a stream.
+
+        `forked`: what a forked process has; None if it is sent later, by
+            :meth:`send_stream`.
+        """
         ours, theirs = Channel.pair()
         process = context.Process(  # type: ignore[attr-defined]
             target=run_worker, name=f'fuel-worker-{name}',
-            args=(stream if sent is None else None, theirs, os.getpid(),
-                  max_batches, max_bytes,
-                  generators if sent is None else None))
+            args=(theirs, os.getpid(), max_batches, max_bytes, forked))
         with theirs:
             close_in_children(ours)
             try:
@@ -98,10 +95,18 @@ class Worker(EpochWorker[RemoteEpoch]):
             except BaseException:
                 ours.close()
                 raise
-        worker = cls(name, ours, max_bytes, stalled, process)
-        if sent is not None:
-            worker._send(Message(Kind.STREAM, 0, payload=sent))
-        return worker
+        return cls(name, ours, max_bytes, stalled, process)
+
+    def send_stream(self, pickled: SharedPickle,
+                    generators: Generators) -> None:
+        """Send its stream to a process that was not forked.
+
+        Over our connection: should the process end before it reads,
+        `process.start` would wait for ever.
+        """
+        self._send(Message(
+            Kind.STREAM, 0, payload=pickle.dumps((pickled.shared, generators)),
+            descriptor=pickled.descriptor))
 
     @property
     def pid(self) -> int | None:

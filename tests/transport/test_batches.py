@@ -5,7 +5,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
+from support.random_arrays import ARRAYS
 
 from fuel.transport.batches import dump_batch, load_batch
 
@@ -15,15 +15,6 @@ def across(batch, small=100):
     description, buffers = dump_batch(batch, small)
     return load_batch(memoryview(description),
                       [bytearray(buffer) for buffer in buffers])
-
-
-DTYPES = st.one_of(
-    arrays.integer_dtypes(), arrays.floating_dtypes(),
-    arrays.datetime64_dtypes(), arrays.byte_string_dtypes(),
-    arrays.unicode_string_dtypes(), st.just(numpy.dtype(bool)),
-    st.just(numpy.dtype([('a', 'i1'), ('b', '>f8', (2,))], align=True)))
-ARRAYS = arrays.arrays(DTYPES, arrays.array_shapes(
-    min_dims=0, max_dims=3, min_side=0, max_side=8))
 
 
 @given(st.lists(ARRAYS, max_size=4), st.sampled_from([0, 1, 100, 10 ** 6]))

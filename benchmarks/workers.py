@@ -1,0 +1,151 @@
+"""Workers over arrays in memory, by each way to start a process.
+
+    python benchmarks/workers.py [--workers 8] [--tiny]
+
+Each way is measured in a process of its own: the seconds to the first batch,
+the memory that all processes need beside the arrays (proportional set size,
+so that what is shared counts once; Linux only), and the rate of batches.
+Beside it: as many interpreters that only import Fuel, and workers that are
+forked, which share all that there is.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import measure
+import numpy
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
+
+SHAPE, BATCH = (3, 32, 32), 256
+METHODS = ('fork', 'forkserver', 'spawn')
+
+
+def pipeline(num_bytes):
+    """Return shuffled batches of 786 KB of images in memory."""
+    count = num_bytes // int(numpy.prod(SHAPE))
+    images = numpy.random.default_rng(0).integers(
+        0, 256, (count, *SHAPE), dtype='u1')
+    return DataStream(IndexableDataset({'features': images}),
+                      iteration_scheme=ShuffledScheme(count, BATCH))
+
+
+def memory_of(pids):
+    """Return the memory of processes, what they share counted once."""
+    total = 0
+    for pid in pids:
+        lines = Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines()
+        total += sum(int(line.split()[1]) * 1024 for line in lines
+                     if line.startswith('Pss:'))
+    return total
+
+
+def descendants(pid):
+    """Return the identifiers of a process and of all that it started."""
+    found = [pid]
+    for parent in found:
+        children = Path(f'/proc/{parent}/task/{parent}/children').read_text()
+        found.extend(map(int, children.split()))
+    return found
+
+
+def measure_method(method, workers, num_bytes, seconds):
+    """Return what one way to start workers takes."""
+    stream = pipeline(num_bytes)
+    before = memory_of([os.getpid()])
+    start = time.perf_counter()
+    with MultiProcessing(stream, num_workers=workers,
+                         start_method=method) as ahead:
+        epoch = ahead.get_epoch_iterator()
+        next(epoch)
+        first = time.perf_counter() - start
+        # Until each worker has read some of the data.
+        for _ in range(2 * workers):
+            next(epoch)
+        memory = memory_of(descendants(os.getpid())) - before
+
+        def read():
+            nonlocal epoch
+            batch = next(epoch, None)
+            if batch is None:
+                epoch = ahead.get_epoch_iterator()
+                batch = next(epoch)
+            return batch
+
+        return {'first': first, 'memory': memory,
+                'rate': measure.rate(read, seconds)}
+
+
+def in_own_process(method, workers, num_bytes, seconds):
+    """Measure one way in a process that started nothing before."""
+    done = subprocess.run(
+        [sys.executable, __file__, '--measure', method, '--workers',
+         str(workers), '--bytes', str(num_bytes), '--seconds', str(seconds)],
+        stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+def interpreters(count):
+    """Return the seconds in which interpreters import Fuel, side by side."""
+    start = time.perf_counter()
+    started = [subprocess.Popen([sys.executable, '-c', 'import fuel.streams'])
+               for _ in range(count)]
+    for process in started:
+        process.wait()
+    return time.perf_counter() - start
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--tiny', action='store_true',
+                        help='run everything once, at a tiny size')
+    parser.add_argument('--workers', type=int, default=8)
+    parser.add_argument('--bytes', type=int, default=1 << 30)
+    parser.add_argument('--seconds', type=float, default=5.0)
+    parser.add_argument('--measure', help=argparse.SUPPRESS,
+                        choices=METHODS)
+    arguments = parser.parse_args()
+    if arguments.tiny:
+        arguments.workers, arguments.bytes = 2, 4 << 20
+        arguments.seconds = 0.0
+    sizes = arguments.workers, arguments.bytes, arguments.seconds
+    if arguments.measure:
+        print(json.dumps(measure_method(arguments.measure, *sizes)))
+        return
+    methods = [method for method in METHODS
+               if method in multiprocessing.get_all_start_methods()]
+    found = {method: in_own_process(method, *sizes) for method in methods}
+    rows = [(f'{arguments.workers} interpreters that import Fuel',
+             f'{interpreters(arguments.workers):.2f} s', '')]
+    wanted = {'fork': ('0.14 s', '173 MiB', ''),
+              'forkserver': ('1.5 s', '1.25 of the arrays', '0.95'),
+              'spawn': ('2.5 s', '1.25 of the arrays', '0.95')}
+    for method, values in found.items():
+        first, memory, rate = wanted[method]
+        rows += [
+            (f'{method}: first batch', f"{values['first']:.2f} s", first),
+            ('  memory beside the arrays',
+             (f"{values['memory'] / (1 << 20):.0f} MiB, "
+              f"{values['memory'] / arguments.bytes:.2f} of the arrays"),
+             memory),
+            ('  batches a second', f"{values['rate']:.0f}", '')]
+        if 'fork' in found and method != 'fork':
+            rows.append(('  rate, of the rate of forked workers',
+                         f"{values['rate'] / found['fork']['rate']:.2f}",
+                         rate))
+    measure.print_table(rows)
+
+
+if __name__ == '__main__':
+    main()

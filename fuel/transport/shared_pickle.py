@@ -1,0 +1,235 @@
+"""Objects pickled once for several processes, which share their arrays.
+
+For a process and the workers that it starts: it uses pickle.
+"""
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.transport.batches import ArrayPickler
+from fuel.transport.segment import map_privately, write_segment
+from fuel.transport.slots import align
+
+# An array of so many bytes is shared; a smaller one is copied for each.
+SHARED_BYTES = 1 << 20
+# A longer description lies in the segment: a process that still starts reads
+# no more of a socket.
+_INLINE = 1 << 15
+# What lies at each address of this process.
+_MAPS = Path('/proc/self/maps')
+
+
+class SharedExtent(NamedTuple):
+    """Where an array lies in the segment.
+
+    `offset`, `size`: in bytes.
+    """
+
+    offset: int
+    size: int
+    is_readonly: bool
+
+
+class Shared(NamedTuple):
+    """What a process needs, beside the segment, to load an object.
+
+    `description`: empty if it is the last of the extents.
+    `size`: of the segment in bytes; 0 if there is none.
+    """
+
+    description: bytes
+    extents: tuple[SharedExtent, ...]
+    size: int
+
+    def load(self, descriptor: int | None) -> Any:
+        """Return the object.
+
+        Its large arrays lie in memory that is shared until this process
+        writes there, which the others do not see.
+
+        `descriptor`: of the segment, closed here; None if there is none.
+        """
+        buffers: list[memoryview] = []
+        if descriptor is not None:
+            try:
+                memory = memoryview(map_privately(descriptor, self.size))
+            finally:
+                os.close(descriptor)
+            for extent in self.extents:
+                part = memory[extent.offset:extent.offset + extent.size]
+                buffers.append(part.toreadonly() if extent.is_readonly
+                               else part)
+        description = self.description or buffers.pop()
+        return pickle.loads(description, buffers=buffers)
+
+
+class SharedPickle:
+    """An object that is pickled, and will be loaded by several processes.
+
+    What changes in it before :meth:`write` may be seen or not.
+
+    `shared`: what each of them needs.
+    `descriptor`: of the segment; None before :meth:`write`, and if there is
+        none.
+    """
+
+    def __init__(self, instance: object) -> None:
+        self._buffers: list[memoryview] = []
+        self.descriptor: int | None = None
+        stream = io.BytesIO()
+        _Pickler(stream, protocol=5,
+                 buffer_callback=self._take_buffer).dump(instance)
+        description = stream.getvalue()
+        if len(description) > _INLINE:
+            self._buffers.append(memoryview(description))
+            description = b''
+        extents, size = [], 0
+        for buffer in self._buffers:
+            extents.append(SharedExtent(size, buffer.nbytes, buffer.readonly))
+            size = align(size + buffer.nbytes)
+        self.shared = Shared(description, tuple(extents), size)
+
+    def _take_buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes < SHARED_BYTES:
+            return True
+        self._buffers.append(raw)
+        return False
+
+    def write(self) -> None:
+        """Copy the arrays to memory that the processes will share."""
+        if self._buffers:
+            self.descriptor = write_segment(
+                [(extent.offset, buffer) for extent, buffer in zip(
+                    self.shared.extents, self._buffers, strict=True)],
+                self.shared.size)
+            self._buffers = []
+
+    def close(self) -> None:
+        """Close the descriptor; who has received it keeps the memory."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class _Pickler(ArrayPickler):
+    """Pickles arrays that lie in a mapped file as their place there."""
+
+    makes_writable = False
+
+    def reducer_override(self, instance: object) -> Any:
+        """Return how an array is rebuilt, or opened again."""
+        if type(instance) in (numpy.ndarray, numpy.memmap):
+            assert isinstance(instance, numpy.ndarray)
+            place = _find_in_file(instance)
+            if place is not None:
+                return _open_in_file, (place, type(instance))
+        return super().reducer_override(instance)
+
+
+class _Place(NamedTuple):
+    """Where an array lies in a file.
+
+    `identity`: device and number of the file; empty if unknown.
+    `start`, `stop`: bytes of the file that the array touches.
+    `first`: where its first element is, from `start` on.
+    """
+
+    path: str
+    identity: tuple[int, ...]
+    is_writable: bool
+    start: int
+    stop: int
+    first: int
+    dtype: numpy.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _find_in_file(array: NDArray[Any]) -> _Place | None:
+    """Return where an array lies in a mapped file.
+
+    None if it lies elsewhere, or in a map that is not written to the file.
+    """
+    owner: Any = array
+    file: numpy.memmap[Any, Any] | None = None
+    while isinstance(owner, numpy.ndarray):
+        if isinstance(owner, numpy.memmap):
+            file = owner
+        owner = owner.base
+    if isinstance(owner, memoryview):
+        owner = owner.obj
+    if not isinstance(owner, mmap.mmap) or not array.size:
+        return None
+    reach = [(count - 1) * stride for count, stride
+             in zip(array.shape, array.strides, strict=True)]
+    before = -sum(min(0, step) for step in reach)
+    after = sum(max(0, step) for step in reach) + array.itemsize
+    address = array.__array_interface__['data'][0]
+    found = (_find_in_maps(address - before) if _MAPS.exists()
+             else _find_in_memmap(file, address - before))
+    if found is None:
+        return None
+    path, identity, start = found
+    return _Place(path, identity, array.flags.writeable, start,
+                  start + before + after, before, array.dtype, array.shape,
+                  array.strides)
+
+
+def _find_in_maps(address: int) -> tuple[str, tuple[int, ...], int] | None:
+    """Return path and identity of the file that is mapped at an address,
+    and where the address lies in it."""
+    for line in os.fsdecode(_MAPS.read_bytes()).splitlines():
+        where, rights, offset, _, number, *path = line.split(None, 5)
+        low, high = (int(bound, 16) for bound in where.split('-'))
+        if low <= address < high:
+            break
+    else:
+        return None
+    if not path or not path[0].startswith('/') or 's' not in rights:
+        return None
+    try:
+        status = os.stat(path[0])
+    except OSError:
+        return None
+    if status.st_ino != int(number):
+        return None
+    return (path[0], (status.st_dev, status.st_ino),
+            address - low + int(offset, 16))
+
+
+def _find_in_memmap(file: numpy.memmap[Any, Any] | None, address: int,
+                    ) -> tuple[str, tuple[int, ...], int] | None:
+    """Return path and place as :class:`numpy.memmap` knows them."""
+    if file is None or file.filename is None or file.mode == 'c':
+        return None
+    start = file.__array_interface__['data'][0]
+    return (os.path.abspath(file.filename), (),
+            file.offset + address - start)
+
+
+def _open_in_file(place: _Place, cls: type[NDArray[Any]]) -> NDArray[Any]:
+    """Return an array over a file that another process has mapped."""
+    with open(place.path, 'r+b' if place.is_writable else 'rb') as file:
+        status = os.fstat(file.fileno())
+        if place.identity not in ((), (status.st_dev, status.st_ino)) \
+                or status.st_size < place.stop:
+            raise DamagedFileError(
+                f'{place.path} was replaced or cut since the process that '
+                'started this worker mapped it: map it again, and start the '
+                'workers anew')
+        memory = numpy.memmap(
+            file, numpy.uint8, 'r+' if place.is_writable else 'r',
+            place.start, (place.stop - place.start,))
+    array: NDArray[Any] = numpy.ndarray(
+        place.shape, place.dtype, memory, place.first, place.strides)
+    return array.view(cls)
