@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
+import numpy
+
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.file_access import access_to
 from fuel.datasets.columns.file_paths import Files, as_files, expand
@@ -16,8 +18,10 @@ from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen
 from fuel.remote.urls import StorageOptions
+from fuel.storage.kept_arrays import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
+from fuel.version import version
 
 #: Returns the call that opens files, several if they can be opened in several
 #: ways, None if they are of another layout.
@@ -64,7 +68,7 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     refuse_unknown_layout(layout)
     paths = [file.path for file in seen.files]
     with naming_file(paths[0], others=paths):
-        found = _calls(seen, _chosen(layout))
+        found = _calls(seen, _chosen(layout)) if layout else _find_calls(seen)
     if not found:
         raise ValueError(_nothing_fits(seen, 'no known layout' if layout is (
             None) else f'no layout {layout!r}'))
@@ -153,6 +157,29 @@ def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
         if found:
             return found
     return {}
+
+
+def _find_calls(seen: Seen) -> Mapping[str, Sequence[Call]]:
+    """Return the calls of all recognisers; of a file of many groups the next
+    time only that one is asked that knew it, which does not look through
+    them."""
+    found: dict[str, Sequence[Call]] = {}
+
+    def make() -> Arrays:
+        found.update(_calls(seen, _chosen(None)))
+        if len(found) == 1 and {*SURE}.issuperset(found) and (
+                seen.files[0].has_more()):
+            return {'layout': numpy.array([*map(str.encode, found)])}
+        return {}
+
+    def knows(kept: Arrays) -> bool:
+        names = kept.get('layout', numpy.empty(0)).tolist()
+        found.update(_calls(seen, [{name: _own(name) for name in SURE
+                                    if names == [name.encode()]}]))
+        return bool(found)
+
+    seen.linked.kept(f'layout {version}', make, knows, fewest=1)
+    return found
 
 
 def _nothing_fits(seen: Seen, what: str) -> str:

@@ -15,7 +15,7 @@ from fuel.datasets.columns.part_names import natural_key
 from fuel.datasets.columns.parts import read_whole
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
-from fuel.storage.nodes import Node, first_names, has_rows, walk
+from fuel.storage.nodes import Node, first_names, has_rows, is_group, walk
 
 # Of a group with more names than this only the first are looked at, in the
 # order in which HDF5 has them; and of all that is below it, at any depth.
@@ -86,7 +86,17 @@ class SeenFile:
         if not all(re.fullmatch(pattern, name) for name in names):
             return []
         return [f'{prefix}{name}' for name in names
-                if self.is_group(f'{prefix}{name}')]
+                if self._has_group(path, name)]
+
+    def _has_group(self, path: str, name: str) -> bool:
+        """Return whether a name in a group is that of another one, which is
+        not opened: there may be a thousand."""
+        group = self.node(path)
+        assert isinstance(group, h5py.Group)
+        try:
+            return is_group(group, name, self._files.open_linked)
+        except FileNotFoundError:
+            return False
 
     def is_group(self, path: str) -> bool:
         """Return whether there is a group."""
@@ -211,10 +221,11 @@ class Seen:
 
     `given`: as they were given: a path, URL or pattern, or a list.
     `files`: one for each file.
+    `linked`: the same, held open.
     """
 
     def __init__(self, given: str | Sequence[str],
                  files: LinkedFiles) -> None:
-        self.given = given
+        self.given, self.linked = given, files
         self.files = [SeenFile(files, number)
                       for number in range(len(files.paths))]

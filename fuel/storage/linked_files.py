@@ -84,10 +84,14 @@ class LinkedFiles:
         for opened in (*self.files, *self._linked.values()):
             opened.check()
 
-    def kept(self, key: str, make: MakeArrays,
-             are_sound: CheckArrays) -> Arrays:
+    def kept(self, key: str, make: MakeArrays, are_sound: CheckArrays,
+             fewest: int | None = None) -> Arrays:
         """Return arrays that are kept of these files, made where there are
-        none yet; short ones are not kept."""
+        none yet.
+
+        `fewest`: how long the longest must be to be kept. Default: a
+            thousand.
+        """
         files = self.own_bytes()
         if len(files) < len(self.files):
             # The state of some is not known.
@@ -97,7 +101,8 @@ class LinkedFiles:
         if arrays is not None and are_sound(arrays):
             return arrays
         arrays = make()
-        if max(map(len, arrays.values()), default=0) >= FEWEST_KEPT:
+        if max(map(len, arrays.values()), default=0) >= (
+                FEWEST_KEPT if fewest is None else fewest):
             self.check()
             # What lies in files that links lead to may change without these.
             if not self._linked:

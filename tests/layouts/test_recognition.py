@@ -1,15 +1,19 @@
 """What files say of themselves is read with care: they may be hostile, or
 very large."""
+import os
+
 import h5py
 import numpy
 import pytest
 from support.layouts import miniature_named
 
 import fuel
+from fuel import config
 from fuel.exceptions import AmbiguousLayoutError
+from fuel.layouts import recognition
 from fuel.layouts.recognition import seen_files
 from fuel.layouts.seen import MOST_NAMES
-from fuel.storage import nodes
+from fuel.storage import linked_files, nodes
 
 # All attributes that a recogniser asks for, of the root or of what is in it.
 ASKED = (
@@ -169,6 +173,67 @@ def test_files_of_many_groups_are_not_walked(many_groups, monkeypatch):
         fuel.load(many_groups)
     assert len(found) < 3 * MOST_NAMES
     assert 2000 > len(str(caught.value))
+
+
+def write_demos(path, count=MOST_NAMES + 1):
+    """Write many demonstrations."""
+    with h5py.File(path, 'w', libver='latest') as file:
+        for number in range(count):
+            demo = file.create_group(f'data/demo_{number}')
+            demo.attrs['num_samples'] = 2
+            demo['actions'] = numpy.full(2, number)
+
+
+def test_layout_of_many_groups_is_kept(tmp_path, monkeypatch):
+    """The next time its recogniser alone is asked, and the same data set
+    comes out; of a file in another state all are."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    path = tmp_path / 'demos.h5'
+    write_demos(path)
+    asked = []
+    own = recognition._own
+
+    def note(name):
+        asked.append(name)
+        return own(name)
+
+    monkeypatch.setattr(recognition, '_own', note)
+    first = fuel.load(path)
+    assert {*recognition.SURE} <= {*asked}
+    asked.clear()
+    second = fuel.load(path)
+    assert ['robomimic'] == asked
+    assert repr(first) == repr(second)
+    asked.clear()
+    os.utime(path, ns=(0, 0))
+    assert repr(first) == repr(fuel.load(path))
+    assert {*recognition.SURE} <= {*asked}
+
+
+@pytest.mark.parametrize('names', [
+    [b'aloha'], [b'plain'], [b'no layout'], [b'robomimic', b'aloha'], [b''],
+    numpy.zeros((1, 1), 'S9'), numpy.zeros(1, 'i4'), numpy.zeros((), 'S9')])
+def test_kept_layout_that_is_none_is_found_anew(names, tmp_path, monkeypatch):
+    """What is kept may have been made by any program."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    path = tmp_path / 'demos.h5'
+    write_demos(path)
+    with monkeypatch.context() as patches:
+        patches.setattr(linked_files, 'kept_arrays', lambda files, key: {
+            'layout': numpy.array(names)} if key.startswith('layout')
+            else None)
+        assert 'demo_*' in repr(fuel.load(path))
+
+
+def test_broken_links_are_no_groups(tmp_path):
+    """They are passed over by what looks for groups."""
+    path = str(tmp_path / 'demos.h5')
+    write_demos(path, 3)
+    with h5py.File(path, 'r+') as file:
+        file['data/demo_3'] = h5py.ExternalLink('absent.h5', '/')
+    with seen_files(path) as seen:
+        assert [f'data/demo_{number}' for number in range(3)] == (
+            seen.files[0].groups('data', 'demo_[0-9]+'))
 
 
 def test_arrays_of_a_group_of_many_are_none_by_chance(tmp_path):
