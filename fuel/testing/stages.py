@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import chain, zip_longest
 from threading import Barrier, BrokenBarrierError
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
 from fuel.datasets import IndexableDataset
+from fuel.describe.source_types import SourceType, types_of
 from fuel.epochs.stage import stage_of
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
+from fuel.schemes.shard import Shard
+from fuel.sharding.pipeline import can_seek_rows, shard_pipeline
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
 from fuel.testing.promises import (
@@ -28,6 +32,7 @@ from fuel.testing.streams import check_stream
 from fuel.transformers.base import as_tuple
 from fuel.typing import StreamLike
 from fuel.utils.overrides import declares
+from fuel.utils.sparse import count_rows, is_sparse, iterate_rows, row_of
 
 Builder: TypeAlias = Callable[[], StreamLike]
 StageBuilder: TypeAlias = Callable[[Any], StreamLike]
@@ -225,6 +230,149 @@ def _take_turns(turns: Barrier, *event: object) -> Any:
     return partial(_take_turns, turns)
 
 
+def check_rows(case: StageCase) -> None:
+    """A stage that declares keeps_rows makes each row of one row alone."""
+    stage: Any = case.build()
+    if not (stage_of(stage).keeps_rows and can_seek_rows(stage)):
+        # No rank reads some rows alone.
+        return
+    below = [count_rows(data[0]) for data in
+             stage_of(case.build()).inputs[0].get_epoch_iterator()]
+    whole = list(map(_rows, case.build().get_epoch_iterator()))
+    expect(below == list(map(len, whole)),
+           f'Batches of {below} rows became batches of '
+           f'{list(map(len, whole))}: leave out keeps_rows.')
+    # A rank of a few reads some rows, one of many a single one.
+    for ranks in 2, max(below, default=1):
+        shares = [map(_rows, shard_pipeline(case.build(), Shard(
+            rank, ranks, 'example', 'uneven')).get_epoch_iterator())
+            for rank in range(ranks)]
+        for place, (rows, parts) in enumerate(zip(
+                whole, zip_longest(*shares, fillvalue=()), strict=True)):
+            found = list(chain.from_iterable(parts))
+            row = next((row for row, (one, other) in enumerate(zip_longest(
+                rows, found, fillvalue=())) if not _are_close(one, other)),
+                None)
+            expect(row is None,
+                   f'Row {row} of item {place} is another one where {ranks} '
+                   'ranks share the rows of each batch: leave out '
+                   'keeps_rows.')
+
+
+def _rows(batch: Any) -> list[Any]:
+    """Return the rows of a batch, of all sources."""
+    return [tuple([row_of(part, row) for part in batch])
+            for row in range(count_rows(batch[0]))]
+
+
+def _are_close(one: Any, other: Any) -> bool:
+    """Return whether two rows are equal, but for the rounding of sums that
+    libraries add in another order for another number of rows."""
+    if freeze(one) == freeze(other):
+        return True
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(
+            map(_are_close, one, other))
+    if is_sparse(one):
+        return False
+    array, found = numpy.asarray(one), numpy.asarray(other)
+    if (array.dtype, array.shape) != (found.dtype, found.shape) or (
+            array.dtype.kind not in 'fc'):
+        return False
+    rounding = float(numpy.finfo(array.dtype).eps) ** .5
+    return numpy.allclose(
+        array, found, rounding, rounding * numpy.abs(array).max(initial=0),
+        equal_nan=True)
+
+
+class _Kind(NamedTuple):
+    """Type, shape and number of axes of an example of one source."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+    axes: int
+
+
+def _kinds(stream: Any) -> dict[str, set[_Kind]]:
+    """Return the kinds of examples of each source of an epoch."""
+    found: dict[str, set[_Kind]] = {}
+    for data in stream.get_epoch_iterator():
+        for source, part in zip(stream.sources, data, strict=True):
+            examples = ([part] if stream.produces_examples
+                        else iterate_rows(part))
+            for example in examples:
+                array: Any = example if is_sparse(example) else (
+                    numpy.asarray(example))
+                found.setdefault(source, set()).add(
+                    _Kind(array.dtype, array.shape, len(array.shape)))
+    return found
+
+
+def _fits(known: SourceType, part: Any, is_batch: bool) -> bool:
+    """Return whether a type is that of some data."""
+    if is_sparse(part) != known.is_sparse:
+        return False
+    array = part if known.is_sparse else numpy.asarray(part)
+    shape = known.shape
+    if shape is not None and known.is_sparse and not is_batch:
+        shape = (1, *shape)
+    if array.dtype == object and shape is not None and len(shape) > 1:
+        # Examples of several shapes.
+        return (shape[0] is None or len(array) <= shape[0]) and all(
+            _fits(known.example(), example, False) for example in array)
+    # Of a type of objects, an example may be any.
+    if (known.dtype is not None and object not in (known.dtype, array.dtype)
+            and array.dtype != known.dtype):
+        return False
+    if shape is None:
+        return True
+    if is_batch and shape:
+        # The last batch may have fewer rows.
+        shape = (None if shape[0] is None or shape[0] >= array.shape[0]
+                 else shape[0], *shape[1:])
+    return len(shape) == len(array.shape) and all(
+        length in (None, there) for length, there
+        in zip(shape, array.shape, strict=True))
+
+
+def check_kept(case: StageCase) -> None:
+    """Data keep the types, shapes and axes that a stage declares kept."""
+    stage: Any = case.build()
+    keeps = stage_of(stage).keeps
+    if not keeps:
+        return
+    before: dict[str, set[_Kind]] = {}
+    for child in stage_of(case.build()).inputs:
+        for source, kinds in _kinds(child).items():
+            before.setdefault(source, set()).update(kinds)
+    after = _kinds(stage)
+    for name in keeps.intersection(_Kind._fields):
+        for source in before.keys() & after.keys():
+            had, new = [
+                sorted({getattr(kind, name) for kind in kinds[source]},
+                       key=repr) for kinds in (before, after)]
+            expect(set(new) <= set(had),
+                   f'Source {source!r} came with {name} {new} of {had}: leave '
+                   f'{name!r} out of keeps.')
+
+
+def check_known_types(case: StageCase) -> None:
+    """What known_types() says of a stage is so of all that comes."""
+    stage: Any = case.build()
+    types = types_of(stage)
+    sources = tuple(stage.sources)
+    expect(types.keys() <= set(sources),
+           f'known_types() names {sorted(types.keys() - set(sources))}, and '
+           f'the sources are {sources}.')
+    for place, data in enumerate(stage.get_epoch_iterator()):
+        for source, part in zip(sources, data, strict=True):
+            known = types.get(source)
+            expect(known is None or _fits(
+                known, part, not stage.produces_examples),
+                   f'known_types() says {known} of source {source!r}, and '
+                   f'item {place} is {freeze(part)}.')
+
+
 def check_stage_stream(case: StageCase) -> None:
     """A stage keeps the promises of every stream."""
     check_stream(case.build, draws=case.draws,
@@ -237,5 +385,8 @@ STAGE_PROMISES: Promises[StageCase] = {
     'closing': check_closing,
     'one-to-one': check_one_to_one,
     'pure': check_purity,
+    'rows': check_rows,
+    'kept': check_kept,
+    'known types': check_known_types,
     'stream': check_stage_stream,
 }

@@ -20,9 +20,9 @@ from fuel.datasets.vocabulary import build_vocabulary
 from fuel.describe import PipelineGraph, SourceType
 from fuel.describe.html import pixels
 from fuel.describe.pipeline import short
-from fuel.describe.source_types import types_of
 from fuel.schemes import IterationScheme, ShuffledScheme
 from fuel.streams import AbstractDataStream, DataStream, ServerDataStream
+from fuel.testing import check_stage
 from fuel.transformers import (
     Cast,
     Mapping,
@@ -31,7 +31,6 @@ from fuel.transformers import (
     ScaleAndShift,
     Transformer,
 )
-from fuel.utils.sparse import is_sparse, to_dense
 
 
 @pytest.fixture(scope='module')
@@ -42,39 +41,13 @@ def files(tmp_path_factory):
     return folder
 
 
-def fits(known, part):
-    """Return whether a type is that of some data."""
-    if is_sparse(part) != known.is_sparse:
-        return False
-    if known.is_sparse:
-        part = to_dense(part)
-        part = part[0] if len(known.shape) == 1 else part
-    array = numpy.asarray(part)
-    if array.dtype == object and known.shape and len(known.shape) > 1:
-        # Examples of several shapes.
-        return known.shape[0] in (None, len(array)) and all(
-            fits(known.example(), example) for example in array)
-    # Of a type of objects, an example may be any.
-    if (known.dtype not in (None, object) and array.dtype != object
-            and array.dtype != known.dtype):
-        return False
-    return known.shape is None or (
-        len(known.shape) == array.ndim and all(
-            length in (None, there) for length, there
-            in zip(known.shape, array.shape, strict=True)))
-
-
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_types_are_those_of_the_data(name, files):
-    """What is known before anything is read turns out to be so."""
-    stream = pipelines.build(name, files)
-    types = types_of(stream)
-    assert set(types) <= set(stream.sources)
-    data = next(iter(stream))
-    for source, part in zip(stream.sources, data, strict=False):
-        if source in types:
-            assert fits(types[source], part), (source, types[source])
-    stream.close()
+def test_declarations_of_all_stages_are_true(name, files):
+    """Of what data keep and of their types, which are known before anything
+    is read; of rows, which ranks read alone."""
+    check_stage(lambda _: pipelines.build(name, files),
+                over=[pipelines.batches],
+                promises=['rows', 'kept', 'known types'])
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)

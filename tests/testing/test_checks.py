@@ -10,6 +10,7 @@ import pytest
 from support import pipelines
 
 from fuel.datasets import Dataset, IndexableDataset
+from fuel.describe import SourceType
 from fuel.schemes import (
     BatchScheme,
     IndexScheme,
@@ -30,6 +31,7 @@ from fuel.testing import (
     check_stage,
     check_stream,
 )
+from fuel.testing.stages import batches as stage_batches
 from fuel.transformers import Mapping, Transformer
 
 COUNTER = itertools.count()
@@ -399,11 +401,113 @@ class SaysPure(Stage):
         return (*batch[:-1], batch[-1] + self.number)
 
 
+class Centred(Stage):
+    """Each row depends on the others of its batch."""
+
+    keeps_rows = True
+
+    def transform_batch(self, batch):
+        return (batch[0] - batch[0].mean(axis=0), batch[1])
+
+
+class Turned(Stage):
+    """Rows change their places."""
+
+    keeps_rows = True
+
+    def transform_batch(self, batch):
+        return tuple([part[::-1].copy() for part in batch])
+
+
+class Thinned(Stage):
+    """Some rows are left out."""
+
+    keeps_rows = True
+
+    def transform_batch(self, batch):
+        return tuple([part[batch[1] % 2 > 0] for part in batch])
+
+
+class Narrowed(Stage):
+    keeps = frozenset({'dtype', 'shape'})
+
+    def change(self, data):
+        return (data[0].astype('f4'), data[1])
+
+
+class Cropped(Stage):
+    keeps = frozenset({'dtype', 'shape', 'axes'})
+
+    def change(self, data):
+        return (data[0][..., :1], data[1])
+
+
+class Averaged(Stage):
+    keeps = frozenset({'dtype', 'axes'})
+
+    def change(self, data):
+        return (data[0].mean(axis=-1), data[1])
+
+
+class Described(Stage):
+    """Says a type, which tests replace."""
+
+    known = None
+
+    def known_types(self):
+        return self.known
+
+
+@pytest.mark.parametrize('stage, text', [
+    (Centred, 'Row 0 of item 0 is another one where 2 ranks'),
+    (Turned, 'Row 0 of item 0'),
+    (Thinned, r'Batches of \[4, 4, 3\] rows became batches of')])
+def test_false_keeps_rows_is_found(stage, text):
+    """Ranks that read some rows would have others."""
+    with pytest.raises(BrokenPromiseError,
+                       match=f'^rows: .*{text}.*leave out keeps_rows'):
+        check_stage(stage, promises=['rows'])
+    other = type('Other', (stage,), {'keeps_rows': False})
+    check_stage(other, promises=['rows'])
+
+
+@pytest.mark.parametrize('stage, text', [
+    (Narrowed, "'features' came with dtype .*float32"),
+    (Cropped, r"'features' came with shape \[\(3, 1\)\] of \[\(3, 2\)\]"),
+    (Averaged, r"'features' came with axes \[1\] of \[2\]")])
+def test_false_keeps_is_found(stage, text):
+    """By what comes of what was read."""
+    with pytest.raises(BrokenPromiseError, match=f'^kept: .*{text}'):
+        check_stage(stage, promises=['kept'])
+
+
+@pytest.mark.parametrize('known, text', [
+    ({'features': SourceType(numpy.dtype('f4'))}, 'float32'),
+    ({'features': SourceType(None, (4, 3))}, r'\(4, 3\)'),
+    ({'features': SourceType(None, (2, 3, 2))}, r'\(2, 3, 2\)'),
+    ({'features': SourceType(None, (4, 3, 5))}, r'\(4, 3, 5\)'),
+    ({'targets': SourceType(None, (4,), True)}, 'is_sparse=True'),
+    ({'others': SourceType(None)}, r"names \['others'\], and the sources")])
+def test_false_known_types_are_found(known, text, monkeypatch):
+    """A wrong type, number of axes, length, kind and name."""
+    monkeypatch.setattr(Described, 'known', known)
+    with pytest.raises(BrokenPromiseError, match=f'^known types: .*{text}'):
+        check_stage(Described, promises=['known types'])
+    monkeypatch.setattr(Described, 'known', {
+        'features': SourceType(numpy.dtype('f8'), (4, None, 2)),
+        'targets': SourceType(None)})
+    check_stage(Described, promises=['known types'],
+                over=[stage_batches])
+
+
 BROKEN_STAGES = {
     'refused requests': (Eager, r'get_data\(3\) returned'),
     'closing': (Open, r'close\(\) of the stage called none'),
     'one-to-one': (Half, '1 items came of 3'),
     'pure': (SaysPure, 'gives other items in another order'),
+    'rows': (Centred, 'leave out keeps_rows'),
+    'kept': (Narrowed, 'leave .dtype. out of keeps'),
+    'known types': (Narrowed, 'says SourceType'),
     'stream': (Counting, 'interleaved epochs: '),
 }
 
