@@ -255,7 +255,7 @@ def _is_filled(dataset: h5py.Dataset) -> bool:
 def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
                          is_part: bool) -> str:
     if storage == 'contiguous':
-        if not is_part and not is_allocated(dataset):
+        if not is_part and not is_allocated(dataset.id):
             return 'nothing was ever written to it'
         return ''
     if storage == 'virtual':
@@ -270,14 +270,14 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
     return ''
 
 
-def is_allocated(dataset: h5py.Dataset) -> bool:
+def is_allocated(identity: h5py.h5d.DatasetID) -> bool:
     """Return whether a contiguous data set has a place in the file.
 
     Where nothing was allocated, the offset may still be a number (in a file
     with a user block).
     """
-    return (dataset.id.get_offset() is not None
-            and dataset.id.get_space_status()
+    return (identity.get_offset() is not None
+            and identity.get_space_status()
             == h5py.h5d.SPACE_STATUS_ALLOCATED)
 
 

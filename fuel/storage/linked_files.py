@@ -46,9 +46,14 @@ class LinkedFiles:
         with naming_file(self.paths[number]):
             node = find_node(self.files[number].file['/'] if root is None
                              else root, path, self.open_linked)
-            if isinstance(node, h5py.Dataset):
-                check_virtual(node, self._other_path)
+        if isinstance(node, h5py.Dataset):
+            self.check_array(number, node)
         return node
+
+    def check_array(self, number: int, array: h5py.Dataset) -> None:
+        """Raise an error where HDF5 should not read an array of a file."""
+        with naming_file(self.paths[number]):
+            check_virtual(array, self._other_path)
 
     def open_linked(self, file: h5py.File, name: str) -> h5py.File:
         """Return the file that a link in another one names."""

@@ -6,7 +6,7 @@ could name one that was not meant. Here each link is looked at first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeAlias, TypeGuard
 
@@ -30,12 +30,11 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    start = root.file['/'].id if path.startswith('/') else root.id
-    names = _names(path)
-    found = _find_at_once(start, names)
+    found = find_at_once(root, path)
     if found is not None:
         return _as_node(found)
-    found, pending, followed = start, names[::-1], 0
+    found = root.file['/'].id if path.startswith('/') else root.id
+    pending, followed = _names(path)[::-1], 0
     while pending:
         name = pending.pop()
         if not isinstance(found, h5py.h5g.GroupID):
@@ -68,20 +67,20 @@ def find_node(root: h5py.Group, path: str,
     return _as_node(found)
 
 
-def _find_at_once(group: h5py.h5g.GroupID, names: Sequence[str],
-                  ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Return what a path leads to, without opening the groups on the way,
-    each of which takes as long as an array; None unless all links are hard
-    ones."""
-    path, links = b'', group.links
+def find_at_once(root: h5py.Group, path: str,
+                 ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
+    """Return the handle of what a path leads to, without opening the groups
+    on the way, each of which takes as long as an array; None unless all
+    links are hard ones."""
+    group = root.file['/'].id if path.startswith('/') else root.id
+    key, links = b'', group.links
     with suppress(KeyError, OSError, RuntimeError, ValueError):
-        for name in names:
-            path += b'/' * bool(path) + name.encode(
-                'utf-8', 'surrogateescape')
+        for name in _names(path):
+            key += b'/' * bool(key) + name.encode('utf-8', 'surrogateescape')
             # Of those before it is known that HDF5 may follow them.
-            if links.get_info(path).type != h5py.h5l.TYPE_HARD:
+            if links.get_info(key).type != h5py.h5l.TYPE_HARD:
                 return None
-        return h5py.h5o.open(group, path or b'.')
+        return h5py.h5o.open(group, key or b'.')
     return None
 
 

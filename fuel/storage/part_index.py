@@ -82,7 +82,7 @@ class PartIndex:
         if builder is None:
             builder = IndexBuilder(axes)
             for dataset in datasets:
-                builder.add(dataset)
+                builder.add(dataset.id)
         self.datasets = datasets
         self.files = builder.files
         self.kinds = builder.kinds
@@ -231,24 +231,24 @@ class IndexBuilder:
         self._chunks: list[tuple[Any, Any, Any]] = []
         # The array before, which most are like.
         self._last: tuple[Any, Any, int, int] | None = None
-        self._first: h5py.Dataset | None = None
+        self._first: h5py.h5d.DatasetID | None = None
 
-    def add(self, dataset: h5py.Dataset) -> None:
+    def add(self, identity: h5py.h5d.DatasetID) -> None:
         """Ask about one more array."""
-        identity = dataset.id
-        file = self._file_of(dataset)
-        number = self._number_of_last(dataset, file)
+        file = self._file_of(identity)
+        number = self._number_of_last(identity, file)
         if number is None:
-            number = self._kind_of(dataset)
+            number = self._kind_of(h5py.Dataset(identity))
             self._last = (identity.get_create_plist(), identity.get_type(),
                           file, number)
-        shape = dataset.shape
+        shape = identity.shape
         kind = self.kinds[number]
         if self._first is None:
-            self._first = dataset
+            self._first = identity
         if not kind.is_like(self.kinds[0]) or (
                 self._shapes and len(shape) != len(self._shapes[0])):
-            raise unequal(self._first, dataset, self._axes)
+            raise unequal(h5py.Dataset(self._first), h5py.Dataset(identity),
+                          self._axes)
         is_chunked = kind.layout.storage == 'chunked'
         chunk_shape = (
             identity.get_create_plist().get_chunk() if is_chunked else shape)
@@ -261,13 +261,14 @@ class IndexBuilder:
         if kind.stored != self.kinds[0].stored:
             self.obstacle = 'its parts are stored in different byte orders'
         if not self.obstacle:
-            self._read_chunks(dataset, self.files[file], kind, chunk_shape)
+            self._read_chunks(identity, self.files[file], kind, chunk_shape)
 
-    def _file_of(self, dataset: h5py.Dataset) -> int:
+    def _file_of(self, identity: h5py.h5d.DatasetID) -> int:
         """Return the number of the file of an array."""
-        handle = h5py.h5i.get_file_id(dataset.id)
+        handle = h5py.h5i.get_file_id(identity)
         number = self._file_numbers.get(handle.id)
         if number is None:
+            dataset = h5py.Dataset(identity)
             file = None if obstacle_of_file(dataset) else raw_file(dataset)
             number = len(self.files)
             if file is not None:
@@ -278,20 +279,20 @@ class IndexBuilder:
             self._handles.append(handle)
         return number
 
-    def _number_of_last(self, dataset: h5py.Dataset,
+    def _number_of_last(self, identity: h5py.h5d.DatasetID,
                         file: int) -> int | None:
         """Return the kind of the array before if this one is like it."""
         if self._last is None or self._last[2] != file:
             return None
         properties, dtype, _, number = self._last
-        if not dtype.equal(dataset.id.get_type()):
+        if not dtype.equal(identity.get_type()):
             return None
         # What is one piece of the file has no filters, and needs no fill
         # value; to ask for the properties takes as long as to open it.
         layout = self.kinds[number].layout
         is_like = (layout.storage == 'contiguous' and not layout.is_ragged
-                   and is_allocated(dataset))
-        if is_like or properties.equal(dataset.id.get_create_plist()):
+                   and is_allocated(identity))
+        if is_like or properties.equal(identity.get_create_plist()):
             return number
         return None
 
@@ -306,15 +307,16 @@ class IndexBuilder:
             self.kinds.append(kind)
         return number
 
-    def _read_chunks(self, dataset: h5py.Dataset, file: FileBytes | None,
-                     kind: ArrayKind, chunk_shape: tuple[int, ...]) -> None:
+    def _read_chunks(self, identity: h5py.h5d.DatasetID,
+                     file: FileBytes | None, kind: ArrayKind,
+                     chunk_shape: tuple[int, ...]) -> None:
         """Look up where the chunks of an array are."""
         assert file is not None
         if kind.layout.storage != 'chunked':
-            self._chunks.append(_place_of(dataset, file))
+            self._chunks.append(_place_of(identity, file))
             return
         try:
-            table = read_chunk_table(dataset, file)
+            table = read_chunk_table(h5py.Dataset(identity), file)
         except UnreadableTableError as error:
             self.obstacle = str(error)
             return
@@ -351,11 +353,11 @@ def array_kind(dataset: h5py.Dataset) -> ArrayKind:
         dataset.fillvalue if is_filled else None)
 
 
-def _place_of(dataset: h5py.Dataset, file: FileBytes,
+def _place_of(identity: h5py.h5d.DatasetID, file: FileBytes,
               ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return address, size and mask of an array that is not chunked."""
-    offset, size = dataset.id.get_offset(), dataset.id.get_storage_size()
-    if not is_allocated(dataset):
+    offset, size = identity.get_offset(), identity.get_storage_size()
+    if not is_allocated(identity):
         offset = MISSING
     elif offset + size > file.size:
         offset = OUTSIDE

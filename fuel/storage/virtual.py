@@ -206,8 +206,9 @@ def _check_below(dataset: h5py.Dataset, path: PathOf,
                  above: list[tuple[str, str]],
                  seen: set[tuple[str, str]]) -> None:
     """Check the data sets that one leads to, but for those in `seen`."""
-    if dataset.id.get_offset() is not None:
-        # One piece of its own file: asked first, since it takes least.
+    if dataset.id.get_offset() is not None or (
+            dataset.id.get_create_plist().get_layout() == h5py.h5d.CHUNKED):
+        # In its own file. The place is asked for first: it takes least.
         return
     file = dataset.file
     for name in external_files(dataset):

@@ -17,7 +17,7 @@ from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.kept_index import index_arrays, restored_index
-from fuel.storage.nodes import Node, find_arrays
+from fuel.storage.nodes import Node, find_arrays, find_at_once
 from fuel.storage.part_index import IndexBuilder, PartIndex
 from fuel.storage.ragged import read_text_value
 from fuel.suggestions import did_you_mean
@@ -146,6 +146,12 @@ class FileParts:
         return node
 
     def _open(self, number: int, path: str) -> Node | None:
+        file, group, path = self._place_of(number, path)
+        return self.files.find(file, path, group)
+
+    def _place_of(self, number: int, path: str) -> tuple[int, Any, str]:
+        """Return the file of a part, the group above it, and the path that
+        leads from there to a path in the part."""
         file = self.names.file_numbers[number]
         above, _, last = self.names.names[number].rpartition('/')
         group = self._above.get((file, above))
@@ -153,8 +159,8 @@ class FileParts:
             # The same of all parts, or of many.
             group = self.files.find(file, above)
             self._above = {(file, above): group}
-        return self.files.find(
-            file, path if path.startswith('/') else f'{last}/{path}', group)
+        return (file, group,
+                path if path.startswith('/') else f'{last}/{path}')
 
     def node(self, number: int, path: str) -> Node:
         """Return the array or group of a path in a part."""
@@ -220,16 +226,33 @@ class FileParts:
         with progress('Asking HDF5 for the arrays of each part', len(self),
                       delay=True) as bar:
             for number in range(len(self)):
-                builder.add(self.array(number, path))
+                self._add(builder, number, path)
                 for other in list(others):
                     try:
-                        others[other].add(self.array(number, other))
+                        self._add(others[other], number, other)
                     except (LookupError, OSError, RuntimeError, ValueError):
                         # It is raised where this one is asked for.
                         del others[other]
                 bar.advance(1)
         self._asked.update(others)
         return builder
+
+    def _add(self, builder: IndexBuilder, number: int, path: str) -> None:
+        """Ask HDF5 for an array."""
+        file, group, below = self._place_of(number, path)
+        found = find_at_once(group, below) if number else None
+        if not isinstance(found, h5py.h5d.DatasetID):
+            found = self.array(number, path).id
+        elif found.get_offset() is None:
+            # Of one piece of this very file there is nothing to check, and to
+            # make h5py's object takes as long as to open it.
+            self.files.check_array(file, h5py.Dataset(found))
+        try:
+            builder.add(found)
+        except ValueError:
+            # Which says more of what has no rows.
+            self.array(number, path)
+            raise
 
     def open(self, path: str, name: str, *, axes: int = 1,
              field: str | Sequence[str] | None = None,
