@@ -232,10 +232,19 @@ class IndexBuilder:
         # The array before, which most are like.
         self._last: tuple[Any, Any, int, int] | None = None
         self._first: h5py.h5d.DatasetID | None = None
+        # A group, and the number of its file.
+        self._above: tuple[h5py.Group | None, int] = None, 0
 
-    def add(self, identity: h5py.h5d.DatasetID) -> None:
-        """Ask about one more array."""
-        file = self._file_of(identity)
+    def add(self, identity: h5py.h5d.DatasetID,
+            above: h5py.Group | None = None) -> None:
+        """Ask about one more array.
+
+        `above`: a group of the same file, if one is known.
+        """
+        known, file = self._above
+        if above is None or above is not known:
+            file = self._file_of(identity)
+            self._above = above, file
         number = self._number_of_last(identity, file)
         if number is None:
             number = self._kind_of(h5py.Dataset(identity))

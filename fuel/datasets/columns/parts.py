@@ -242,13 +242,14 @@ class FileParts:
         file, group, below = self._place_of(number, path)
         found = find_at_once(group, below) if number else None
         if not isinstance(found, h5py.h5d.DatasetID):
-            found = self.array(number, path).id
+            # Links may have led to another file.
+            found, group = self.array(number, path).id, None
         elif found.get_offset() is None:
             # Of one piece of this very file there is nothing to check, and to
             # make h5py's object takes as long as to open it.
             self.files.check_array(file, h5py.Dataset(found))
         try:
-            builder.add(found)
+            builder.add(found, group)
         except ValueError:
             # Which says more of what has no rows.
             self.array(number, path)
