@@ -14,7 +14,8 @@ from fuel.datasets.prefetch import RequestPrefetcher, prefetcher_of
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import pages
 from fuel.storage.background import Background
-from fuel.storage.raw_file import RawFile
+from fuel.storage.joined_file import JoinedFile
+from fuel.storage.raw_file import PROBES, RawFile, raw_file_at
 from fuel.streams import DataStream
 
 CHUNK = 8 * 1000
@@ -92,6 +93,27 @@ def test_batches_are_the_same_with_and_without(
         for batch, request in zip(stream.get_epoch_iterator(),
                                   plain.get_request_iterator(), strict=True):
             assert (data[request] == batch[0]).all()
+
+
+@pytest.mark.parametrize('cold', [0, 75, 149])
+def test_few_of_many_files_are_probed(tmp_path, cold, monkeypatch):
+    """From the first to the last, so that half of them, if they are not in
+    memory, are noticed."""
+    for number in range(150):
+        (tmp_path / f'{number}').write_bytes(bytes(10))
+    files = [raw_file_at(str(tmp_path / f'{number}'))
+             for number in range(150)]
+    probed = []
+
+    def is_resident(file, first, end, probes):
+        probed.append(file)
+        assert (0, 10, 1) == (first, end, probes)
+        return not cold <= files.index(file) < cold + 75
+
+    joined = JoinedFile(files)
+    monkeypatch.setattr(RawFile, 'is_resident', is_resident)
+    assert (cold == 149) == joined.is_resident(0, joined.size)
+    assert len(probed) <= PROBES
 
 
 def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
