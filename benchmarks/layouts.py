@@ -20,9 +20,11 @@ import statistics
 import sys
 import tempfile
 import time
+import types
 import urllib.request
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import h5py
 import measure
@@ -41,7 +43,9 @@ import fuel
 from fuel import config
 from fuel.datasets import CSR, HDF5Dataset, Rows, Windows
 from fuel.schemes import BlockShuffledScheme, ShuffledScheme
+from fuel.storage import open_hdf5
 from fuel.storage.filters import inflate
+from fuel.storage.hdf5_file import HDF5Array
 from fuel.streams import DataStream
 from fuel.utils.sparse import count_rows, make_csr
 
@@ -472,8 +476,131 @@ def groups(table, folder, sizes):
          '')]
 
 
+class Frames:
+    """Frames of a file, fetched batch by batch, as PyTorch's loaders do."""
+
+    def __init__(self, opener, path):
+        self.frames = opener(path, 'r')['obs/image']
+
+    def __len__(self):
+        return len(self.frames)
+
+    def __getitems__(self, indices):
+        order = numpy.argsort(indices)
+        # h5py wants rows in order.
+        rows = self.frames[numpy.asarray(indices)[order]]
+        return list(rows[numpy.argsort(order)])
+
+
+def write_demos(path, count):
+    """Write demonstrations of robomimic."""
+    with h5py.File(path, 'w') as file:
+        file.create_group('data').attrs.update({
+            'env_args': '{}', 'total': count})
+        for number in range(count // EPISODE):
+            demo = file.create_group(f'data/demo_{number}')
+            demo.attrs['num_samples'] = EPISODE
+            demo['actions'] = numpy.random.rand(EPISODE, 7)
+            demo['obs/image'] = numpy.random.randint(
+                0, 256, (EPISODE, 84, 84, 3), 'uint8')
+
+
+def robomimic(path, count):
+    """Return robomimic's module, and what makes its loader."""
+    write_demos(path, count)
+    module = importlib.import_module('robomimic.utils.dataset')
+    return module, lambda: module.SequenceDataset(
+        str(path), ('image',), ('actions',), hdf5_cache_mode=None,
+        load_next_obs=False, frame_stack=2, seq_length=10)
+
+
+def stable_worldmodel(path, count):
+    """Return stable-worldmodel's module, and what makes its loader."""
+    name = 'stable_worldmodel'
+    # The package itself imports simulators.
+    found, package = importlib.util.find_spec(name), types.ModuleType(name)
+    if found is None:
+        raise ImportError(f'there is no module {name}')
+    package.__path__ = found.submodule_search_locations
+    sys.modules[name] = package
+    module = importlib.import_module(f'{name}.data.formats.hdf5')
+    write_steps(path, count, (1, *FRAME))
+    with h5py.File(path, 'r+') as file:
+        file['ep_offset'] = numpy.arange(0, count, EPISODE)
+        file['action'] = numpy.random.rand(count, 2)
+    return module, lambda: module.HDF5Dataset(
+        path=str(path), num_steps=WINDOW, frameskip=STEP)
+
+
+def salt(path, count):
+    """Return salt's module, and what makes its loader of 500 jets a time."""
+    module = importlib.import_module('salt.data.datasets')
+    names = [f'field_{number}' for number in range(20)]
+    with h5py.File(path, 'w') as file:
+        for name, shape in (('jets', (count,)), ('tracks', (count, 40))):
+            file.create_dataset(name, data=numpy.zeros(shape, [
+                *((field, 'f4') for field in names), ('valid', '?')]),
+                compression='lzf')
+
+    class Jets(module.SaltDataset):
+        def __len__(self):
+            return super().__len__() // 100
+
+        def __getitem__(self, number):
+            return super().__getitem__(slice(100 * number, 100 * number + 100))
+
+    return module, lambda: Jets(
+        path, None, {'jets': names[:2], 'tracks': names[:12]}, 'fit')
+
+
+def loaded(module, make, file):
+    """Yield the examples of a loader in an order of its own."""
+    with mock.patch.object(module, 'h5py', types.SimpleNamespace(
+            File=file, Dataset=(h5py.Dataset, HDF5Array))):
+        loader = make()
+        for place in numpy.random.RandomState(1).permutation(len(loader)):
+            assert loader[int(place)]
+            yield 1
+
+
+def others(table, folder, sizes):
+    """Measure loaders of others that read by `open_hdf5`, beside themselves.
+
+    Those that are not installed are left out.
+    """
+    count = sizes['steps']
+    for layout, options in (('contiguous', {}), ('gzip', {
+            'chunks': (16, 96, 96, 3), 'compression': 'gzip'})):
+        path = folder / f'{layout}.h5'
+        with h5py.File(path, 'w') as file:
+            file.create_dataset('obs/image', data=numpy.random.randint(
+                0, 64, (count // 8, *FRAME), 'uint8'), **options)
+
+        def fetched(opener, path=path):
+            frames = Frames(opener, path)
+            for batch in orders(len(frames)):
+                yield len(frames.__getitems__(batch))
+
+        table.add(
+            functools.partial(fetched, open_hdf5),
+            Reference(f'Dataset with __getitems__, {layout}, of h5py', 5,
+                      functools.partial(fetched, h5py.File)))
+    # Salt computes more than it reads.
+    for write, target in ((robomimic, 5), (stable_worldmodel, 5), (salt, 2)):
+        name = write.__name__
+        try:
+            module, make = write(folder / f'{name}.h5', count // 2)
+        except ImportError as error:
+            print(f'{name} is left out: {error}')
+            continue
+        table.add(
+            functools.partial(loaded, module, make, open_hdf5),
+            Reference(f'loader of {name}, of itself over h5py', target,
+                      functools.partial(loaded, module, make, h5py.File)))
+
+
 ALL = (plain, tracks, cells, compressed_cells, windows, remote_windows,
-       groups)
+       groups, others)
 FULL = {'images': 50_000, 'files': 300, 'jets': 20_000, 'cells': 50_000,
         'values': 1400, 'steps': 20_000, 'remote': 4000, 'rate': 50e6,
         'groups': 100_000}

@@ -285,6 +285,30 @@ class HDF5Array(HDF5Node):
             return batch
         return batch[(slice(None), *rest)]
 
+    def read_direct(self, dest: NDArray[Any], source_sel: Selection = None,
+                    dest_sel: Selection = None) -> None:
+        """Read into an array, as ``read_direct`` of h5py does.
+
+        Parameters
+        ----------
+        dest : ndarray
+            Of the type of this array, or of some of its fields.
+        source_sel, dest_sel : optional
+            What to read, and where to, as between brackets. Default: all.
+        """
+        fields = dest.dtype.names
+        stored: Mapping[str, Any] = self.dtype.fields or {}
+        if fields is None or any(
+                name not in stored or stored[name][0] != dest.dtype[name]
+                for name in fields):
+            # HDF5 converts types in its own way.
+            self._node.read_direct(dest, source_sel, dest_sel)
+            self._open.check()
+            return
+        rows = self[() if source_sel is None else source_sel]
+        for name in fields:
+            dest[name][() if dest_sel is None else dest_sel] = rows[name]
+
     def _ask_hdf5(self, key: Selection) -> Any:
         """Return what h5py returns, in native byte order."""
         found = self._node[key]

@@ -130,6 +130,29 @@ def test_names_are_h5pys(arrays):
     assert_array_equal(held['row/one'], array.file['row/one'][:])
 
 
+@pytest.mark.parametrize('name', [
+    numpy.dtype(TYPES[-1]).str, '<f4', '>f8'])
+@pytest.mark.parametrize('layout', ['contiguous', 'lzf'])
+def test_read_direct_fills_an_array(arrays, layout, name):
+    """Of all fields or some of them, also of other types."""
+    path, held = arrays
+    name = f'{layout}/{name}'
+    dtype = held[name].dtype
+    wanted = [dtype.newbyteorder('='), dtype]
+    if dtype.names:
+        wanted += [[('a', '<i2')], [('b', '<f8', (2,)), ('a', '<i4')]]
+    for kind in wanted:
+        for source, place in ((None, None), (numpy.s_[3:8], None),
+                              (numpy.s_[2:4, 1], numpy.s_[1:3])):
+            shape = SHAPE if source is None else (
+                (5, *SHAPE[1:]) if place is None else (3, SHAPE[2]))
+            expected, found = numpy.zeros((2, *shape), kind)
+            with h5py.File(path) as file:
+                file[name].read_direct(expected, source, place)
+            open_hdf5(path)[name].read_direct(found, source, place)
+            assert expected.tobytes() == found.tobytes()
+
+
 @pytest.mark.parametrize('key, error', [
     (11, IndexError), (-12, IndexError), ([3, 11], IndexError),
     (numpy.ones(3, bool), IndexError), ([.5], TypeError),

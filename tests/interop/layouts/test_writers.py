@@ -16,6 +16,7 @@ from support.layouts.robots import robomimic as write_demos
 import fuel
 from fuel.datasets import Windows
 from fuel.storage import open_hdf5
+from fuel.storage.hdf5_file import HDF5Array
 
 TESTS = Path(__file__).resolve().parents[2]
 RNG = numpy.random.default_rng(1)
@@ -269,6 +270,40 @@ def test_jets_of_salt_in_a_virtual_file(tmp_path):
         for name in ('jets', 'tracks'):
             numpy.testing.assert_array_equal(file[name][()], found[name])
     numpy.testing.assert_array_equal(numpy.concatenate(jets), found['jets'])
+
+
+def test_batches_of_salt(tmp_path, monkeypatch):
+    """Inputs, masks of what is valid and labels; also by `open_hdf5`."""
+    module = importlib.import_module('salt.data.datasets')
+    jets = numpy.zeros(40, [('pt', 'f4'), ('eta', 'f4'), ('label', 'i4')])
+    tracks = numpy.zeros((40, 5), [
+        ('d0', 'f4'), ('z0', 'f4'), ('other', 'f4'), ('valid', '?')])
+    for table in jets, tracks:
+        for name in table.dtype.names:
+            table[name] = 9 * RNG.random(table.shape)
+    tracks['valid'] = RNG.random((40, 5)) < .6
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('jets', data=jets, compression='lzf')
+        file.create_dataset('tracks', data=tracks, compression='gzip')
+    rows = fuel.load(path).get_data(None, slice(7, 23))
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(module, 'h5py', types.SimpleNamespace(
+                File=open_hdf5, Dataset=HDF5Array))
+        inputs, masks, labels = module.SaltDataset(
+            path, None, {'jets': ['pt', 'eta'], 'tracks': ['z0', 'd0']},
+            'fit', labels={'jets': ['label']})[7:23]
+        numpy.testing.assert_array_equal(labels['jets']['label'],
+                                         rows[0]['label'])
+        numpy.testing.assert_array_equal(masks['tracks'], ~rows[1]['valid'])
+        for place, name in enumerate(('pt', 'eta')):
+            numpy.testing.assert_array_equal(
+                inputs['jets'][:, place], rows[0][name])
+        for place, name in enumerate(('z0', 'd0')):
+            numpy.testing.assert_array_equal(
+                inputs['tracks'][..., place],
+                numpy.where(rows[1]['valid'], rows[1][name], 0))
 
 
 def test_windows_of_the_well(tmp_path):
