@@ -281,6 +281,28 @@ def test_element_beyond_the_columns_is_an_error(tmp_path, column):
     with pytest.raises(DamagedFileError, match=r"b.h5, source 'X', row 1: it "
                        rf'has an element in column {column}, and there are'):
         dataset.get_data(None, [5, 4, 0])
+    # Rows that are known to be right hide no other, and none is forgiven.
+    dataset.get_data(None, [0, 3, 5])
+    with pytest.raises(DamagedFileError, match='row 1: it has an element'):
+        dataset.get_data(None, [0, 3, 4])
+
+
+def test_rows_that_were_right_are_checked_in_another_version(tmp_path):
+    """What is known of a row holds for the file as it was."""
+    path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
+    with h5py.File(path, 'r') as file:
+        indices = file['X/indices']
+        place, dtype = indices.id.get_offset(), indices.dtype
+    dataset = HDF5Dataset(path, [CSR('X')])
+    dataset.get_data(None, [0, 1, 2])
+    with open(path, 'r+b') as file:
+        file.seek(place)
+        file.write(numpy.array(40, dtype).tobytes())
+    with pytest.raises(DamagedFileError, match='was written to while'):
+        dataset.get_data(None, [0, 1, 2])
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(3, 3))
+    with pytest.raises(DamagedFileError, match='an element in column 40'):
+        next(stream.get_epoch_iterator())
 
 
 def test_stream_of_sparse_batches_reads_ahead(tmp_path):

@@ -96,7 +96,15 @@ class CSR(FileColumn):
 
 
 class SparseRowReader(RangesReader):
-    """Sparse rows, as batches of SciPy's."""
+    """Sparse rows, as batches of SciPy's.
+
+    Of each row the columns are checked once: it belongs to one version of its
+    file, and other versions are refused.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._is_checked = numpy.zeros(len(self), bool)
 
     def read(self, rows: Places) -> Any:
         """See :meth:`Reader.read`; of one row, the shape is (1, columns)."""
@@ -109,11 +117,9 @@ class SparseRowReader(RangesReader):
              rows: NDArray[numpy.intp]) -> Any:
         """Return a sparse batch."""
         values, indices = found
-        unsigned = indices.view(f'u{indices.itemsize}')
-        # Negative ones are beyond the end too.
-        limit = min(self.shape[1], numpy.iinfo(indices.dtype).max + 1)
-        if unsigned.size and unsigned.max() >= limit:
-            self._refuse_column(unsigned, limit, counts, rows)
+        if not self._is_checked[rows].all():
+            self._check_columns(indices, counts, rows)
+            self._is_checked[rows] = True
         if indices.dtype not in ('i4', 'i8'):
             # Types that SciPy does not take.
             indices = indices.astype('i4' if indices.itemsize < 4 else 'i8')
@@ -122,10 +128,15 @@ class SparseRowReader(RangesReader):
         numpy.cumsum(counts, out=ends[1:])
         return make_csr(values, indices, ends, (len(counts), self.shape[1]))
 
-    def _refuse_column(self, indices: NDArray[Any], limit: int,
+    def _check_columns(self, indices: NDArray[Any],
                        counts: NDArray[numpy.intp],
                        rows: NDArray[numpy.intp]) -> None:
-        place = int(numpy.flatnonzero(indices >= limit)[0])
+        unsigned = indices.view(f'u{indices.itemsize}')
+        # Negative ones are beyond the end too.
+        limit = min(self.shape[1], numpy.iinfo(indices.dtype).max + 1)
+        if not unsigned.size or unsigned.max() < limit:
+            return
+        place = int(numpy.flatnonzero(unsigned >= limit)[0])
         example = int(numpy.searchsorted(numpy.cumsum(counts), place, 'right'))
         column = indices.view(f'i{indices.itemsize}')[place]
         raise self._damaged(
