@@ -6,11 +6,13 @@ from functools import partial
 import numpy
 import pandas
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fuel
 from fuel.bin import fuel_convert
 from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
@@ -423,3 +425,41 @@ def test_column_that_hdf5_does_not_take_is_refused(
     output = capsys.readouterr()
     assert text in output.err + str(caught.value)
     assert not (tmp_path / 'data.hdf5').exists()
+
+
+@pytest.mark.parametrize('kind', ['parquet', 'arrow', 'feather'])
+def test_files_are_recognised(kind, tmp_path):
+    """By their first bytes, whatever they are called; with the arguments of
+    the class, shuffled and resumed in mid-epoch."""
+    path, rows = str(tmp_path / 'rows'), table().select(['number', 'image'])
+    if kind == 'parquet':
+        pyarrow.parquet.write_table(rows, path, row_group_size=7)
+    elif kind == 'feather':
+        pyarrow.feather.write_feather(rows, path, compression='lz4')
+    else:
+        with pyarrow.ipc.new_file(path, rows.schema) as writer:
+            writer.write_table(rows)
+    dataset = fuel.load(path)
+    assert isinstance(dataset, ArrowDataset)
+    assert 'ArrowDataset' in str(dataset)
+    numbers = rows['number'].to_numpy()
+    part = fuel.load(path, 'test', sources=('number',),
+                     splits={'test': (20, N)})
+    assert numbers[20:].tolist() == part.get_data(
+        None, slice(0, N - 20))[0].tolist()
+
+    def shuffled():
+        return DataStream(fuel.load(path, sources=('number', 'image')),
+                          iteration_scheme=ShuffledScheme(N, 4, seed=1))
+    whole = [row for batch in shuffled().get_epoch_iterator()
+             for row in zip(*[part.tolist() for part in batch], strict=True)]
+    images = rows['image'].combine_chunks().to_numpy_ndarray().tolist()
+    assert sorted(zip(numbers.tolist(), images, strict=True)) == sorted(whole)
+    epoch = shuffled().get_epoch_iterator()
+    for _ in range(3):
+        next(epoch)
+    resumed = shuffled()
+    resumed.load_state_dict(epoch.state_dict())
+    assert whole[12:] == [
+        row for batch in resumed.get_epoch_iterator()
+        for row in zip(*[part.tolist() for part in batch], strict=True)]

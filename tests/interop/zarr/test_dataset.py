@@ -8,6 +8,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fuel
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr import ZarrDataset
 from fuel.schemes import ShuffledScheme
@@ -178,3 +179,32 @@ def test_arrays_that_are_read_share_the_cache_by_bytes():
     for row in numpy.random.RandomState(0).permutation(100).tolist() * 2:
         assert [row] == dataset.get_data(None, [row])[0].tolist()
     assert Store.count == 10
+
+
+@pytest.mark.parametrize('version, shards', [
+    (2, False), (3, False), (3, True)])
+def test_stores_are_recognised(version, shards, tmp_path):
+    """By what is in the folder; with the arguments of the class, shuffled
+    and resumed in mid-epoch."""
+    path = write(tmp_path, version, shards)
+    dataset = fuel.load(path)
+    assert isinstance(dataset, ZarrDataset)
+    assert 'ZarrDataset' in str(dataset)
+    part = fuel.load(path, 'test', sources=('labels',),
+                     splits={'test': (20, N)}, cache_bytes=0)
+    assert LABELS[20:].tolist() == part.get_data(
+        None, slice(0, 3))[0].tolist()
+
+    def shuffled():
+        return DataStream(fuel.load(path), iteration_scheme=ShuffledScheme(
+            N, 4, seed=1))
+    epoch = shuffled().get_epoch_iterator()
+    first = [next(epoch)[1] for _ in range(2)]
+    resumed = shuffled()
+    resumed.load_state_dict(epoch.state_dict())
+    rest = [(images, labels) for images, labels in
+            resumed.get_epoch_iterator()]
+    for images, labels in rest:
+        assert numpy.array_equal(IMAGES[labels], images)
+    assert LABELS.tolist() == sorted(numpy.concatenate(
+        [*first, *(labels for _, labels in rest)]).tolist())
