@@ -1,8 +1,9 @@
 """Arrays that are kept on disk for the next program that needs them.
 
 What HDF5 says of a hundred thousand groups takes a minute to ask. It is kept
-for files in one state: of any other state there is nothing. What is read here
-may have been made by any program, and is checked by who uses it.
+for files in one state: of any other state there is nothing. A checksum finds
+what was changed, or belongs to other files. Any program could have made it:
+who uses the arrays checks them too.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from fuel.utils.atomic_files import atomic_path
 logger = logging.getLogger(__name__)
 
 # Written into each file; what is of another format is made again.
-FORMAT = 1
+FORMAT = 2
 #: Arrays of numbers or bytes, by name.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -58,6 +59,11 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
     made = arrays.pop('format', None)
     if made is None or made.dtype.kind != 'i' or made.tolist() != FORMAT:
         return None
+    checksum = arrays.pop('checksum', None)
+    if checksum is None or checksum.tolist() != _checksum(path, arrays):
+        logger.warning('%s was changed, or is that of other files, and will '
+                       'be made again', path)
+        return None
     return arrays
 
 
@@ -73,8 +79,9 @@ def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with atomic_path(path, mode=0o600) as temporary, zipfile.ZipFile(
                 temporary, 'w') as archive:
-            for each, array in (*arrays.items(), ('format', numpy.array(
-                    FORMAT))):
+            more = {'format': numpy.array(FORMAT),
+                    'checksum': numpy.array(_checksum(path, arrays))}
+            for each, array in {**arrays, **more}.items():
                 with archive.open(f'{each}.npy', 'w',
                                   force_zip64=True) as member:
                     numpy.save(member, array)
@@ -84,6 +91,17 @@ def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
                     os.unlink(os.path.join(folder, other))
     except OSError as error:
         logger.warning('%s cannot be kept: %s', path, error)
+
+
+def _checksum(path: str, arrays: Arrays) -> bytes:
+    """Return a checksum of all arrays, by name, and of what they are of: the
+    checksums of the archive are of each array alone."""
+    digest = hashlib.sha256(os.path.basename(path).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest().encode()
 
 
 def _path_of(files: Sequence[Versioned], key: str) -> str | None:

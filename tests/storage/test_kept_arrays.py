@@ -26,6 +26,13 @@ def entries(tmp_path):
     return sorted(folder.iterdir()) if folder.exists() else []
 
 
+def save(path, **changed):
+    """Write an entry again, with other arrays."""
+    with numpy.load(path) as archive:
+        arrays = dict(archive)
+    numpy.savez(path, **{**arrays, **changed})
+
+
 def test_arrays_are_kept_for_a_key_and_a_state(file, tmp_path):
     """Of another key there is nothing, nor after the file was replaced."""
     assert kept_arrays([file], 'key') is None
@@ -59,19 +66,47 @@ def test_damaged_entry_counts_as_none(file, tmp_path, caplog):
         path.write_bytes(bad)
         assert kept_arrays([file], 'key') is None
     assert len(damaged) == caplog.text.count('will be made again')
-    numpy.savez(path, format=numpy.array(0), **ARRAYS)
+    path.write_bytes(content)
+    save(path, format=numpy.array(0))
     assert kept_arrays([file], 'key') is None
     keep_arrays([file], 'key', ARRAYS)
     assert kept_arrays([file], 'key') is not None
 
 
 @pytest.mark.parametrize('made', [
-    [1, 1], [1], 1., 'abc', numpy.zeros((), [('a', int)])], ids=str)
+    [2, 2], [2], 2., 'abc', numpy.zeros((), [('a', int)])], ids=str)
 def test_entries_of_another_format_count_as_none(file, tmp_path, made):
     """Also one of another type, which cannot be compared."""
     keep_arrays([file], 'key', ARRAYS)
     path, = entries(tmp_path)
-    numpy.savez(path, format=numpy.array(made), **ARRAYS)
+    save(path, format=numpy.array(2))
+    assert kept_arrays([file], 'key') is not None
+    save(path, format=numpy.array(made))
+    assert kept_arrays([file], 'key') is None
+
+
+@pytest.mark.parametrize('changed', [
+    {'rows': numpy.arange(5)[::-1]}, {'names': ARRAYS['rows'],
+                                      'rows': ARRAYS['names']},
+    {'rows': numpy.arange(5).reshape(5, 1)}, {'more': numpy.arange(2)},
+    {'checksum': numpy.array(b'')}], ids=str)
+def test_arrays_that_were_changed_count_as_none(file, tmp_path, changed,
+                                                caplog):
+    """Each has a checksum of its own in the archive, which still fits."""
+    keep_arrays([file], 'key', ARRAYS)
+    path, = entries(tmp_path)
+    save(path, **changed)
+    assert kept_arrays([file], 'key') is None
+    assert 'was changed' in caplog.text
+
+
+def test_arrays_of_another_key_count_as_none(file, tmp_path):
+    """Also under the name of the right ones."""
+    keep_arrays([file], 'key', ARRAYS)
+    path, = entries(tmp_path)
+    keep_arrays([file], 'other', {'rows': numpy.arange(5) + 1})
+    other, = {*entries(tmp_path)} - {path}
+    os.replace(other, path)
     assert kept_arrays([file], 'key') is None
 
 
