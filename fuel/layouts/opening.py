@@ -46,7 +46,7 @@ def open_files(files: Files, split: Split, layout: str | None,
         files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
-    kind = format_of(paths[0])
+    kind = _format_of_all(paths)
     if kind != 'hdf5':
         if layout is not None:
             raise ValueError(
@@ -66,6 +66,21 @@ def open_files(files: Files, split: Split, layout: str | None,
         return _open_split(call.open, split, kwargs)
 
 
+def _format_of_all(paths: Sequence[str]) -> str:
+    """Return the format of files, of which one of each ending is looked
+    at."""
+    first = {os.path.splitext(str(path))[1]: path for path in reversed(paths)}
+    kinds = {path: format_of(path) for path in first.values()}
+    kind = kinds[paths[0]]
+    for path, other in kinds.items():
+        if other != kind:
+            raise ValueError(
+                f'all files must have one format, but {paths[0]!r} has '
+                f'{kind!r}, and {path!r} has {other!r}: load them by '
+                f'themselves')
+    return kind
+
+
 def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
     """Return the files of a folder, and what is left of the split."""
@@ -83,6 +98,9 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
             raise ValueError(
                 f'{folder!r} has no folder {name!r} of a split; it has '
                 f'{", ".join(map(repr, by_split))}')
+    if _format_of_all(every) == 'hdf5':
+        # All files, so that a category has one code in all splits.
+        return every, names, {'splits': by_split, **kwargs}
     if len(names) == 1:
         return as_pattern(by_split[names[0]]), None, kwargs
     return [path for name in names for path in by_split[name]], None, kwargs

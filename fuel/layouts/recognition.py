@@ -16,7 +16,7 @@ from fuel.storage.file_access import access_to
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call
-from fuel.layouts.seen import Seen
+from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
 from fuel.storage.kept_arrays import Arrays
 from fuel.suggestions import did_you_mean
@@ -67,8 +67,13 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     """
     refuse_unknown_layout(layout)
     paths = [file.path for file in seen.files]
-    with naming_file(paths[0], others=paths):
-        found = _calls(seen, _chosen(layout)) if layout else _find_calls(seen)
+    try:
+        with naming_file(paths[0], others=paths):
+            found = (_calls(seen, _chosen(layout)) if layout
+                     else _find_calls(seen))
+    except (OSError, ValueError) as error:
+        _refuse_different(seen.files, error)
+        raise
     if not found:
         raise ValueError(_nothing_fits(seen, 'no known layout' if layout is (
             None) else f'no layout {layout!r}'))
@@ -180,6 +185,20 @@ def _find_calls(seen: Seen) -> Mapping[str, Sequence[Call]]:
 
     seen.linked.kept(f'layout {version}', make, knows, fewest=1)
     return found
+
+
+def _refuse_different(files: Sequence[SeenFile], error: Exception) -> None:
+    """Raise ValueError if an error comes from files that have nothing in
+    common."""
+    names = files[0].names()
+    for file in files[1:]:
+        others = file.names()
+        if names and others and not {*names} & {*others}:
+            raise ValueError(
+                f'these files are not of one layout: {files[0].path!r} has '
+                f'{", ".join(map(repr, names[:SHOWN]))}, and {file.path!r} '
+                f'has {", ".join(map(repr, others[:SHOWN]))}; load those of '
+                f'each layout by themselves') from error
 
 
 def _nothing_fits(seen: Seen, what: str) -> str:

@@ -4,6 +4,7 @@ import gzip
 import h5py
 import numpy
 import pytest
+from support.layouts import miniature_named
 from support.range_server import serving
 
 import fuel
@@ -141,3 +142,27 @@ def test_urls_are_opened_as_files_are(tmp_path):
             assert isinstance(dataset, cls)
             numpy.testing.assert_array_equal(rows(dataset), X)
             dataset.close(None)
+
+
+def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
+    """With two that differ."""
+    numpy.save(tmp_path / 'x.npy', numpy.arange(3))
+    miniature_named('h5ad').write(tmp_path, numpy.random.default_rng(1))
+    with pytest.raises(ValueError, match=(
+            r"cells\.h5ad' has 'hdf5', and .*x\.npy' has 'npy'")):
+        fuel.load(tmp_path)
+    (tmp_path / 'x.npy').unlink()
+    miniature_named('robomimic').write(tmp_path, numpy.random.default_rng(1))
+    with pytest.raises(ValueError, match=(
+            r"not of one layout: .*cells\.h5ad' has .*'obs'.*"
+            r"low_dim\.hdf5' has 'data', 'mask'; load those")):
+        fuel.load(tmp_path)
+
+
+def test_files_without_rows_say_so(tmp_path):
+    """Not as of splits, of which there are none."""
+    path = str(tmp_path / 'x.h5')
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.zeros((0, 3))
+    with pytest.raises(ValueError, match=r"x\.h5': 'x' has no rows"):
+        fuel.load(path, columns=['x'])

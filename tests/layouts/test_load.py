@@ -1,4 +1,5 @@
 """`fuel.load` opens other people's files as they are."""
+import h5py
 import numpy
 import pytest
 from scipy import sparse
@@ -64,3 +65,25 @@ def test_file_that_is_not_there_is_named(name, tmp_path, monkeypatch):
     assert f'there is no file {name!r}' in str(caught.value)
     if name == 'cell.h5ad':
         assert "did you mean 'cells.h5ad'?" in str(caught.value)
+
+
+def test_splits_of_a_folder_are_of_one_data_set(tmp_path):
+    """However they are named; a category has the same code in each."""
+    for split, names in (('train', [b'T cell', b'B cell']),
+                         ('valid', [b'monocyte', b'B cell'])):
+        (tmp_path / split).mkdir()
+        with h5py.File(tmp_path / split / 'a.h5', 'w') as file:
+            file['x'] = numpy.arange(2)
+            file['kind/codes'] = numpy.array([0, 1], 'int8')
+            file['kind/categories'] = names
+    columns = ['x', Categorical('kind')]
+    train, valid = [
+        fuel.load(tmp_path, split, columns=columns)
+        for split in ('train', 'valid')]
+    assert train.categories == valid.categories
+    assert [0, 1] == train[:][1].tolist()
+    assert [2, 1] == valid[:][1].tolist()
+    same = fuel.load(tmp_path, which_sets=('train',), columns=columns)
+    assert repr(train) == repr(same)
+    assert train.kept_arguments() == same.kept_arguments()
+    assert train.kept_arguments() != valid.kept_arguments()

@@ -150,7 +150,7 @@ def check(plan, picks, arguments):
         files = write_files(Path(folder), plan)
         note(f'HDF5Dataset(**{files.arguments})')
         if not files.rows:
-            with pytest.raises(ValueError, match='no row of the splits'):
+            with pytest.raises(ValueError, match='so there are no examples'):
                 HDF5Dataset(**files.arguments)
             return
         dataset = HDF5Dataset(**files.arguments)

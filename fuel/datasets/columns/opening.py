@@ -123,10 +123,13 @@ class OpenColumns(dict[str, Reader]):
         order = order_of_splits(found, which_sets, self.num_rows)
         kept = self._with_twins(order)
         if not length(kept):
-            raise ValueError(
-                f'no row of the splits {tuple(which_sets or ())} is left: '
-                f'those are left out whose next row, which a column with '
-                f'start= has, lies in no split')
+            path = self.parts.path_of(0)
+            reason = (
+                f'{self._counting!r} has no rows' if not self.num_rows else
+                f'no row of the splits {which_sets} is left: those are left '
+                f'out whose next row, which a column with start= has, lies '
+                f'in no split')
+            raise ValueError(f'{path!r}: {reason}, so there are no examples')
         return kept
 
     def _with_twins(self, order: Order) -> Order:
