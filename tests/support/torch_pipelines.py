@@ -39,6 +39,28 @@ class Dicts(Pairs):
                 'words': torch.arange(index)}
 
 
+class Frames(Dataset):
+    """Frames of a file, as programs read them, fetched batch by batch."""
+
+    def __init__(self, path, opener):
+        self.path, self.opener = path, opener
+        self.frames = None
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices):
+        if self.frames is None:
+            self.frames = self.opener(self.path, 'r')['obs/frame']
+        # h5py wants rows in order.
+        order = numpy.argsort(indices)
+        rows = self.frames[numpy.asarray(indices)[order]]
+        return list(rows[numpy.argsort(order)])
+
+
 def in_memory():
     """Return a data set over tensors."""
     return TorchDataset(TensorDataset(ROWS, LABELS))

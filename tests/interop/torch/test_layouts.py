@@ -5,7 +5,8 @@ import pytest
 import torch
 from support.layouts import MINIATURES
 from support.layouts.comparing import as_lists, stream_over
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+from support.torch_pipelines import Frames
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
 import fuel
 from fuel.datasets import HDF5Dataset, Rows, Windows
@@ -82,28 +83,6 @@ def test_loaders_give_the_batches_of_the_stream(miniature, tmp_path):
 
 
 CHUNKED = {'chunks': (3, 4, 4), 'compression': 'gzip'}
-
-
-class Frames(Dataset):
-    """Frames of a file, as programs read them, fetched batch by batch."""
-
-    def __init__(self, path, opener):
-        self.path, self.opener = path, opener
-        self.frames = None
-
-    def __len__(self):
-        return 40
-
-    def __getitem__(self, index):
-        return self.__getitems__([index])[0]
-
-    def __getitems__(self, indices):
-        if self.frames is None:
-            self.frames = self.opener(self.path, 'r')['obs/frame']
-        # h5py wants rows in order.
-        order = numpy.argsort(indices)
-        rows = self.frames[numpy.asarray(indices)[order]]
-        return list(rows[numpy.argsort(order)])
 
 
 @pytest.mark.parametrize('method, layout', [
