@@ -55,11 +55,15 @@ class SharedFile:
         """Close the file, but for what is read beside HDF5."""
         with self._lock:
             self.access.close()
-            self._opened = self._files = None
-            self._nodes = {}
-            self._readers = {path: reader for path, reader
-                             in self._readers.items()
-                             if isinstance(reader, DirectReader)}
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget what HDF5 has open."""
+        self._opened = self._files = None
+        self._nodes = {}
+        self._readers = {path: reader for path, reader
+                         in self._readers.items()
+                         if isinstance(reader, DirectReader)}
 
     def hold(self) -> FileHold:
         """Return what keeps the file open while somebody has it."""
@@ -79,13 +83,11 @@ class SharedFile:
         """Return the file, opened if need be."""
         opened = self.access.open()
         if self._files is None or opened is not self._opened:
-            self.release()
+            self._forget()
             if opened.identity is None or opened.identity != self._identity:
                 self._readers, self._are_arrays = {}, {}
-            self._opened = self.access.open()
-            self._identity = self._opened.identity
-            self._files = LinkedFiles(
-                [self._opened], [self.path], self._anywhere)
+            self._opened, self._identity = opened, opened.identity
+            self._files = LinkedFiles([opened], [self.path], self._anywhere)
         return self._files
 
     def is_array(self, path: str) -> bool:

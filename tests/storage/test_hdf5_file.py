@@ -14,6 +14,8 @@ from numpy.testing import assert_array_equal
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import open_hdf5
+from fuel.storage.file_access import FileAccess, access_to
+from fuel.storage.shared_file import SharedFile
 
 LAYOUTS = {
     'contiguous': {}, 'chunked': {'chunks': (3, 2, 2)},
@@ -277,6 +279,16 @@ def test_files_that_nobody_has_are_closed(tmp_path):
     with h5py.File(path, 'r+') as file:
         file['x'][0] = 7
     assert 7 == open_hdf5(path)['x'][0]
+
+
+def test_file_is_opened_once(arrays, monkeypatch):
+    """Not once to be looked at, and again to be read."""
+    opened = []
+    open_once = FileAccess.open
+    monkeypatch.setattr(FileAccess, 'open', lambda access: opened.append(
+        access) or open_once(access))
+    SharedFile(access_to(arrays[0], None), None, 'folder').files()
+    assert 1 == len(opened)
 
 
 def test_many_files_are_not_kept_open(tmp_path):
