@@ -173,7 +173,7 @@ class RunDataset(RowsDataset):
         names, *values = kept_values(below)
         return {
             'runs': self._cuts.bounds, 'rows': self._stored_rows,
-            'dataset': type(below).__name__,
+            'dataset': type(below),
             **{f'dataset {name}': value for name, value in zip(
                 names.splitlines(), values, strict=True)}}
 

@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 from fuel.datasets import (
     H5PYDataset,
+    HDF5Dataset,
     IndexableDataset,
     NPYDataset,
     Runs,
@@ -83,6 +84,21 @@ def test_state_of_other_windows_is_refused(name):
     stream = stream_of(OTHERS[name]())
     with pytest.raises(StateMismatchError):
         stream.load_state_dict(state_of(stream_of(windows())))
+
+
+def test_refusal_advises_what_users_can_change(tmp_path):
+    """Of a data set below only a class of their own can be declared."""
+    refused = []
+    for number in range(2):
+        path = str(tmp_path / f'{number}.h5')
+        with h5py.File(path, 'w') as file:
+            file['x'] = numpy.arange(40)
+        stream = stream_of(Runs(HDF5Dataset(path, ['x'], runs='all')), 1)
+        refused.append(stream)
+    with pytest.raises(StateMismatchError, match='data set dataset files'
+                       ) as caught:
+        refused[1].load_state_dict(refused[0].state_dict())
+    assert 'unsaved_arguments' not in str(caught.value)
 
 
 def test_state_of_dense_windows_is_refused_without():
