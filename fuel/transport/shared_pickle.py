@@ -8,8 +8,10 @@ import io
 import mmap
 import os
 import pickle
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -19,10 +21,11 @@ from fuel.transport.batches import ArrayPickler
 from fuel.transport.segment import map_privately, write_segment
 from fuel.transport.slots import align
 
+Reducer: TypeAlias = Callable[[Any], Any]
+
 # An array of so many bytes is shared; a smaller one is copied for each.
 SHARED_BYTES = 1 << 20
-# A longer description lies in the segment: a process that still starts reads
-# no more of a socket.
+# What a socket takes though nobody reads it yet.
 _INLINE = 1 << 15
 # What lies at each address of this process.
 _MAPS = Path('/proc/self/maps')
@@ -77,19 +80,27 @@ class SharedPickle:
 
     What changes in it before :meth:`write` may be seen or not.
 
+    `reducers`: by type; those of :mod:`copyreg` if None.
+    `inline`: a longer description lies in the segment, too: who starts reads
+        little of a socket.
     `shared`: what each of them needs.
     `descriptor`: of the segment; None before :meth:`write`, and if there is
         none.
     """
 
-    def __init__(self, instance: object) -> None:
-        self._buffers: list[memoryview] = []
+    def __init__(self, instance: object,
+                 reducers: Mapping[type, Reducer] | None = None,
+                 inline: int = _INLINE) -> None:
         self.descriptor: int | None = None
+        self._buffers: list[memoryview] = []
         stream = io.BytesIO()
-        _Pickler(stream, protocol=5,
-                 buffer_callback=self._take_buffer).dump(instance)
+        pickler = _Pickler(stream, protocol=5,
+                           buffer_callback=self._take_buffer)
+        if reducers is not None:
+            pickler.dispatch_table = reducers
+        pickler.dump(instance)
         description = stream.getvalue()
-        if len(description) > _INLINE:
+        if len(description) > inline:
             self._buffers.append(memoryview(description))
             description = b''
         extents, size = [], 0
@@ -105,6 +116,11 @@ class SharedPickle:
         self._buffers.append(raw)
         return False
 
+    def has_arrays_of(self, other: SharedPickle) -> bool:
+        """Return whether the segment of another one serves this one."""
+        return (self.shared.extents == other.shared.extents
+                and all(map(_is_same, self._buffers, other._buffers)))
+
     def write(self) -> None:
         """Copy the arrays to memory that the processes will share."""
         if self._buffers:
@@ -112,13 +128,23 @@ class SharedPickle:
                 [(extent.offset, buffer) for extent, buffer in zip(
                     self.shared.extents, self._buffers, strict=True)],
                 self.shared.size)
-            self._buffers = []
 
     def close(self) -> None:
         """Close the descriptor; who has received it keeps the memory."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+    def __del__(self) -> None:
+        # Interpreter exit may have taken the module's names away.
+        with suppress(Exception):
+            self.close()
+
+
+def _is_same(one: memoryview, other: memoryview) -> bool:
+    """Return whether two views that are alive look at the same memory."""
+    return bool(numpy.frombuffer(one, numpy.uint8).ctypes.data
+                == numpy.frombuffer(other, numpy.uint8).ctypes.data)
 
 
 class _Pickler(ArrayPickler):

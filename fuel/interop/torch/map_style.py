@@ -9,6 +9,7 @@ import torch.utils.data
 from fuel.describe.source_types import types_of
 from fuel.interop.examples_by_index import ExamplesByIndex
 from fuel.interop.torch.callers import warn_of_repeated_examples
+from fuel.interop.torch.sent_data import received, send
 from fuel.interop.torch.tensors import as_tensor, expect_sparse
 from fuel.typing import Batch, DatasetLike, NamedBatch
 from fuel.utils.sparse import is_sparse
@@ -80,6 +81,12 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
     def __init__(self, dataset: DatasetLike, as_dict: bool = False) -> None:
         super().__init__(dataset, as_dict)
         expect_sparse(types_of(dataset))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), 'dataset': send(self.dataset)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, dataset=received(state['dataset']))
 
     def __len__(self) -> int:
         """Return the number of examples."""

@@ -19,6 +19,7 @@ from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import (
     EpochRegister, Session, skip_items)
 from fuel.interop.torch.ranks import RankShare
+from fuel.interop.torch.sent_data import received, send
 from fuel.interop.torch.share import (
     Share, is_loader_state, read_loader_state)
 from fuel.interop.torch.worker_batches import SharedBatches
@@ -100,7 +101,8 @@ class StreamIterable(IterableDataset[Any]):
         return f'as_iterable({", ".join(arguments)})'
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), '_share': None, '_sender': None,
+        state = {**vars(self), '_rank': send(self._rank),
+                 '_share': None, '_sender': None,
                  '_resumed': None, '_begun': 0,
                  '_reads_ahead': False}
         # A worker that is not forked shares the register, a copy has its
@@ -112,6 +114,7 @@ class StreamIterable(IterableDataset[Any]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._rank = received(state['_rank'])
         register = state['_register']
         self._register = (EpochRegister.at(register)
                           if isinstance(register, str)
