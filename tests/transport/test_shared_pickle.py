@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import tempfile
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -231,6 +232,14 @@ def test_arrays_are_in_memory_once(method):
             assert segments == [0]
 
 
+@pytest.fixture
+def short_folder():
+    """Return a folder for temporary files: the path of a socket, such as the
+    fork server's, has a limit."""
+    with tempfile.TemporaryDirectory(prefix='fuel-', dir='/tmp') as path:
+        yield path
+
+
 KILLED = """
 import sys
 import numpy
@@ -249,14 +258,12 @@ if __name__ == '__main__':
 
 @pytest.mark.parametrize('method', STARTED)
 def test_killed_process_leaves_no_memory_and_no_workers(
-        method, tmp_path, monkeypatch):
+        method, tmp_path, short_folder, monkeypatch):
     """With 125 MiB in a segment."""
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join(sys.path))
     script = tmp_path / 'script.py'
     script.write_text(KILLED)
-    folder = tmp_path / 'temporary'
-    folder.mkdir()
-    process = start_python(str(script), method, TMPDIR=str(folder))
+    process = start_python(str(script), method, TMPDIR=short_folder)
     try:
         workers = [int(pid) for pid in process.stdout.readline().split()]
         assert len(workers) == 2
@@ -266,7 +273,7 @@ def test_killed_process_leaves_no_memory_and_no_workers(
     for pid in workers:
         wait_until(partial(is_gone, pid), f'the end of worker {pid}')
     # The fork server of Python has a socket there.
-    left = [path for path in folder.rglob('*') if path.is_file()]
+    left = [path for path in Path(short_folder).rglob('*') if path.is_file()]
     assert left == []
 
 

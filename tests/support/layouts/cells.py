@@ -15,7 +15,7 @@ def counts(rng, cells=CELLS):
     matrix.data[:] = rng.integers(1, 9, matrix.nnz)
     keep = numpy.ones(cells)
     keep[::7] = 0
-    matrix = sparse.diags_array(keep.astype('f4')) @ matrix
+    matrix = sparse.diags(keep, dtype='f4') @ matrix
     matrix.eliminate_zeros()
     return sparse.csr_array(matrix)
 
