@@ -80,8 +80,9 @@ class JoinedFile:
         probes = max(1, PROBES // len(self.files))
         # Of more files than probes some are asked: to ask all of them would
         # take as long as to read thousands of rows.
+        step = max(1, -(-len(pieces) // PROBES))
         return all(_local(file).is_resident(low, high, probes)
-                   for file, low, high in pieces[::-(-len(pieces) // PROBES)])
+                   for file, low, high in pieces[::step])
 
     def advise(self, address: int, nbytes: int) -> None:
         """See :meth:`RawFile.advise`."""

@@ -116,6 +116,14 @@ def test_few_of_many_files_are_probed(tmp_path, cold, monkeypatch):
     assert len(probed) <= PROBES
 
 
+def test_nothing_of_many_files_is_in_memory(tmp_path):
+    """A range without bytes asks none of them."""
+    for number in range(2):
+        (tmp_path / f'{number}').write_bytes(bytes(10))
+    assert JoinedFile([raw_file_at(str(tmp_path / f'{number}'))
+                       for number in range(2)]).is_resident(0, 0)
+
+
 def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
     """Only those of the next eight batches; neighbours as one."""
