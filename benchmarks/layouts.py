@@ -8,7 +8,6 @@ cores, a plain download), loops over h5py, and, where they are installed,
 AnnData and Lance. Like a training loop, each holds a batch until it has the
 next.
 """
-import argparse
 import contextlib
 import functools
 import gc
@@ -610,11 +609,7 @@ TINY = {'images': 600, 'files': 6, 'jets': 300, 'cells': 300, 'values': 50,
 
 def main():
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tiny', action='store_true',
-                        help='run everything once, at a tiny size')
+    parser = measure.parser(__doc__)
     parser.add_argument('--only', choices=[one.__name__ for one in ALL])
     options = parser.parse_args()
     how = measure.TINY if options.tiny else measure.FULL

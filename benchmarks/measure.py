@@ -110,6 +110,26 @@ def print_table(rows, header=('workload', 'measured', 'target')):
             print('  '.join('-' * width for width in widths))
 
 
+def parser(description):
+    """Return the parser of a benchmark's command line, with ``--tiny``.
+
+    Parameters
+    ----------
+    description : str
+
+    Returns
+    -------
+    argparse.ArgumentParser
+
+    """
+    found = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument('--tiny', action='store_true',
+                       help='run everything once, at a tiny size')
+    return found
+
+
 def options(description):
     """Return the options of a benchmark's command line.
 
@@ -123,11 +143,6 @@ def options(description):
         ``tiny`` (bool) and ``how``, the arguments of :func:`compare`.
 
     """
-    parser = argparse.ArgumentParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tiny', action='store_true',
-                        help='run everything once, at a tiny size')
-    arguments = parser.parse_args()
+    arguments = parser(description).parse_args()
     arguments.how = TINY if arguments.tiny else FULL
     return arguments

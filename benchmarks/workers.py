@@ -105,11 +105,7 @@ def interpreters(count):
 
 def main():
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tiny', action='store_true',
-                        help='run everything once, at a tiny size')
+    parser = measure.parser(__doc__)
     parser.add_argument('--workers', type=int, default=8)
     parser.add_argument('--bytes', type=int, default=1 << 30)
     parser.add_argument('--seconds', type=float, default=5.0)
