@@ -357,7 +357,7 @@ def check_kept(case: StageCase) -> None:
 
 
 def check_known_types(case: StageCase) -> None:
-    """What known_types() says of a stage is so of all that comes."""
+    """Each item has the types that known_types() of a stage declares."""
     stage: Any = case.build()
     types = types_of(stage)
     sources = tuple(stage.sources)

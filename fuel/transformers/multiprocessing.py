@@ -5,7 +5,6 @@ import logging
 import multiprocessing
 import os
 import sys
-from contextlib import closing
 from typing import Any
 
 from fuel import config
@@ -124,10 +123,10 @@ class MultiProcessing(WorkerStage):
                 for each in generators]
         if pickled is not None:
             # While the processes start, which takes longer.
-            with closing(pickled):
-                pickled.write()
-                for worker, each in zip(workers, generators, strict=True):
-                    worker.send_stream(pickled, each)
+            pickled.write()
+            for worker, each in zip(workers, generators, strict=True):
+                worker.send_stream(pickled, each)
+            pickled.close_descriptor()
         return Team(workers)
 
     def _next_generators(self) -> Generators:

@@ -17,7 +17,27 @@ HAS_MEMFD = hasattr(os, 'memfd_create')
 _NAME = 'fuel-segment'
 
 
-class Segment:
+class DescriptorOwner:
+    """Closes a file descriptor when it is gone itself.
+
+    `descriptor`: open; None if there is none any more.
+    """
+
+    descriptor: int | None = None
+
+    def close_descriptor(self) -> None:
+        """Close the descriptor; what is mapped stays mapped."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def __del__(self) -> None:
+        # Interpreter exit may have taken the module's names away.
+        with suppress(Exception):
+            self.close_descriptor()
+
+
+class Segment(DescriptorOwner):
     """Memory that several processes map.
 
     Nothing has to be cleaned up: the memory is gone when the last process
@@ -30,7 +50,7 @@ class Segment:
     """
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self.descriptor: int | None = descriptor
+        self.descriptor = descriptor
         self.size = size
         try:
             self.memory = mmap.mmap(descriptor, size, flags=_FLAGS)
@@ -49,17 +69,6 @@ class Segment:
             os.close(descriptor)
             raise
         return cls(descriptor, size)
-
-    def close_descriptor(self) -> None:
-        """Close the descriptor; the memory stays mapped."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def __del__(self) -> None:
-        # Interpreter exit may have taken the module's names away.
-        with suppress(Exception):
-            self.close_descriptor()
 
 
 def _create_descriptor() -> int:

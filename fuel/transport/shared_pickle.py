@@ -9,7 +9,6 @@ import mmap
 import os
 import pickle
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.transport.batches import ArrayPickler
-from fuel.transport.segment import map_privately, write_segment
+from fuel.transport.segment import (
+    DescriptorOwner, map_privately, write_segment)
 from fuel.transport.slots import align
 
 Reducer: TypeAlias = Callable[[Any], Any]
@@ -32,7 +32,7 @@ _MAPS = Path('/proc/self/maps')
 
 
 class SharedExtent(NamedTuple):
-    """Where an array lies in the segment.
+    """Offset and size of an array in the segment.
 
     `offset`, `size`: in bytes.
     """
@@ -43,7 +43,7 @@ class SharedExtent(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What a process needs, beside the segment, to load an object.
+    """Description and extents from which a process loads an object.
 
     `description`: empty if it is the last of the extents.
     `size`: of the segment in bytes; 0 if there is none.
@@ -75,7 +75,7 @@ class Shared(NamedTuple):
         return pickle.loads(description, buffers=buffers)
 
 
-class SharedPickle:
+class SharedPickle(DescriptorOwner):
     """An object that is pickled, and will be loaded by several processes.
 
     What changes in it before :meth:`write` may be seen or not.
@@ -91,7 +91,6 @@ class SharedPickle:
     def __init__(self, instance: object,
                  reducers: Mapping[type, Reducer] | None = None,
                  inline: int = _INLINE) -> None:
-        self.descriptor: int | None = None
         self._buffers: list[memoryview] = []
         stream = io.BytesIO()
         pickler = _Pickler(stream, protocol=5,
@@ -129,17 +128,6 @@ class SharedPickle:
                     self.shared.extents, self._buffers, strict=True)],
                 self.shared.size)
 
-    def close(self) -> None:
-        """Close the descriptor; who has received it keeps the memory."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def __del__(self) -> None:
-        # Interpreter exit may have taken the module's names away.
-        with suppress(Exception):
-            self.close()
-
 
 def _is_same(one: memoryview, other: memoryview) -> bool:
     """Return whether two views that are alive look at the same memory."""
@@ -163,7 +151,7 @@ class _Pickler(ArrayPickler):
 
 
 class _Place(NamedTuple):
-    """Where an array lies in a file.
+    """File, offset and strides of an array in a mapped file.
 
     `identity`: device and number of the file; empty if unknown.
     `start`, `stop`: bytes of the file that the array touches.
@@ -214,6 +202,7 @@ def _find_in_file(array: NDArray[Any]) -> _Place | None:
 def _find_in_maps(address: int) -> tuple[str, tuple[int, ...], int] | None:
     """Return path and identity of the file that is mapped at an address,
     and where the address lies in it."""
+    # Read anew each time: an address may be that of another map by now.
     for line in os.fsdecode(_MAPS.read_bytes()).splitlines():
         where, rights, offset, _, number, *path = line.split(None, 5)
         low, high = (int(bound, 16) for bound in where.split('-'))

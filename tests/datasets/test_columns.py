@@ -288,7 +288,7 @@ def test_element_beyond_the_columns_is_an_error(tmp_path, column):
 
 
 def test_rows_that_were_right_are_checked_in_another_version(tmp_path):
-    """What is known of a row holds for the file as it was."""
+    """A row is checked anew for each version of its file."""
     path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
     with h5py.File(path, 'r') as file:
         indices = file['X/indices']
@@ -807,7 +807,7 @@ def test_runs_without_rows_have_values_of_their_own(tmp_path):
 
 
 def test_trajectories_without_steps_are_of_their_own_part(tmp_path):
-    """Where values belong to runs or parts, also to empty ones."""
+    """Values belong to their runs or parts, also to empty ones."""
     paths = []
     for number, steps in enumerate((0, 2)):
         paths.append(str(tmp_path / f'{number}.h5'))

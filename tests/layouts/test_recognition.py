@@ -214,7 +214,7 @@ def test_layout_of_many_groups_is_kept(tmp_path, monkeypatch):
     [b'aloha'], [b'plain'], [b'no layout'], [b'robomimic', b'aloha'], [b''],
     numpy.zeros((1, 1), 'S9'), numpy.zeros(1, 'i4'), numpy.zeros((), 'S9')])
 def test_kept_layout_that_is_none_is_found_anew(names, tmp_path, monkeypatch):
-    """What is kept may have been made by any program."""
+    """Any program may have made a kept layout, so its recogniser is asked."""
     config.remote_cache_path = str(tmp_path / 'cache')
     path = tmp_path / 'demos.h5'
     write_demos(path)

@@ -5,7 +5,7 @@ import os
 import pickle
 import sys
 import tempfile
-from contextlib import closing
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,16 @@ LINUX = pytest.mark.skipif(sys.platform != 'linux', reason='asks Linux')
 MIB = 1 << 20
 
 
+@contextmanager
+def pickle_of(instance):
+    """Pickle an object, and close the segment in the end."""
+    pickled = SharedPickle(instance)
+    try:
+        yield pickled
+    finally:
+        pickled.close_descriptor()
+
+
 def load(pickled):
     """Return the object, as another process gets it."""
     shared = pickle.loads(pickle.dumps(pickled.shared))
@@ -38,7 +48,7 @@ def load(pickled):
 
 def across(instance):
     """Return an object as another process gets it."""
-    with closing(SharedPickle(instance)) as pickled:
+    with pickle_of(instance) as pickled:
         pickled.write()
         return load(pickled)
 
@@ -74,9 +84,9 @@ def test_objects_arrive_as_they_are(drawn, limit):
 
 
 def test_large_arrays_are_written_once_and_belong_to_each():
-    """What one process writes into its arrays, no other one sees."""
+    """A process that writes into its arrays changes them for no other."""
     array = numpy.arange(SHARED_BYTES, dtype='u1')
-    with closing(SharedPickle([array])) as pickled:
+    with pickle_of([array]) as pickled:
         pickled.write()
         assert len(pickle.dumps(pickled.shared)) < 1000
         first, second = load(pickled), load(pickled)
@@ -89,7 +99,7 @@ def test_large_arrays_are_written_once_and_belong_to_each():
 @LINUX
 def test_segment_cannot_be_written_any_more():
     """Neither by the workers nor by who made it."""
-    with closing(SharedPickle(numpy.zeros(SHARED_BYTES))) as pickled:
+    with pickle_of(numpy.zeros(SHARED_BYTES)) as pickled:
         pickled.write()
         with pytest.raises(PermissionError):
             os.pwrite(pickled.descriptor, b'1', 0)
@@ -97,7 +107,7 @@ def test_segment_cannot_be_written_any_more():
 
 def test_small_objects_need_no_segment():
     """They travel in the message."""
-    with closing(SharedPickle([numpy.arange(10)])) as pickled:
+    with pickle_of([numpy.arange(10)]) as pickled:
         pickled.write()
         assert pickled.descriptor is None
         assert load(pickled)[0].tolist() == list(range(10))
@@ -146,7 +156,7 @@ def test_maps_of_files_are_opened_again(file, kind, knows_maps, monkeypatch):
     assert found.dtype == array.dtype
     assert (found == array).all()
     if kind == 'mmap' and not knows_maps:
-        # Nothing tells which file that is.
+        # Without /proc/self/maps the file of a bare map is not known.
         return
     assert found.strides == array.strides
     with open(file, 'r+b') as opened:
@@ -184,13 +194,13 @@ def test_map_of_a_file_that_is_gone_is_sent(file):
 @LINUX
 def test_file_that_is_replaced_before_it_is_opened_is_an_error(file, tmp_path):
     """Its rows are others."""
-    with closing(SharedPickle(map_of(file, 'r'))) as pickled:
+    with pickle_of(map_of(file, 'r')) as pickled:
         other = tmp_path / 'other'
         numpy.zeros(3000, 'i4').tofile(other)
         other.replace(file)
         with pytest.raises(DamagedFileError, match=r'numbers\.bin was replac'):
             load(pickled)
-    with closing(SharedPickle(map_of(file, 'r'))) as pickled:
+    with pickle_of(map_of(file, 'r')) as pickled:
         os.truncate(file, 4000)
         with pytest.raises(DamagedFileError, match='replaced or cut'):
             load(pickled)

@@ -1,4 +1,4 @@
-"""What workers that are not forked read is in memory once, and sent once."""
+"""Loader workers that are not forked share one copy of the arrays."""
 import gc
 import multiprocessing
 import os
