@@ -24,6 +24,9 @@ BLOCK = 64 << 10
 LARGEST = 2 << 20
 # Bytes that are remembered here.
 MOST_BYTES = 32 << 20
+# Pieces that are fetched at once where reads lie at equal distances, as the
+# nodes of an index do between the chunks of data that were written in order.
+AT_ONCE = 32
 
 Result = TypeVar('Result')
 
@@ -74,6 +77,9 @@ class IndexReader:
         self._nbytes = 0
         # Where the last piece ended, and how large the next one is.
         self._end, self._size = -1, BLOCK
+        # Where the last read began, how far from the one before it, and how
+        # often the distance was the same.
+        self._address = self._distance = self._num_equal = 0
 
     @property
     def size(self) -> int:
@@ -85,6 +91,10 @@ class IndexReader:
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes into memory of the caller's; return how many."""
+        distance, self._address = address - self._address, address
+        self._num_equal = (self._num_equal + 1 if distance == self._distance
+                           else 0)
+        self._distance = distance
         stop = min(address + len(buffer), self.size)
         place = address
         while place < stop:
@@ -129,7 +139,28 @@ class IndexReader:
         end = min(begin + max(self._size, min(
             LARGEST, -(-(stop - begin) // BLOCK) * BLOCK)), self.size)
         self._end = end
-        answer = self._run(begin, end)
+        ends = {begin: end, **self._find_next(begin, stop, end)}
+        for place, answer in self._run(ends).items():
+            self._remember(place, answer)
+        return self._pieces[begin]
+
+    def _find_next(self, begin: int, stop: int, end: int) -> dict[int, int]:
+        """Return begin and end of the pieces after one, where reads lie at
+        equal distances."""
+        if self._num_equal < 2 or self._distance <= end - begin:
+            return {}
+        found: dict[int, int] = {}
+        for number in range(1, min(AT_ONCE, LARGEST // (end - begin))):
+            first = self._address + number * self._distance
+            last = first + stop - self._address
+            if last > self.size:
+                break
+            first = first // BLOCK * BLOCK
+            if first not in self._pieces:
+                found[first] = min(-(-last // BLOCK) * BLOCK, self.size)
+        return found
+
+    def _remember(self, begin: int, answer: bytes) -> None:
         for place in range(0, len(answer), BLOCK):
             self._pieces[begin + place] = answer[place:place + BLOCK]
         self._nbytes += len(answer)
@@ -137,15 +168,19 @@ class IndexReader:
             _, dropped = self._pieces.popitem(last=False)
             self._nbytes -= len(dropped)
         self.fetched.append((begin, answer))
-        return answer[:BLOCK]
 
-    def _run(self, begin: int, end: int) -> bytes:
+    def _run(self, ends: dict[int, int]) -> dict[int, bytes]:
+        """Return pieces by where they begin, without those of which only the
+        first is needed and that failed."""
         if self._loop is None:
             self._loop = OwnThreadLoop()
             self._origin = self._new_origin(self._loop)
-        answer: Answer = _run_here(
-            self._loop, self._origin.fetch(begin, end, self._opened))
-        return answer.data
+        answers = _run_here(self._loop, _fetch_all(
+            self._origin, ends, self._opened))
+        if isinstance(answers[0], BaseException):
+            raise answers[0]
+        return {begin: answer.data for begin, answer in zip(
+            ends, answers, strict=True) if isinstance(answer, Answer)}
 
     def close(self) -> None:
         """Close the connections of this reader."""
@@ -153,6 +188,14 @@ class IndexReader:
         if loop is not None and not loop.is_running():
             _run_here(loop, self._origin.close())
             loop.close()
+
+
+async def _fetch_all(origin: Any, ends: dict[int, int], opened: Answer,
+                     ) -> list[Answer | BaseException]:
+    answers: list[Answer | BaseException] = await asyncio.gather(*(
+        origin.fetch(begin, end, opened) for begin, end in ends.items()),
+        return_exceptions=True)
+    return answers
 
 
 def _run_here(loop: asyncio.AbstractEventLoop,

@@ -1,0 +1,94 @@
+"""Reads from within HDF5, with a server that notes what is asked at once."""
+import asyncio
+
+import numpy
+import pytest
+
+from fuel.remote.index_reader import AT_ONCE, BLOCK, IndexReader
+from fuel.remote.pages import PageTable, Resident
+from fuel.remote.store import Answer
+
+SIZE = 200 * BLOCK
+CONTENT = numpy.random.RandomState(0).bytes(SIZE)
+
+
+class Origin:
+    """Answers with `CONTENT`, but not from `broken` on."""
+
+    def __init__(self, broken=SIZE):
+        self.rounds = []
+        self.broken = broken
+        self._num_waiting = 0
+
+    async def fetch(self, start, stop, expected):
+        """Return bytes; note how many are asked for together."""
+        if not self._num_waiting:
+            self.rounds.append([])
+        self._num_waiting += 1
+        self.rounds[-1].append((start, stop))
+        await asyncio.sleep(0)
+        self._num_waiting -= 1
+        if start >= self.broken:
+            raise OSError('broken')
+        return Answer(CONTENT[start:stop], SIZE, '')
+
+    async def close(self):
+        """Do nothing."""
+
+
+@pytest.fixture
+def make():
+    """Return what makes a reader of an origin, closed afterwards."""
+    readers = []
+
+    def reader_of(origin):
+        table = PageTable(SIZE)
+        readers.append(IndexReader(
+            table, Resident(None, table.page, 1 << 20), None,
+            Answer(b'', SIZE, ''), lambda loop: origin))
+        return readers[-1]
+
+    yield reader_of
+    for reader in readers:
+        reader.close()
+
+
+def read(reader, address, nbytes=4000):
+    """Return what a reader reads, after it was compared."""
+    buffer = bytearray(nbytes)
+    count = reader.read_into(memoryview(buffer), address)
+    assert buffer[:count] == CONTENT[address:address + nbytes]
+    return count
+
+
+@pytest.mark.parametrize('distance', [BLOCK + 5000, 3 * BLOCK - 7])
+def test_reads_at_equal_distances_are_answered_together(make, distance):
+    """Across the border of two pieces too, up to the end of the file."""
+    origin = Origin()
+    reader = make(origin)
+    for address in range(100, SIZE - 4000, distance):
+        read(reader, address)
+    num_reads = SIZE // distance
+    assert len(origin.rounds) < 5 + 3 * num_reads // AT_ONCE + 2
+    asked = [begin for answered in origin.rounds for begin, _ in answered]
+    assert len(asked) == len(set(asked))
+    assert max(map(len, origin.rounds)) <= AT_ONCE
+
+
+def test_nothing_is_fetched_before_distances_are_equal(make):
+    """Where reads lie is not guessed of two."""
+    origin = Origin()
+    reader = make(origin)
+    for address in (0, 10, 30, 70, 150, 20):
+        read(reader, address * BLOCK)
+    assert list(map(len, origin.rounds)) == [1] * 6
+
+
+def test_what_is_fetched_ahead_fails_only_when_it_is_read(make):
+    """What nobody needs is no error."""
+    origin = Origin(broken=50 * BLOCK)
+    reader = make(origin)
+    for place in range(0, 50, 5):
+        read(reader, place * BLOCK)
+    with pytest.raises(OSError, match='broken'):
+        read(reader, 50 * BLOCK)
