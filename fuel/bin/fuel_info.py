@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ from fuel.bin.describe import describe_file
 from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
                                    options_argument, shuffle_rows)
 from fuel.bin.listing import aligned, human_size
-from fuel.bin.layouts import dataset_facts, layout_facts
-from fuel.bin.preview import draw_preview
+from fuel.bin.layouts import is_hdf5_file, open_described
+from fuel.bin.preview import draw_dataset, draw_preview
 from fuel.storage.open_files import open_with_h5py
 from fuel.exceptions import ConfigurationError
-from fuel.layouts.formats import format_of
 from fuel.layouts.recognition import PLAIN
+from fuel.remote.urls import StorageOptions
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -170,8 +170,7 @@ def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
     yield from _table('Splits', [
         (name, f'{count} examples')
         for name, count in layout['splits'].items()])
-    if layout['name'] != PLAIN or layout['sources'].keys() != (
-            facts['sources'].keys()):
+    if not _is_of_root(layout, facts['sources']):
         yield from _table('Sources', _kinds(layout['sources']))
     for note in layout['left out']:
         yield f'{note[0].upper()}{note[1:]}\n'
@@ -261,34 +260,65 @@ def main(args: Sequence[str] | None = None) -> int:
 def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
     """Return what is known of one file; draw it, if wanted."""
+    options, picture = arguments.storage_options, arguments.preview
     try:
-        if os.path.exists(filename) and (
-                os.path.isdir(filename) or format_of(filename) != 'hdf5'):
-            return {'file': filename, 'sources': {}, 'layout': dataset_facts(
-                filename, arguments.storage_options)}
-        with open_with_h5py(filename, storage_options=(
-                arguments.storage_options)) as h5file:
+        if not is_hdf5_file(filename):
+            with open_described(filename, options) as (dataset, layout):
+                if picture:
+                    _save_preview(draw_dataset(dataset), picture)
+            return {'file': filename, 'sources': {}, 'layout': layout}
+        with open_with_h5py(filename, storage_options=options) as h5file:
             facts = describe_file(h5file)
-            if arguments.preview and not facts['sources']:
-                raise ValueError(
-                    f'{filename}: examples are drawn of arrays of the root, '
-                    f'and there are none')
-            if arguments.preview:
-                _save_preview(draw_preview(h5file), arguments.preview)
+            if picture and facts['splits']:
+                _save_preview(draw_preview(h5file), picture)
         if not facts['splits']:
-            facts['layout'] = layout_facts(
-                filename, arguments.storage_options)
+            facts['layout'] = _layout_facts(
+                filename, options, facts['sources'], picture)
         if arguments.batch_size is not None:
             facts['costs'] = epoch_costs(
-                filename, arguments.storage_options, facts,
-                arguments.batch_size, arguments.window)
+                filename, options, facts, arguments.batch_size,
+                arguments.window)
         if arguments.shuffle:
             facts['shuffle'] = measure_shuffles(
                 filename, arguments.split, arguments.shuffle,
-                arguments.block_size, arguments.storage_options)
+                arguments.block_size, options)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     return facts
+
+
+def _layout_facts(filename: str, options: StorageOptions | None,
+                  root: Mapping[str, Any],
+                  picture: str | None) -> dict[str, Any]:
+    """Return what fuel.load makes of an HDF5 file that names no splits; draw
+    its examples, if wanted; those of arrays of the root by their classes.
+
+    `root`: the arrays in the root.
+    """
+    with ExitStack() as stack:
+        try:
+            dataset, layout = stack.enter_context(
+                open_described(filename, options))
+        except (OSError, ValueError) as error:
+            layout = {'problem': str(error)}
+            if picture and not root:
+                raise ValueError(
+                    f'{filename}: there are no examples to draw: '
+                    f'{error}') from error
+        if picture and root and (
+                'problem' in layout or _is_of_root(layout, root)):
+            with open_with_h5py(filename, storage_options=options) as h5file:
+                _save_preview(draw_preview(h5file), picture)
+        elif picture:
+            _save_preview(draw_dataset(dataset), picture)
+    return layout
+
+
+def _is_of_root(layout: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    """Return whether the sources of a layout are the arrays in the root, as
+    they are."""
+    return bool(layout['name'] == PLAIN
+                and layout['sources'].keys() == root.keys())
 
 
 def _settings(as_json: bool) -> str:
@@ -325,8 +355,8 @@ def make_parser() -> CommandParser:
                   'fuel-info --config'])
     parser.add_version()
     parser.add_argument('filename', nargs='*',
-                        help='HDF5 files, or their URLs, folders of them, or '
-                        'files of another format')
+                        help='HDF5 files, or their URLs, folders or patterns '
+                        "of them (\"'a_*.h5'\"), or files of another format")
     parser.add_argument('--config', action='store_true',
                         help='print each setting, and where its value comes '
                         'from')

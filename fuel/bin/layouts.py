@@ -2,76 +2,92 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import h5py
+import numpy
 
 from fuel.bin.describe import storage_facts
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.file_paths import Files
+from fuel.datasets.columns.file_paths import Files, expand
+from fuel.datasets.columns.opening import OpenColumns
+from fuel.datasets.columns.part_names import MAGIC
+from fuel.datasets.columns.splits import rows_of_split
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
-from fuel.datasets.run_bounds import runs_in
+from fuel.datasets.row_orders import Order, length
+from fuel.datasets.run_bounds import cut_runs, runs_in
+from fuel.datasets.runs import Runs
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
-from fuel.layouts.folders import files_by_split
+from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.opening import open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
-from fuel.remote.urls import StorageOptions
+from fuel.remote.urls import StorageOptions, is_url
 
 
-def layout_facts(files: Files, storage_options: StorageOptions | None,
-                 ) -> dict[str, Any]:
-    """Describe the data set that HDF5 files hold: JSON-ready 'name', 'call',
-    'examples', 'runs', 'splits', 'sources' and 'left out'; or the 'problem'
-    with them."""
-    try:
-        with seen_files(files, storage_options) as seen:
-            name, call = find_call(seen)
-            dataset = call.open(**_options(storage_options))
-            stored = _stored(seen.files[0], call)
-            splits = {} if call.are_runs else {
-                split: call.open(which_sets=(split,), **_options(
-                    storage_options)).num_examples
-                for split in _split_names(dataset)}
-    except (OSError, ValueError) as error:
-        return {'problem': str(error)}
-    facts = {'name': name, **_facts(dataset), 'splits': splits,
-             'left out': list(call.notes)}
-    for source, known in facts['sources'].items():
-        known['layout'] = stored.get(source)
-    dataset.close(None)
-    return facts
+def is_hdf5_file(name: str) -> bool:
+    """Return whether a name is that of one HDF5 file, as a URL is, and what is
+    not there; not of a folder, a pattern or another format."""
+    if os.path.exists(name):
+        return not os.path.isdir(name) and format_of(name) == 'hdf5'
+    return is_url(name) or MAGIC.search(name) is None
 
 
-def dataset_facts(files: str, storage_options: StorageOptions | None,
-                  ) -> dict[str, Any]:
-    """Describe the data set that a folder, or a file of any format, holds,
-    as above."""
-    if os.path.isdir(files) and not is_zarr(files):
-        by_split = files_by_split(files)
-        every = [path for paths in by_split.values() for path in paths]
-        if format_of(every[0]) == 'hdf5':
-            facts = layout_facts(every, storage_options)
-            if '' not in by_split and 'problem' not in facts:
-                dataset = open_files(files, None, None, {})
-                facts |= {'call': repr(dataset), 'splits': {
-                    split: open_files(files, split, None, {}).num_examples
-                    for split in by_split}}
-            return facts
-    dataset = open_files(files, None, None, _options(storage_options))
-    facts = {'name': type(dataset).__name__, **_facts(dataset),
-             'left out': []}
-    dataset.close(None)
-    return facts
+@contextmanager
+def open_described(files: str, storage_options: StorageOptions | None,
+                   ) -> Iterator[tuple[Dataset, dict[str, Any]]]:
+    """Open the data set that a file of any format, or a folder, holds, until
+    the end of the block.
 
-
-def _options(storage_options: StorageOptions | None) -> dict[str, Any]:
-    return {} if storage_options is None else {
+    Yields: the data set, and what is known of it: JSON-ready 'name', 'call',
+        'examples', 'runs', 'splits', 'sources' and 'left out'.
+    Raises: OSError or ValueError if it cannot be opened.
+    """
+    options: dict[str, Any] = {} if storage_options is None else {
         'storage_options': storage_options}
+    stored: Mapping[str, Any] = {}
+    notes: Sequence[str] = ()
+    found = _hdf5_files(files)
+    if found is None:
+        try:
+            dataset = open_files(files, None, None, options)
+        except TypeError as error:
+            # The class needs an argument that only its user can know.
+            raise ValueError(str(error)) from error
+        name = type(dataset).__name__
+    else:
+        given, splits = found
+        with seen_files(given, storage_options) as seen:
+            name, call = find_call(seen)
+            stored, notes = _stored(seen.files[0], call), call.notes
+            dataset = call.open(**splits, **options)
+    with dataset:
+        facts = {'name': name, **_facts(dataset), 'left out': list(notes)}
+        if repr(dataset).startswith('<'):
+            facts['call'] = f'fuel.load({files!r})'
+        for source, known in facts['sources'].items():
+            known['layout'] = stored.get(source)
+        yield dataset, facts
+
+
+def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
+    """Return HDF5 files, and the arguments that name their splits; None of
+    another format."""
+    if not os.path.isdir(files) or is_zarr(files):
+        is_hdf5 = is_url(files) or format_of(expand(files)[0]) == 'hdf5'
+        return (files, {}) if is_hdf5 else None
+    by_split = files_by_split(files)
+    every = [path for paths in by_split.values() for path in paths]
+    if format_of(every[0]) != 'hdf5':
+        return None
+    if '' in by_split:
+        return as_pattern(every), {}
+    return every, {'splits': by_split}
 
 
 def _facts(dataset: Dataset) -> dict[str, Any]:
@@ -81,13 +97,30 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
     return {
         'call': repr(dataset), 'examples': dataset.num_examples,
         'runs': None if runs is None else len(runs) - 1,
-        'splits': {},
+        'splits': _split_sizes(dataset),
         'sources': {source: _source(known[source])
                     for source in dataset.sources if source in known}}
 
 
-def _split_names(dataset: Dataset) -> Sequence[str]:
-    return dataset.split_names if isinstance(dataset, HDF5Dataset) else ()
+def _split_sizes(dataset: Dataset) -> dict[str, int]:
+    """Return how many examples each split has that the files name."""
+    below = dataset.dataset if isinstance(dataset, Runs) else dataset
+    if not isinstance(below, HDF5Dataset):
+        return {}
+    columns: OpenColumns = below.readers
+    orders = {split: _order_of(columns, split) for split in columns.splits}
+    if below is dataset:
+        return {split: length(order) for split, order in orders.items()}
+    runs = columns.parts.find_runs()
+    return {split: len(cut_runs(runs, order)[1])
+            for split, order in orders.items()}
+
+
+def _order_of(columns: OpenColumns, split: str) -> Order:
+    """Return the rows of a split, none of one that is empty, which cannot be
+    opened."""
+    rows = rows_of_split(columns.parts, split, columns.splits[split])
+    return columns.order_of((split,)) if numpy.size(rows) else slice(0, 0)
 
 
 def _source(known: SourceType) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A picture of a file's examples, to see with one's own eyes."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,13 @@ import numpy
 from fuel.bin.describe import is_ragged, source_names
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode_image
-from fuel.storage.scales import class_names, scale
+from fuel.datasets.checks import is_sequential
+from fuel.datasets.dataset import Dataset
 from fuel.describe.html import pixels
 from fuel.storage import choose_reader
+from fuel.storage.scales import class_names, scale
 from fuel.utils.hdf5_errors import names_file
+from fuel.utils.sparse import is_sparse, to_dense
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
@@ -33,6 +37,8 @@ CAPTION_LENGTH = 12
 WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
 INK = (40, 80, 160)
 PAPER = (255, 255, 255)
+# Of all examples that are drawn of a data set, unless the first has more.
+MOST_BYTES = 1 << 28
 # The sources that hold classes, best first.
 LABELS = ('targets', 'labels', 'fine_labels')
 
@@ -42,13 +48,46 @@ def draw_preview(h5file: h5py.File) -> Any:
     """Draw a contact sheet of each source of images, evenly spread over the
     classes and with their names if the file has classes; curves, or bars
     where each example has one number, of any other."""
-    from PIL import Image, ImageDraw
     panels = []
     for name in source_names(h5file):
         rows, captions = choose_rows(h5file, name, COLUMNS * ROWS)
         examples = _examples(h5file[name], rows)
         panels.append((f'{name}   {range_of(examples, captions)}',
                        panel_of(examples, captions)))
+    return _sheet(panels)
+
+
+def draw_dataset(dataset: Dataset) -> Any:
+    """Draw examples of each source of a data set as above, spread evenly over
+    all; the first ones of a data set that is read in order."""
+    if is_sequential(dataset):
+        examples = list(itertools.islice(dataset, COLUMNS * ROWS))
+        which = f'the first {len(examples)}'
+    else:
+        total = len(dataset)
+        count = min(total, COLUMNS * ROWS)
+        if count:
+            nbytes = sum(_as_array(part).nbytes for part in dataset[0])
+            count = max(1, min(count, MOST_BYTES // max(1, nbytes)))
+        examples = [dataset[row] for row in numpy.linspace(
+            0, total - 1, count).astype('int64')]
+        which = f'{count} of {total}'
+    panels = []
+    for place, name in enumerate(dataset.sources):
+        arrays = [_as_array(example[place]) for example in examples]
+        panels.append((f'{name}   {which}{_numbers_in(arrays)}',
+                       panel_of(arrays)))
+    return _sheet(panels)
+
+
+def _as_array(part: Any) -> Array:
+    """Return the data of a source in an example, with its zeros."""
+    return to_dense(part)[0] if is_sparse(part) else numpy.asarray(part)
+
+
+def _sheet(panels: Sequence[tuple[str, Image.Image]]) -> Image.Image:
+    """Draw pictures one below the other, each with its title."""
+    from PIL import Image, ImageDraw
     height = sum(panel.height + TITLE_HEIGHT + MARGIN for _, panel in panels)
     sheet = Image.new('RGB', (WIDTH, max(height, 1)), PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -64,14 +103,19 @@ def range_of(examples: list[Array], captions: Sequence[str] = ()) -> str:
     """Say how many examples are drawn, and which numbers they hold."""
     count = (f'{len(examples)} of {len(set(captions))} classes' if captions
              else f'the first {len(examples)}')
+    return f'{count}{_numbers_in(examples)}'
+
+
+def _numbers_in(examples: Sequence[Array]) -> str:
+    """Say which numbers examples hold, nothing of what are no numbers."""
     numbers = [numpy.ravel(example) for example in examples]
     numbers = [array for array in numbers if array.size]
     if not numbers or any(array.dtype.kind not in 'buif'
                           for array in numbers):
-        return count
+        return ''
     low = min(float(array.min()) for array in numbers)
     high = max(float(array.max()) for array in numbers)
-    return f'{count}: {low:g} to {high:g}'
+    return f': {low:g} to {high:g}'
 
 
 def panel_of(examples: list[Array], captions: Sequence[str] = ()) -> Any:
@@ -103,6 +147,10 @@ def as_image(example: Array) -> Image.Image | None:
             return None
     if array.ndim == 2 and min(array.shape) >= SMALLEST_SHEET:
         array = array[None]
+    if array.ndim == 3 and array.shape[0] not in (1, 3) and (
+            array.shape[2] in (1, 3)):
+        # As files of others have them, channels last.
+        array = array.transpose(2, 0, 1)
     if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
             array.shape[1:]) < 2 or array.dtype.kind not in 'buif':
         return None

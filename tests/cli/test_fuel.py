@@ -11,7 +11,6 @@ import numpy
 import pytest
 from PIL import Image
 from support import raw_data
-from support.layouts import miniature_named
 
 import fuel
 from fuel import config
@@ -348,54 +347,3 @@ def test_preview_spreads_over_classes(sorted_file, tmp_path):
     assert 0 == fuel_info.main([str(sorted_file), '--preview', picture])
     with Image.open(picture) as image:
         assert image.height > 3 * (72 + 12)
-
-
-def test_info_shows_what_is_recognised(tmp_path, capsys):
-    """The layout, the call, runs, splits, how sources are stored, and what
-    is left out; the same as JSON."""
-    robomimic, netcdf = [
-        miniature_named(name).write(
-            tmp_path, numpy.random.default_rng(1)).files
-        for name in ('robomimic', 'netCDF')]
-    assert 0 == fuel_info.main([robomimic, netcdf])
-    shown = capsys.readouterr().out
-    for text in ('robomimic; fuel.load opens it as', repr(fuel.load(netcdf)),
-                 '57 examples, 12 runs', '8 examples, 1 run\n',
-                 'train  15 examples', 'valid  10 examples',
-                 'gzip 4, decoded 144 B',
-                 "Left out, since their first dimension is another one: 'land'"
-                 ):
-        assert text in shown
-    assert 0 == fuel_info.main([netcdf, '--json'])
-    facts = json.loads(capsys.readouterr().out)['layout']
-    assert ('netcdf', 8, 1) == tuple(
-        facts[name] for name in ('name', 'examples', 'runs'))
-    assert [3, 4] == facts['sources']['t2m']['shape']
-
-
-def test_info_says_why_nothing_is_recognised(tmp_path, capsys):
-    """Or what there is to choose from."""
-    path = str(tmp_path / 'two.h5')
-    with h5py.File(path, 'w') as file:
-        file['train_x'], file['test_x'] = numpy.zeros(8), numpy.zeros(4)
-    assert 0 == fuel_info.main([path])
-    shown = capsys.readouterr().out
-    assert 'not recognised' in shown
-    assert f"HDF5Dataset({path!r}, ['test_x'])" in shown
-
-
-def test_info_of_folders_and_other_formats(tmp_path, capsys):
-    """Whatever fuel.load opens."""
-    (tmp_path / 'fluid').mkdir()
-    well = miniature_named('The Well').write(
-        tmp_path / 'fluid', numpy.random.default_rng(1)).files
-    numpy.save(tmp_path / 'x.npy', numpy.zeros((3, 2)))
-    assert 0 == fuel_info.main([well, str(tmp_path / 'x.npy')])
-    shown = capsys.readouterr().out
-    assert '19 examples, 4 runs' in shown
-    assert 'the_well; fuel.load opens it as' in shown
-    assert 'train  10 examples' in shown
-    assert 'NPYDataset; fuel.load opens it as' in shown
-    (tmp_path / 'empty').mkdir()
-    assert 2 == run(fuel_info.main, [str(tmp_path / 'empty')])
-    assert 'has no files of data' in capsys.readouterr().err

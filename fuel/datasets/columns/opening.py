@@ -110,7 +110,23 @@ class OpenColumns(dict[str, Reader]):
                 f'first axes as {self._counting!r} has')
 
     def _find_order(self) -> Order:
-        found, which_sets = dict(self.splits), self._wanted.which_sets
+        """Return the rows of the splits that are used, at least one."""
+        which_sets = self._wanted.which_sets
+        order = self.order_of(which_sets)
+        if not length(order):
+            path = self.parts.path_of(0)
+            reason = (
+                f'{self._counting!r} has no rows' if not self.num_rows else
+                f'no row of the splits {which_sets} is left: those are left '
+                f'out whose next row, which a column with start= has, lies '
+                f'in no split')
+            raise ValueError(f'{path!r}: {reason}, so there are no examples')
+        return order
+
+    def order_of(self, which_sets: Sequence[str] | None) -> Order:
+        """Return the rows of some splits, one split after the other; without
+        splits, all rows."""
+        found = dict(self.splits)
         if which_sets is not None and not isinstance(which_sets, str):
             for name in which_sets:
                 if name not in found:
@@ -120,17 +136,8 @@ class OpenColumns(dict[str, Reader]):
                         f'{name!r}{hint}; the splits are {tuple(found)}')
                 found[name] = rows_of_split(
                     self.parts, name, self.splits[name])
-        order = order_of_splits(found, which_sets, self.num_rows)
-        kept = self._with_twins(order)
-        if not length(kept):
-            path = self.parts.path_of(0)
-            reason = (
-                f'{self._counting!r} has no rows' if not self.num_rows else
-                f'no row of the splits {which_sets} is left: those are left '
-                f'out whose next row, which a column with start= has, lies '
-                f'in no split')
-            raise ValueError(f'{path!r}: {reason}, so there are no examples')
-        return kept
+        return self._with_twins(
+            order_of_splits(found, which_sets, self.num_rows))
 
     def _with_twins(self, order: Order) -> Order:
         """Return the rows whose later rows, of columns that begin further

@@ -1,0 +1,175 @@
+"""The command ``fuel-info`` of files of other people."""
+import json
+
+import h5py
+import numpy
+import pytest
+from PIL import Image
+from scipy import sparse
+from support.layouts import MINIATURES, miniature_named
+
+import fuel
+from fuel.bin import fuel_info, layouts, preview
+from fuel.layouts import opening
+from fuel.layouts.recognition import find_call
+
+
+def status_of(arguments):
+    """Return the exit status of the command."""
+    try:
+        return fuel_info.main(arguments)
+    except SystemExit as error:
+        return error.code
+
+
+def test_info_shows_what_is_recognised(tmp_path, capsys):
+    """The layout, the call, runs, splits, how sources are stored, and what
+    is left out; the same as JSON."""
+    robomimic, netcdf = [
+        miniature_named(name).write(
+            tmp_path, numpy.random.default_rng(1)).files
+        for name in ('robomimic', 'netCDF')]
+    assert 0 == fuel_info.main([robomimic, netcdf])
+    shown = capsys.readouterr().out
+    for text in ('robomimic; fuel.load opens it as', repr(fuel.load(netcdf)),
+                 '57 examples, 12 runs', '8 examples, 1 run\n',
+                 'train  15 examples', 'valid  10 examples',
+                 'gzip 4, decoded 144 B',
+                 "Left out, since their first dimension is another one: 'land'"
+                 ):
+        assert text in shown
+    assert 0 == fuel_info.main([netcdf, '--json'])
+    facts = json.loads(capsys.readouterr().out)['layout']
+    assert ('netcdf', 8, 1) == tuple(
+        facts[name] for name in ('name', 'examples', 'runs'))
+    assert [3, 4] == facts['sources']['t2m']['shape']
+
+
+@pytest.mark.parametrize('miniature', MINIATURES, ids=str)
+def test_preview_draws_what_is_recognised(miniature, tmp_path, monkeypatch):
+    """Examples of each source of the data set, also of a folder."""
+    drawn = []
+
+    def panel_of(examples, captions=()):
+        drawn.append(examples)
+        return made(examples, captions)
+
+    made = preview.panel_of
+    monkeypatch.setattr(preview, 'panel_of', panel_of)
+    files = miniature.write(tmp_path, numpy.random.default_rng(1)).files
+    files = files if isinstance(files, str) else str(tmp_path)
+    picture = str(tmp_path / 'a.png')
+    assert 0 == fuel_info.main([files, '--preview', picture])
+    with fuel.load(files) as dataset, Image.open(picture) as image:
+        assert image.height > 16 * len(dataset.sources)
+        for expected, examples in zip(dataset[0], drawn, strict=True):
+            numpy.testing.assert_array_equal(
+                expected.toarray()[0] if sparse.issparse(expected)
+                else expected, examples[0])
+
+
+def test_preview_of_what_is_not_recognised(tmp_path, capsys):
+    """The arrays of the root; without any, an error says why."""
+    path, picture = str(tmp_path / 'a.h5'), str(tmp_path / 'a.png')
+    with h5py.File(path, 'w') as file:
+        file['deep/x'] = numpy.zeros(3)
+        file['deep/y'] = numpy.zeros(4)
+    assert 2 == status_of([path, '--preview', picture])
+    error = capsys.readouterr().err
+    assert 'no examples to draw' in error
+    assert 'several ways' in error
+    with h5py.File(path, 'r+') as file:
+        file['z'] = numpy.zeros(5)
+    assert 0 == fuel_info.main([path, '--preview', picture])
+    assert 'not recognised' in capsys.readouterr().out
+    with Image.open(picture) as image:
+        assert image.height < 2 * preview.PLOT_HEIGHT
+
+
+@pytest.mark.parametrize('shape, is_one', [
+    ((9, 8, 3), True), ((3, 9, 8), True), ((1, 9, 8), True),
+    ((9, 8, 1), True), ((9, 8), True), ((9, 8, 5), False)])
+def test_images_are_drawn_with_channels_first_or_last(shape, is_one):
+    """As the files of others have them."""
+    image = preview.as_image(numpy.arange(
+        numpy.prod(shape)).reshape(shape).astype('u1'))
+    assert is_one == (image is not None)
+    if is_one:
+        assert (8, 9) == image.size
+
+
+def test_preview_of_large_examples_is_of_fewer(tmp_path, monkeypatch):
+    """What is drawn fits into memory."""
+    monkeypatch.setattr(preview, 'MOST_BYTES', 3000)
+    numpy.save(tmp_path / 'x.npy', numpy.zeros((50, 100)))
+    with fuel.load(str(tmp_path / 'x.npy')) as dataset:
+        rows = []
+        monkeypatch.setattr(type(dataset), '__getitem__', lambda _, row: (
+            rows.append(int(row)) or (numpy.zeros(100),)))
+        preview.draw_dataset(dataset)
+    assert [0, 0, 24, 49] == rows
+
+
+@pytest.mark.parametrize('arguments', [[], ['--preview', 'a.png']])
+@pytest.mark.parametrize('is_folder', [False, True])
+def test_info_recognises_once_and_closes_all(
+        is_folder, arguments, tmp_path, monkeypatch, capsys):
+    """However many splits there are."""
+    monkeypatch.chdir(tmp_path)
+    path = miniature_named('The Well' if is_folder else 'robomimic').write(
+        tmp_path, numpy.random.default_rng(1)).files
+    if not is_folder:
+        with h5py.File(path, 'r+') as file:
+            file['mask/none'] = numpy.zeros(0, 'S8')
+    rows = {split: fuel.load(path, split=split).num_examples
+            for split in ('train', 'valid')}
+    calls = []
+    monkeypatch.setattr(layouts, 'find_call', lambda seen: (
+        calls.append(seen.given) or find_call(seen)))
+    monkeypatch.setattr(opening, 'find_call', None)
+    assert 0 == fuel_info.main([path, '--json', *arguments])
+    assert 1 == len(calls)
+    assert 0 == h5py.h5f.get_obj_count(
+        h5py.h5f.OBJ_ALL, h5py.h5f.OBJ_FILE | h5py.h5f.OBJ_LOCAL)
+    facts = json.loads(capsys.readouterr().out)['layout']
+    assert rows.items() <= facts['splits'].items()
+    assert is_folder or 0 == facts['splits']['none']
+
+
+def test_info_of_a_text_says_what_is_needed(tmp_path, capsys):
+    """Without a traceback."""
+    (tmp_path / 'a.txt').write_text('hello')
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n')
+    assert 2 == status_of([str(tmp_path / 'a.txt')])
+    assert 'needs a dictionary' in capsys.readouterr().err
+    path = str(tmp_path / 'a.csv')
+    assert 0 == fuel_info.main([path, '--preview', str(tmp_path / 'a.png')])
+    assert f'fuel.load({path!r})' in capsys.readouterr().out
+
+
+def test_info_says_why_nothing_is_recognised(tmp_path, capsys):
+    """Or what there is to choose from."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        file['train_x'], file['test_x'] = numpy.zeros(8), numpy.zeros(4)
+    assert 0 == fuel_info.main([path])
+    shown = capsys.readouterr().out
+    assert 'not recognised' in shown
+    assert f"HDF5Dataset({path!r}, ['test_x'])" in shown
+
+
+def test_info_of_folders_and_other_formats(tmp_path, capsys):
+    """Whatever fuel.load opens."""
+    (tmp_path / 'fluid').mkdir()
+    well = miniature_named('The Well').write(
+        tmp_path / 'fluid', numpy.random.default_rng(1)).files
+    numpy.save(tmp_path / 'x.npy', numpy.zeros((3, 2)))
+    assert 0 == fuel_info.main([well, str(tmp_path / 'x.npy')])
+    shown = capsys.readouterr().out
+    assert '19 examples, 4 runs' in shown
+    assert 'the_well; fuel.load opens it as' in shown
+    assert 'train  10 examples' in shown
+    assert 'NPYDataset; fuel.load opens it as' in shown
+    (tmp_path / 'empty').mkdir()
+    assert 2 == status_of([str(tmp_path / 'empty')])
+    assert 'has no files of data' in capsys.readouterr().err
