@@ -108,6 +108,32 @@ def test_wrong_arguments_of_computed_blocks_are_named(
 LABELS = numpy.repeat(numpy.arange(10), 1000)
 
 
+def test_windows_that_are_looked_at_beforehand_are_drawn_once(monkeypatch):
+    """However far they are from the present one, which stays drawn too."""
+    drawn = []
+
+    class Counted(numpy.random.RandomState):
+        """Notes what it shuffles."""
+
+        def shuffle(self, places):
+            """Shuffle, as it would."""
+            drawn.append(sorted(places.tolist()))
+            super().shuffle(places)
+
+    scheme = BlockShuffledScheme(900, 10, block_size=30, window=3)
+    plain = scheme.get_request_iterator()
+    requests = pickle.loads(pickle.dumps(plain))
+    expected = list(plain)
+    monkeypatch.setattr('numpy.random.RandomState', Counted)
+    for number in range(90):
+        ahead = requests.request_at(number + 50)
+        assert ahead == (expected[number + 50] if number < 40 else None)
+        assert expected[number] == requests.request_at(number)
+    # Each once by who looks ahead, and again by who comes after it.
+    assert 20 >= len(drawn)
+    assert 10 == len(set(map(str, drawn)))
+
+
 def test_measure_of_the_two_extremes():
     """The order of storage, and a true shuffle."""
     assert OrderMeasure(0., {1: pytest.approx(.999, abs=1e-3)}) == (

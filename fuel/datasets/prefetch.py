@@ -50,15 +50,21 @@ class RequestPrefetcher:
         self._next = 0
         self._costs: collections.deque[int] = collections.deque()
         self._cost = 0
+        # What they cost when the next one was more than the budget, so that
+        # it is looked at again when they cost less; -1 if it was not yet.
+        self._refused_at = -1
 
     def __call__(self, position: int) -> None:
         """Prefetch what comes after request number `position`."""
         if self._next <= position:
             self._next = position + self.FIRST
             self._costs.clear()
-            self._cost = 0
+            self._cost, self._refused_at = 0, -1
         while len(self._costs) > self._next - position - self.FIRST:
             self._cost -= self._costs.popleft()
+        if 0 <= self._refused_at <= self._cost:
+            return
+        self._refused_at = -1
         last = min(position + self.DEPTH, self._next + self.STEPS)
         while self._next <= last:
             request = self._upcoming(self._next)
@@ -66,6 +72,7 @@ class RequestPrefetcher:
                 return
             cost = self._prefetch(request, self._budget - self._cost)
             if cost is None:
+                self._refused_at = self._cost
                 return
             self._costs.append(cost)
             self._cost += cost

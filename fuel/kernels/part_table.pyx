@@ -132,6 +132,51 @@ cdef class PartTable:
         self.parts[self.num_parts].first = num_rows
         return 0
 
+    def chunks_of(self, rows not None):
+        """Return the chunks that rows lie in, each once, in ascending order.
+
+        `rows`: shape (rows,), dtype intp.
+
+        Raises: IndexError if there is no such row.
+        """
+        cdef cnp.ndarray wanted = numpy.ascontiguousarray(rows, numpy.intp)
+        cdef const Py_ssize_t *numbers = (
+            <const Py_ssize_t *>cnp.PyArray_DATA(wanted))
+        cdef Py_ssize_t place, tile, row, count = 0, total = 0
+        cdef Py_ssize_t num_rows = cnp.PyArray_SIZE(wanted)
+        # The first chunk of each block of rows, and how many it has.
+        cdef cnp.ndarray found = numpy.empty((2, num_rows), numpy.intp)
+        cdef Py_ssize_t *firsts = <Py_ssize_t *>cnp.PyArray_DATA(found)
+        cdef Py_ssize_t *tiles = firsts + num_rows
+        cdef Py_ssize_t *chunks
+        cdef const Part *part = self.parts
+        for place in range(num_rows):
+            row = numbers[place]
+            if not 0 <= row < self.num_rows:
+                raise IndexError(f'there is no row {row}')
+            part = part_of(&self.table, row, part)
+            firsts[count] = part.first_chunk + part.kind.num_tiles * block_of(
+                part, row + part.shift)
+            tiles[count] = part.kind.num_tiles
+            # Rows that follow each other are often in one block.
+            count += not count or firsts[count] != firsts[count - 1]
+        found = found[:, :count]
+        found = numpy.ascontiguousarray(found[:, found[0].argsort()])
+        firsts = <Py_ssize_t *>cnp.PyArray_DATA(found)
+        tiles = firsts + count
+        for place in range(count):
+            if place and firsts[place] == firsts[place - 1]:
+                tiles[place] = 0
+            total += tiles[place]
+        numbered = numpy.empty(total, numpy.intp)
+        chunks = <Py_ssize_t *>cnp.PyArray_DATA(numbered)
+        total = 0
+        for place in range(count):
+            for tile in range(tiles[place]):
+                chunks[total] = firsts[place] + tile
+                total += 1
+        return numbered
+
     cdef int fill_buckets(self) except -1:
         cdef Py_ssize_t bucket, num_buckets, row, place = 0
         self.table.shift = 0

@@ -130,9 +130,8 @@ class Transfers:
             return
         added = False
         for record in self.entry.read_index():
-            states = self.table.states[record.first:record.last]
-            if not states.any():
-                states[:] = CLAIMED
+            if not any(self.table.states[record.first:record.last]):
+                self.table.set(record, CLAIMED)
                 self._claims.append(record)
                 added = True
         if added:
@@ -210,7 +209,7 @@ class Transfers:
         if start + len(data) == self.table.size:
             last = -(-self.table.size // page)
         with self.lock:
-            if first < last and not self.table.states[first:last].any():
+            if first < last and not any(self.table.states[first:last]):
                 fetch = Fetch(first, last, 0, True, False)
                 self.table.begin(fetch)
                 self._end(fetch, *self._keep(
@@ -227,15 +226,13 @@ class Transfers:
         """Let go of what exceeds the budget of memory."""
         with self.lock:
             for extent in self.resident.evict():
-                self.table.states[extent.first:extent.last] = ABSENT
+                self.table.set(extent, ABSENT)
 
     def missing_bytes(self, firsts: list[int], lasts: list[int]) -> int:
         """Return the bytes of pages that are not here and not under way."""
-        total = 0
-        for first, last in zip(firsts, lasts, strict=True):
-            states = self.table.states[first:last]
-            total += int(((states == ABSENT) | (states == CLAIMED)).sum())
-        return total * self.table.page
+        return self.table.page * sum([
+            self.table.count(first, last, ABSENT, CLAIMED)
+            for first, last in zip(firsts, lasts, strict=True)])
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, Result],

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from fuel.schemes.requests import ShuffledOrder, num_batches
 from fuel.typing import RandomGenerator
 
+# Windows of which the order is kept: those of the present request and of the
+# one that is looked at beforehand, each of which may lie in two.
+KEPT_WINDOWS = 4
+
 
 def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
     """Draw numbers from 0 to 1, without 1."""
@@ -101,7 +105,7 @@ class BlockOrder(ShuffledOrder):
 
     def _window_order(self, number: int) -> NDArray[numpy.intp]:
         """Return the places in one window, in the order of the epoch."""
-        places = self._windows.get(number)
+        places = self._windows.pop(number, None)
         if places is None:
             blocks = self._drawn()[
                 number * self._window:(number + 1) * self._window]
@@ -109,11 +113,10 @@ class BlockOrder(ShuffledOrder):
                 numpy.arange(self._borders[block], self._borders[block + 1])
                 for block in blocks])
             numpy.random.RandomState([self._seed, number]).shuffle(places)
-            # The window before may still be asked for.
-            self._windows = {
-                other: order for other, order in self._windows.items()
-                if abs(other - number) == 1}
-            self._windows[number] = places
+            if len(self._windows) == KEPT_WINDOWS:
+                del self._windows[next(iter(self._windows))]
+        # The one that was used last is the last.
+        self._windows[number] = places
         return places
 
     def __call__(self, start: int, stop: int) -> NDArray[numpy.intp]:

@@ -108,10 +108,8 @@ class DirectReader(Reader):
                                 + int(self._parts.table['skip'][part]))
 
 
-# Of a range of rows of a remote file, what is fetched at once; of a chunk,
-# what is fetched as a whole.
+# Of a range of rows of a remote file, what is fetched at once.
 PORTION = 32 << 20
-LARGEST_CHUNK = 16 << 20
 
 
 class MappedReader(DirectReader):
@@ -175,7 +173,7 @@ class MappedReader(DirectReader):
         each piece has: a row, or a chunk of a remote file."""
         if not self._paging.is_remote:
             return self._row_pieces(rows)
-        return self._parts.pieces_of(rows, LARGEST_CHUNK)
+        return self._parts.pieces_of(rows)
 
     def _row_pieces(self, rows: IndexArray) -> tuple[Ends, int]:
         # Of a row in several tiles the first is enough: others follow.

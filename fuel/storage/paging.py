@@ -104,7 +104,7 @@ class Blocks:
         low = (starts - first) // BLOCK
         high = -(-(stops - first) // BLOCK)
         # A range may reach into the next block.
-        blocks = numpy.unique(numpy.append(low, high - 1))
+        blocks = numpy.unique(numpy.concatenate([low, high - 1]))
         starts = first + blocks * BLOCK
         return starts, numpy.minimum(starts + BLOCK, last)
 

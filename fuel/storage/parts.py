@@ -13,6 +13,10 @@ from fuel.kernels.tiles import Tiles
 from fuel.storage.file_bytes import Ends
 
 
+# Larger chunks of a remote file are not fetched for one row.
+LARGEST_CHUNK = 16 << 20
+_NONE: Ends = numpy.empty(0, numpy.int64)
+
 #: A field of a compound type, or several.
 Field: TypeAlias = str | Sequence[str]
 
@@ -102,6 +106,10 @@ class Parts:
         tiles = [tiles for tiles, _ in self.kernel.kinds]
         self._num_tiles = numpy.array([one.num_tiles for one in tiles])
         self._strides = numpy.array([one.stride for one in tiles])
+        # Whether some chunks are fetched in pieces.
+        self._is_read_by_rows = bool(
+            (table['block_rows'] == ALL_ROWS).any()
+            or (nbytes > LARGEST_CHUNK).any())
 
     @property
     def row_nbytes(self) -> int:
@@ -126,8 +134,8 @@ class Parts:
 
     def chunks_of(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
         """Return the chunks that rows lie in, each once, in their order."""
-        parts, firsts, _ = self._blocks(rows)
-        return _expand(firsts, self._num_tiles[parts['kind']])
+        chunks: NDArray[numpy.intp] = self.kernel.chunks_of(rows)
+        return chunks
 
     def rows_of_blocks(self, start: int, stop: int) -> NDArray[numpy.intp]:
         """Return some rows of a range that lie in all chunks of the range."""
@@ -163,34 +171,23 @@ class Parts:
         """Bytes of a row in a chunk, at most (int)."""
         return int(self._strides.max())
 
-    def pieces_of(self, rows: NDArray[numpy.intp],
-                  largest_chunk: int) -> tuple[Ends, Ends]:
+    def pieces_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
         """Return begin and size of the pieces that are fetched for rows: a
-        row of what is not chunked, or in chunks larger than `largest_chunk`;
+        row of what is not chunked, or in chunks larger than `LARGEST_CHUNK`;
         otherwise a chunk."""
-        parts, firsts, _ = self._blocks(rows)
-        by_rows = numpy.broadcast_to(
-            (self._num_tiles[parts['kind']] == 1)
-            & ((parts['block_rows'] == ALL_ROWS)
-               | (self.nbytes[firsts] > largest_chunk)), rows.shape)
-        starts, sizes = self.starts_of(rows[by_rows])
-        whole = self.chunks_of(rows[~by_rows])
+        starts = sizes = _NONE
+        if self._is_read_by_rows:
+            parts, firsts, _ = self._blocks(rows)
+            by_rows = numpy.broadcast_to(
+                (self._num_tiles[parts['kind']] == 1)
+                & ((parts['block_rows'] == ALL_ROWS)
+                   | (self.nbytes[firsts] > LARGEST_CHUNK)), rows.shape)
+            starts, sizes = self.starts_of(rows[by_rows])
+            rows = rows[~by_rows]
+        whole = self.chunks_of(rows)
         whole = whole[self.addresses[whole] >= 0]
         return (numpy.concatenate([starts, self.addresses[whole]]),
                 numpy.concatenate([sizes, self.nbytes[whole]]))
-
-
-def _expand(firsts: NDArray[numpy.intp],
-            counts: NDArray[Any]) -> NDArray[numpy.intp]:
-    """Return the numbers from each first one on, each once."""
-    counts = numpy.broadcast_to(counts, firsts.shape)
-    first, places = numpy.unique(firsts, return_index=True)
-    counts = counts[places]
-    ends = numpy.cumsum(counts)
-    numbers: NDArray[numpy.intp] = (
-        numpy.repeat(first - ends + counts, counts)
-        + numpy.arange(int(ends[-1]) if ends.size else 0))
-    return numbers
 
 
 def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],

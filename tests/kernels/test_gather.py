@@ -321,6 +321,28 @@ def test_rows_of_many_parts_equal_those_of_numpy(case, data):
     assert expected.tolist() == out.tolist()
 
 
+@given(case=several_parts(), data=st.data())
+def test_chunks_of_rows_are_named_once_and_in_their_order(case, data):
+    """All those that a row lies in; a row that is not there has none."""
+    kinds, parts, _, addresses, content = case
+    made = PartTable([(tiles, numpy.zeros(3, 'u1')) for tiles in kinds],
+                     parts, len(addresses), 3)
+    places = [(one, row) for one in parts for row in range(one['rows'])]
+    rows = data.draw(st.lists(st.integers(0, len(content) - 1), max_size=60)
+                     if len(content) else st.just([]))
+    expected = set()
+    for one, row in map(places.__getitem__, rows):
+        count = kinds[one['kind']].num_tiles
+        block = (row + one['skip']) // one['block_rows']
+        first = int(one['first_chunk'] + block * count)
+        expected.update(range(first, first + count))
+    assert sorted(expected) == made.chunks_of(
+        numpy.array(rows, numpy.intp)).tolist()
+    for row in (-1, len(content)):
+        with pytest.raises(IndexError, match=f'no row {row}'):
+            made.chunks_of(numpy.array([*rows, row]))
+
+
 def test_slots_take_nothing_but_decoded_chunks():
     """The kernels rely on it."""
     slots = Slots([4, 4])

@@ -309,10 +309,12 @@ def test_fork_while_reading_ahead_is_safe(path):
 
 
 def test_requests_are_looked_at_once_and_in_order():
-    """Costs come back when their request is past."""
-    looked = []
+    """Costs come back when their request is past; one that was refused is
+    looked at again then, and not before."""
+    looked, asked = [], []
 
     def expect(request, room):
+        asked.append(request)
         if request * 10 > room:
             return None
         looked.append(request)
@@ -321,7 +323,9 @@ def test_requests_are_looked_at_once_and_in_order():
     look = RequestPrefetcher(lambda number: number if number < 6 else None,
                          expect, 45)
     look(0)
+    look(0)
     assert [1, 2] == looked
+    assert [1, 2, 3] == asked
     look(1)
     assert [1, 2] == looked
     look(2)
