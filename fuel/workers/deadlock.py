@@ -12,18 +12,16 @@ from __future__ import annotations
 import faulthandler
 import math
 import os
-import platform
 import signal
-import sys
 import threading
 import time
 import warnings
-from contextlib import suppress
 from typing import NamedTuple
 
 from fuel.exceptions import WorkerError
 from fuel.transport.segment import Segment
 from fuel.utils.threads import stack_of
+from fuel.workers.processes import may_wait, usage_of
 
 # What a worker that does nothing uses of a processor at most: threads that
 # wake now and then to look at a clock.
@@ -32,9 +30,6 @@ _IDLE_SHARE = 1e-4
 # which they look 200 times a second; the system counts in hundredths.
 _POLLING_SHARE = 0.02
 _TICK = 0.01
-# The number of the system call ``futex``, by the kind of machine.
-_FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
-          'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
 # Seconds between looks at a worker that cannot be judged yet.
 _RETRY = 1.0
 # Harmless where nobody handles it.
@@ -66,7 +61,7 @@ def own_activity(pipeline_thread: int, steps: int, *,
     return Activity(
         stack_of(pipeline_thread), steps,
         time.process_time() - time.thread_time(),
-        not is_busy or _may_wait(os.getpid(), threading.get_native_id()))
+        not is_busy or may_wait(os.getpid(), threading.get_native_id()))
 
 
 def activity_seen_by_system(pid: int) -> Activity | None:
@@ -76,12 +71,11 @@ def activity_seen_by_system(pid: int) -> Activity | None:
     the interpreter, for which other threads wait with a time limit.  One that
     is stopped, or has no processor, may wait.
     """
-    with suppress(OSError), open(f'/proc/{pid}/stat') as file:
-        fields = file.read().rpartition(')')[2].split()
-        ticks = int(fields[11]) + int(fields[12])
-        return Activity('', -1, ticks / os.sysconf('SC_CLK_TCK'),
-                        fields[0] != 'S' or _may_wait(pid))
-    return None
+    usage = usage_of(pid)
+    if usage is None:
+        return None
+    return Activity('', -1, usage.seconds,
+                    usage.state != 'S' or may_wait(pid))
 
 
 class DeadlockWatch:
@@ -124,8 +118,8 @@ class DeadlockWatch:
         Call it after a look that found one.
         """
         what = (
-            f'the worker process {worker} has made nothing and used no '
-            f'processor time for {self._limit:g} seconds')
+            f'{worker} has made nothing and used no processor time for '
+            f'{self._limit:g} seconds')
         remedy = (
             "start workers with start_method='forkserver', and let what your "
             "script does stand under if __name__ == '__main__':. The setting "
@@ -166,47 +160,3 @@ def read_stacks(pid: int, trace: Segment) -> str:
         if text and text == before:
             break
     return text.decode(errors='replace')
-
-
-def _may_wait(pid: int, asking: int | None = None) -> bool | None:
-    """Return whether a wait of a process may end, None if unknown.
-
-    `asking`: the thread of it that asks, which is not looked at. If there is
-        none, only the main thread must be without a time limit, and others
-        may run for a moment.
-    """
-    number = _FUTEX.get(platform.machine())
-    if sys.platform != 'linux' or number is None:
-        return None
-    try:
-        addresses = []
-        for thread in os.listdir(f'/proc/{pid}/task'):
-            if int(thread) == asking:
-                continue
-            with open(f'/proc/{pid}/task/{thread}/syscall') as file:
-                call = file.read().split()
-            if asking is None and int(thread) != pid and (
-                    call[0] == 'running'):
-                # It looks whether the interpreter is free.
-                continue
-            if call[0] != number:
-                return True
-            has_limit = int(call[4], 16) != 0
-            if has_limit and (asking is not None or int(thread) == pid):
-                return True
-            addresses.append(int(call[1], 16))
-        return _is_any_shared(pid, addresses)
-    except OSError:
-        return None
-
-
-def _is_any_shared(pid: int, addresses: list[int]) -> bool:
-    """Return whether an address is in memory that processes share."""
-    with open(f'/proc/{pid}/maps') as file:
-        for line in file:
-            place, access = line.split()[:2]
-            start, stop = (int(end, 16) for end in place.split('-'))
-            if access.endswith('s') and any(
-                    start <= address < stop for address in addresses):
-                return True
-    return False

@@ -1,6 +1,7 @@
 """A worker process, seen from its consumer."""
 from __future__ import annotations
 
+import logging
 import multiprocessing
 # To wait for a process needs it, and the collector may end a worker in the
 # middle of any import, also of this one.
@@ -30,10 +31,13 @@ from fuel.utils.threads import end_thread_at_exit
 from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
+from fuel.workers.processes import UsageWatch
 from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
 from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch, pipeline_error
 from fuel.workers.remote_errors import signal_name
+
+log = logging.getLogger(__name__)
 
 # Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
@@ -60,6 +64,8 @@ class Worker(EpochWorker[RemoteEpoch]):
         # Where a worker writes its stacks that cannot answer.
         self._trace: Segment | None = None
         self._measured: list[StageProfile] | None = None
+        # Whether the log says that it is kept from work.
+        self._has_warned = False
         self._has_answered = False
         self.waiter = self._channel = Channel(connection)
         self._process = process
@@ -203,6 +209,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
                      for slot, reuse in self.leases.returned()))
         waited, watch = 0.0, DeadlockWatch(self._deadlock_timeout)
+        usage = UsageWatch(self.pid)
         interval = min(_INTERVAL, self._deadlock_timeout)
         while not is_there():
             begin = time.monotonic()
@@ -216,16 +223,27 @@ class Worker(EpochWorker[RemoteEpoch]):
             waited += min(time.monotonic() - begin, interval)
             if message is not None:
                 self._handle(message)
-            elif waited >= self.stalled:
+                continue
+            usage.look()
+            if waited - usage.seconds_without_processor() >= self.stalled:
                 self._ask_activity()
                 raise WorkerError(
-                    f'the worker process {self.pid} of {self.name} has sent '
-                    f'nothing for {self.stalled} seconds (timeout). It is '
-                    f'at:\n{self._get_stacks()}')
+                    f'{self._described()} has sent nothing for '
+                    f'{self.stalled} seconds (timeout): {usage.describe()}. '
+                    f'Its pipeline is at:\n{self._get_stacks()}')
+            if usage.is_kept_from_work():
+                if waited >= self._deadlock_timeout and not self._has_warned:
+                    self._has_warned = True
+                    log.warning(
+                        '%s has sent nothing for %.3g seconds, and is waited '
+                        'for: %s', self._described(), waited,
+                        usage.describe())
             elif watch.is_due(waited) and watch.look(
                     waited, self._ask_activity(is_there)):
-                watch.report(
-                    f'{self.pid} of {self.name}', self._get_stacks())
+                watch.report(self._described(), self._get_stacks())
+
+    def _described(self) -> str:
+        return f'the worker process {self.pid} of {self.name}'
 
     def _handle(self, message: Message) -> None:
         self._has_answered = True
@@ -274,7 +292,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         if code == 1 and not self._has_answered:
             hint = _NOT_BEGUN
         return WorkerError(
-            f'the worker process {self.pid} of {self.name} ended {how} '
+            f'{self._described()} ended {how} '
             f'before the epoch did. {hint}')
 
     def _ask_activity(self, is_there: Callable[[], bool] = lambda: False,

@@ -1,0 +1,216 @@
+"""A worker that makes nothing is busy, asleep, stopped or starved."""
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from support.process_pipelines import (
+    Faulty, assert_same, build, sleep_long)
+from support.waiting import wait_until
+
+from fuel import config
+from fuel.exceptions import WorkerError
+from fuel.transformers import MultiProcessing
+from fuel.workers.processes import Usage, UsageWatch, usage_of
+
+pytestmark = [
+    pytest.mark.timeout(60),
+    pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')]
+
+BUSY = 'while True: pass'
+
+
+def compute(seconds=30.):
+    """Use a processor."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def compute_in_the_background():
+    """Compute a little, after all others that want the same processor."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.nice(19)
+    compute(0.12)
+
+
+@pytest.fixture
+def start():
+    """Return a function that runs a program in the first processor."""
+    started = []
+
+    def start(program):
+        first = min(os.sched_getaffinity(0))
+        process = subprocess.Popen(
+            [sys.executable, '-c', f'import os, time; '
+             f'os.sched_setaffinity(0, {{{first}}}); print(flush=True)\n'
+             + program], stdout=subprocess.PIPE)
+        started.append(process)
+        process.stdout.readline()
+        return process.pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def ahead():
+    """Return a maker of epochs whose second batch has a fault."""
+    made = []
+
+    def make(fault, **kwargs):
+        made.append(MultiProcessing(
+            Faulty(build(), 1, fault), start_method='fork', **kwargs))
+        return made[-1].get_epoch_iterator()
+
+    config.deadlock_timeout = 0.5
+    yield make
+    del config.deadlock_timeout
+    for stream in made:
+        stream.close()
+
+
+def describe(pid, seconds=1.):
+    """Return what a process does after a while."""
+    watch = UsageWatch(pid)
+    watch.look()
+    time.sleep(seconds)
+    watch.look()
+    return watch.is_kept_from_work(), watch.describe()
+
+
+def test_process_that_sleeps_waits_in_a_call(start):
+    """The system says in which one."""
+    kept, what = describe(start('time.sleep(60)'))
+    assert not kept
+    assert 'asleep in a call (' in what
+    assert 'nanosleep' in what
+
+
+def test_process_that_computes_is_busy(start):
+    """Even where others want the processor too, it has its share."""
+    kept, what = describe(start('os.sched_setaffinity(0, {*range(99)})\n'
+                                + BUSY))
+    # On a machine with more work than processors it may have less.
+    assert what.startswith(('it is busy (it used', 'it is starved (it is '))
+    assert kept is ('starved' in what)
+
+
+def test_process_that_is_stopped_is_said_to_be(start):
+    """With the command that lets it go on."""
+    pid = start(BUSY)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: usage_of(pid).state == 'T')
+    assert describe(pid, 0) == (
+        True, f'it is stopped (SIGSTOP; `kill -CONT {pid}` lets it go on)')
+
+
+def test_process_that_gets_no_processor_is_starved(start):
+    """Another one of higher priority has it."""
+    pid = start('os.nice(19)\n' + BUSY)
+    start(BUSY)
+    kept, what = describe(pid, 2.)
+    assert kept
+    assert what.startswith('it is starved (it is ready to run, but used 0.')
+
+
+WAITING = Usage('S', 5., 0., 100)
+
+
+@pytest.mark.parametrize('after, kept, what', [
+    (WAITING._replace(seconds=14.8), False,
+     'it is busy (it used 9.8 s of processor time in the last 10.0 s)'),
+    (WAITING._replace(pages=301), True,
+     'it is short of memory (it read 201 pages of its memory from the '),
+    (WAITING._replace(state='D'), False, 'it waits, for a disk, and used'),
+    (WAITING._replace(state='t'), True, 'it is stopped by a debugger'),
+    (WAITING._replace(delay=6.), True, 'it is starved'),
+    (WAITING._replace(state='R', seconds=5.1), True,
+     'it is starved (it is ready to run, but used 0.1 s of processor '),
+    (WAITING._replace(delay=4.), False, 'it waits, asleep in a call, and')])
+def test_last_ten_seconds_are_what_counts(monkeypatch, after, kept, what):
+    """Not those before them."""
+    seen = [WAITING._replace(seconds=1.), WAITING, after]
+    monkeypatch.setattr(
+        'fuel.workers.processes.usage_of', lambda _: seen.pop(0))
+    now = [0.]
+    monkeypatch.setattr(time, 'monotonic', lambda: now[0])
+    # A process that is not there sleeps in no known place.
+    watch = UsageWatch(2 ** 30)
+    for moment in (0., 5., 15.):
+        now[0] = moment
+        watch.look()
+    assert watch.is_kept_from_work() is kept
+    assert watch.describe().startswith(what)
+    assert watch.seconds_without_processor() == after.delay
+
+
+def test_systems_without_proc_tell_nothing(monkeypatch):
+    """So the text says that, and no more."""
+    monkeypatch.setattr('fuel.workers.processes.usage_of', lambda _: None)
+    kept, what = describe(os.getpid(), 0)
+    assert not kept
+    assert what == ('this system does not tell whether it is busy, stopped '
+                    'or asleep')
+    assert describe(None, 0) == (kept, what)
+
+
+@pytest.mark.parametrize('fault, what', [
+    (sleep_long, r'it waits, asleep in a call \(.*sleep.*\).*in sleep_long'),
+    (compute, r'it is (busy \(it used|starved \().*in compute')])
+def test_timeout_says_what_the_worker_does(ahead, fault, what):
+    """And where it is."""
+    config.deadlock_timeout = 'off'
+    epoch = ahead(fault, timeout=2)
+    next(epoch)
+    with pytest.raises(WorkerError, match=rf'(?s)2 seconds \(timeout\): {what}'
+                       ):
+        while True:
+            next(epoch)
+
+
+def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
+    """It is waited for in between, since somebody may let it go on."""
+    epoch = ahead(lambda: None, timeout=2, max_store=1)
+    next(epoch)
+    pid = epoch.data_stream.worker_pids[0]
+    os.kill(pid, signal.SIGSTOP)
+    caplog.set_level(logging.WARNING, 'fuel')
+    with pytest.raises(
+            WorkerError, match=f'timeout.*stopped .SIGSTOP.*-CONT {pid}`'):
+        for _ in epoch:
+            pass
+    record, = [record for record in caplog.records
+               if record.name == 'fuel.workers.worker']
+    assert 'and is waited for: it is stopped (SIGSTOP; `kill' in (
+        record.getMessage())
+
+
+def test_worker_that_was_stopped_goes_on(ahead, caplog):
+    """The log says that it was waited for, and nothing is lost."""
+    epoch = ahead(lambda: None, timeout=20, max_store=1)
+    found = [next(epoch)]
+    pid = epoch.data_stream.worker_pids[0]
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(2, lambda: os.kill(pid, signal.SIGCONT)).start()
+    found += epoch
+    assert_same(build().get_epoch_iterator(), found)
+    assert len([record for record in caplog.records
+                if 'kill -CONT' in record.getMessage()]) == 1
+
+
+def test_time_without_a_processor_is_no_part_of_the_timeout(
+        ahead, start, caplog):
+    """A starved worker gets on, so it is no stuck one."""
+    start(BUSY)
+    epoch = ahead(compute_in_the_background, timeout=1)
+    begin = time.monotonic()
+    assert_same(build().get_epoch_iterator(), epoch)
+    assert time.monotonic() - begin > 1.5
+    assert 'it is starved' in caplog.text
