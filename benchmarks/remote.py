@@ -1,12 +1,13 @@
 """Remote files: epochs over HTTP, from the cache, and beside shards.
 
-    python benchmarks/remote.py [--size MB] [--rate BYTES]
-                                [--only epochs|cache|shards] [--tiny]
+    python benchmarks/remote.py [--size MB] [--rate BYTES] [--tiny]
+                                [--only epochs|latency|cache|shards]
 
 Reads files of 1 GB (or of the given size) from a server on loopback that has
 20 ms of latency and sends 50 MB/s at most, and prints how fast that is beside
-a plain download at that rate; the second epoch beside one of the local file;
-the memory that it takes; and what remote_shards.py finds.
+a plain download at that rate, and how little the latency of requests matters;
+the second epoch beside one of the local file; the memory that it takes; and
+what remote_shards.py finds.
 """
 import argparse
 import contextlib
@@ -40,6 +41,8 @@ BATCH = 128
 CHUNK = {'unfiltered': 341, 'gzip': 1024}
 WINDOW = {'unfiltered': 16, 'gzip': 8}
 MB = 1 << 20
+# Seconds that a server waits before it answers.
+LATENCIES = (0., .005, .02, .05)
 # So that no epoch finds what another one fetched.
 NUMBERS = itertools.count()
 
@@ -149,17 +152,42 @@ def row(name, value, target, detail=''):
     print(f'{name:<58} {value:>8} {target:>8}  {detail}', flush=True)
 
 
+def first_epoch(url, shuffle, kind):
+    """Return the data set, and the seconds to open it and of an epoch."""
+    began = time.perf_counter()
+    dataset = H5PYDataset(fresh(url), ('train',))
+    scheme = scheme_of(shuffle, dataset, kind)
+    return dataset, time.perf_counter() - began + epoch(dataset, scheme)
+
+
+def latencies(folder, kind, size, rate):
+    """Measure the first epoch of a file from servers of one rate that take
+    longer and longer to answer."""
+    for cached, where in ((True, 'disk cache'), (False, 'memory alone')):
+        seconds = []
+        for latency in LATENCIES:
+            with caches('hierarchical', size, cached), server_process(
+                    folder, '--latency', str(latency), '--rate', str(rate),
+                    ) as root:
+                dataset, taken = first_epoch(
+                    f'{root}{kind}.hdf5', 'hierarchical', kind)
+                seconds.append(taken)
+                dataset.close(None)
+                del dataset
+                gc.collect()
+        row(f'{kind}, {where}: slowest of the fastest, by latency',
+            f'{min(seconds) / max(seconds):.2f}', '0.90', ', '.join(
+                f'{latency * 1e3:g} ms {size / taken / 1e6:.0f} MB/s'
+                for latency, taken in zip(LATENCIES, seconds, strict=True)))
+
+
 def first_epochs(url, kind, seconds, size):
     """Measure first epochs, of a download that takes some seconds."""
     for shuffle, cached in itertools.product(
             ('hierarchical', 'full'), (True, False)):
         with caches(shuffle, size, cached):
-            began = time.perf_counter()
-            dataset = H5PYDataset(fresh(url), ('train',))
-            scheme = scheme_of(shuffle, dataset, kind)
-            opened = time.perf_counter() - began
             with Peak() as peak:
-                taken = opened + epoch(dataset, scheme)
+                dataset, taken = first_epoch(url, shuffle, kind)
             budget = config.chunk_cache_bytes + (
                 0 if cached else config.remote_memory_bytes)
             counts = dataset._access.current.raw.counts
@@ -209,7 +237,8 @@ def main(arguments=None):
                         help='of each file, in MB')
     parser.add_argument('--rate', type=float, default=50e6)
     parser.add_argument('--latency', type=float, default=.02)
-    parser.add_argument('--only', choices=['epochs', 'cache', 'shards'])
+    parser.add_argument('--only', choices=[
+        'epochs', 'latency', 'cache', 'shards'])
     parser.add_argument('--tiny', action='store_true',
                         help='only see whether it runs')
     options = parser.parse_args(arguments)
@@ -244,6 +273,8 @@ def measure(options, folder):
                 seconds = download(f'{root}{kind}.hdf5')
                 first_epochs(f'{root}{kind}.hdf5', kind, seconds, size)
         gc.collect()
+        if options.only in (None, 'latency'):
+            latencies(folder, kind, size, options.rate)
         if options.only in (None, 'cache'):
             with server_process(folder) as root:
                 second_epochs(f'{root}{kind}.hdf5', path, kind)
