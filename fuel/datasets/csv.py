@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.row_readers import VersionReader, begins
+from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.text_files import check_is_file
@@ -215,9 +216,9 @@ class CSVDataset(SplitDataset):
             return ExampleReader(requests, reader)
         return reader
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file."""
-        return str(self.path)
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file of a row."""
+        return RowPlace(str(self.path), '', row)
 
     def renew(self) -> None:
         """Open the file again if it was changed or replaced."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.epochs.read_options import ReadOptions
@@ -359,13 +359,12 @@ class Dataset(NamedArguments):
         """
         return None
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file that a row lies in; the name of the
-        class where there is none.
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return where a row of the files lies, by its number.
 
         A hook for :class:`~fuel.datasets.Windows`.
         """
-        return type(self).__name__
+        return RowPlace(type(self).__name__, '', row)
 
     def read_stored(self, name: str) -> Any:
         """Return an array of the files, by its name, whatever the splits are.

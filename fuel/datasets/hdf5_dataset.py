@@ -21,7 +21,7 @@ from fuel.datasets.columns.shown import shown_call
 from fuel.storage.file_access import access_to
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.row_orders import IndexArray, Order
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
@@ -204,12 +204,12 @@ class HDF5Dataset(RowsDataset):
         return numpy.concatenate([
             parts.read(number, name) for number in range(len(parts))])
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file that a row lies in."""
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file and the group that a row lies in."""
         parts = self.readers.parts
-        path: str = parts.path_of(
-            int(parts.bounds.searchsorted(row, 'right')) - 1)
-        return path
+        part = int(parts.bounds.searchsorted(row, 'right')) - 1
+        return RowPlace(parts.path_of(part), parts.names.names[part],
+                        row - int(parts.bounds[part]))
 
     def renew(self) -> None:
         """Open the files again if one was changed or replaced."""

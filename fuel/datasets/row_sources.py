@@ -34,6 +34,20 @@ class RowSource(NamedTuple):
     held: object = None
 
 
+class RowPlace(NamedTuple):
+    """Where a row lies.
+
+    `file`: path of the file; the name of the class of a data set that has
+        none.
+    `part`: path of the group in it that is a part; '' where the file is.
+    `row`: its number in the part.
+    """
+
+    file: str
+    part: str
+    row: int
+
+
 class MemoryReader(Reader):
     """Rows of an array, a list or another object in memory.
 

@@ -14,7 +14,7 @@ from fuel.datasets.row_orders import (
     Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_file)
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
     check_same_types)
@@ -157,9 +157,9 @@ class RowsDataset(SplitDataset):
         return RowSource(self.readers[source], self._order, self._order,
                          self.num_stored)
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file that a row lies in."""
-        return self.readers[self.sources[0]].path
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file of a row."""
+        return RowPlace(self.readers[self.sources[0]].path, '', row)
 
     def read_stored(self, name: str) -> Any:
         """Return all rows of a source, whatever the splits are."""

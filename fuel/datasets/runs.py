@@ -12,7 +12,7 @@ from fuel.datasets.checks import is_sequential
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray, Order
-from fuel.datasets.row_sources import RequestedReader, RowSource
+from fuel.datasets.row_sources import RequestedReader, RowPlace, RowSource
 from fuel.datasets.rows_below import (
     dense_sources, find_runs, find_sources, first_rows, is_same_reader,
     lie_within, stored_rows)
@@ -47,11 +47,18 @@ class Provenance(NamedTuple):
     row : int
         Number of the example's first row in the files; where it begins with
         padding, of its first real row.
+    part : str
+        Path of the group in the file, of a data set whose groups are parts;
+        else ''.
+    row_of_part : int
+        Number of the same row in that group, else in the file.
     """
 
     file: str
     run: int
     row: int
+    part: str
+    row_of_part: int
 
 
 def refuse_paths(dataset: object, name: str) -> None:
@@ -147,7 +154,7 @@ class RunDataset(RowsDataset):
         Returns
         -------
         Provenance
-            File, number of the run, and first row.
+            File, group, number of the run, and first row.
 
         Raises
         ------
@@ -159,13 +166,16 @@ class RunDataset(RowsDataset):
         run, start = int(runs[0]), max(0, int(starts[0]))
         start = min(start, max(0, int(cuts.lengths[run]) - 1))
         row = int(self._stored_rows[run]) + start
-        path = (self.dataset.path_of_row(row) if isinstance(
-            self.dataset, Dataset) else type(self.dataset).__name__)
-        return Provenance(path, int(self._numbers[run]), row)
+        place = (self.dataset.place_of_row(row) if isinstance(
+            self.dataset, Dataset)
+            else RowPlace(type(self.dataset).__name__, '', row))
+        return Provenance(place.file, int(self._numbers[run]), row,
+                          place.part, place.row)
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file that an example begins in."""
-        return self.provenance(row).file
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return where an example begins."""
+        found = self.provenance(row)
+        return RowPlace(found.file, found.part, found.row_of_part)
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name."""

@@ -280,7 +280,7 @@ def test_windows_and_runs_lie_in_parts(years, tmp_path):
     windows = Windows(dataset, 2)
     assert [[0, 1], [1, 2], [2, 3], [10, 11], [20, 21], [21, 22]] == (
         windows.get_data(None, slice(0, 6))[0].tolist())
-    assert (str(years / '10.h5'), 1, 4) == windows.provenance(3)
+    assert (str(years / '10.h5'), 1, 4, '', 0) == windows.provenance(3)
     path = write(tmp_path / 'flat.h5', x=numpy.arange(5),
                  done=[False, True, False, False, True])
     flat = HDF5Dataset(path, ['x'], splits={'a': (1, 5)}, which_sets=('a',))
@@ -289,6 +289,23 @@ def test_windows_and_runs_lie_in_parts(years, tmp_path):
         run.tolist() for run in runs.get_data(None, [0, 1])[0]]
     with pytest.raises(ValueError, match="has no array 'gone'"):
         Runs(flat, runs={'ends': 'gone'})
+
+
+def test_examples_know_their_group_and_the_row_in_it(demos):
+    """Of each split, in windows, in runs, and in windows of windows."""
+    dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',
+                          splits='mask', which_sets=('train',))
+    windows = Windows(dataset, 2)
+    with h5py.File(demos) as file:
+        for made in (windows, Runs(dataset), Windows(windows, 1)):
+            for number in range(len(made)):
+                found = made.provenance(number)
+                first = numpy.ravel(made[number][0])[0]
+                assert str(demos) == found.file
+                assert first == numpy.ravel(file[found.part]['actions'][
+                    found.row_of_part])[0]
+        assert {windows.provenance(number).part
+                for number in range(len(windows))} > {'data/demo_2'}
 
 
 def test_attributes_of_runs(demos, years):

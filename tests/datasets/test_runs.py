@@ -132,7 +132,8 @@ def test_run_lies_in_the_file_of_its_part(tmp_path):
     assert [part.tolist() for part in runs[:][0]] == [
         [number] * (number % 3 + 1) for number in range(12)]
     assert [runs.provenance(run) for run in (0, 11)] == [
-        (str(tmp_path / '0.h5'), 0, 0), (str(tmp_path / '11.h5'), 11, 21)]
+        (str(tmp_path / '0.h5'), 0, 0, '', 0),
+        (str(tmp_path / '11.h5'), 11, 21, '', 0)]
 
 
 def test_pipelines_have_the_runs_of_their_data_sets(tmp_path):

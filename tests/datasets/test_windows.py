@@ -379,7 +379,7 @@ def test_data_set_of_another_class_will_do():
     """It has what a stream needs."""
     windows = Windows(Duck(), 3, step=2)
     assert_array_equal(windows[:][0], [[0, 2, 4]])
-    assert windows.provenance(0) == ('Duck', 0, 0)
+    assert windows.provenance(0) == ('Duck', 0, 0, '', 0)
     stream = DataStream(windows, iteration_scheme=SequentialScheme(1, 1))
     assert_array_equal(next(stream.get_epoch_iterator())[0], [[0, 2, 4]])
     windows.close(None)
@@ -498,14 +498,14 @@ def test_example_says_where_it_comes_from(tmp_path):
     rows = NPYDataset(tmp_path / 'a.npy', ('late',), {'late': (3, 10)})
     windows = Windows(rows, 2, runs={'lengths': [2, 5, 3]}, pad='edge',
                       pad_before=1)
-    assert [windows.provenance(example)[1:] for example in range(3)] == [
+    assert [windows.provenance(example)[1:3] for example in range(3)] == [
         (1, 3), (1, 3), (1, 4)]
     assert windows.provenance(-1 % len(windows)) == (
-        str(tmp_path / 'a.npy'), 2, 8)
+        str(tmp_path / 'a.npy'), 2, 8, '', 8)
     with pytest.raises(IndexError, match='examples must lie in 0 to'):
         windows.provenance(len(windows))
     runs = Runs(rows, runs={'lengths': [2, 5, 3]})
-    assert [runs.provenance(run)[1:] for run in range(2)] == [(1, 3), (2, 7)]
+    assert [runs.provenance(run)[1:3] for run in range(2)] == [(1, 3), (2, 7)]
 
 
 def test_labels_have_the_axes_of_rows():

@@ -22,7 +22,7 @@ from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, given_subsets,
     plain_sources, provided_sources, split_subsets)
-from fuel.datasets.row_sources import MemoryReader, RowSource
+from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
@@ -552,9 +552,9 @@ class H5PYDataset(Dataset):
             return RowSource(None, everything, stored, count)
         return RowSource(parts[place][0], stored, stored, count, opened)
 
-    def path_of_row(self, row: int) -> str:
-        """Return the path of the file."""
-        return self.path
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file of a row."""
+        return RowPlace(self.path, '', row)
 
     def read_stored(self, name: str) -> Any:
         """Return an array of the file, all of its rows."""

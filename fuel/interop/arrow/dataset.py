@@ -9,6 +9,7 @@ import numpy
 import pyarrow
 from numpy.typing import NDArray
 
+from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.interop.arrow.files import Tables, as_table, paths_of
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
@@ -107,9 +108,18 @@ class ArrowDataset(RowsDataset):
                    if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
+        self._part_paths = [part.path for part in parts]
+        self._bounds = numpy.cumsum([0, *[
+            sum(part.lengths(parts[0].names[0])) for part in parts]])
         cache = GroupCache(self.cache_bytes)
         self.readers = {source: _reader(parts, source, named, cache)
                         for source, named in columns.items()}
+
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file that a row lies in."""
+        part = int(self._bounds.searchsorted(row, 'right')) - 1
+        return RowPlace(self._part_paths[part], '',
+                        row - int(self._bounds[part]))
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""

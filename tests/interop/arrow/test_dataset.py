@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fuel
 from fuel.bin import fuel_convert
-from fuel.datasets import H5PYDataset
+from fuel.datasets import H5PYDataset, Windows
 from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow import ArrowDataset, from_pandas
 from fuel.schemes import BlockShuffledScheme, ShuffledScheme
@@ -463,3 +463,17 @@ def test_files_are_recognised(kind, tmp_path):
     assert whole[12:] == [
         row for batch in resumed.get_epoch_iterator()
         for row in zip(*[part.tolist() for part in batch], strict=True)]
+
+
+def test_windows_know_their_file(tmp_path):
+    """Of several, that which has the first row, and the row in it."""
+    dataset = ArrowDataset(write(tmp_path, 'folder'), ['number'])
+    windows = Windows(dataset, 1)
+    for row in range(N):
+        found = windows.provenance(row)
+        table = pyarrow.parquet.read_table(found.file)
+        assert windows[row][0][0] == (
+            table['number'][found.row_of_part].as_py())
+    assert found.file == str(tmp_path / 'part-2.parquet')
+    with pytest.raises(IndexError):
+        windows.provenance(N)
