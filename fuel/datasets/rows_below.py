@@ -29,6 +29,19 @@ class Found(NamedTuple):
     held: object
 
 
+class RunRows(NamedTuple):
+    """A source of the data set below.
+
+    `reader`: returns its rows.
+    `first_rows`: that of each run; shape (runs,).
+    `is_once`: whether all rows of a run are one value.
+    """
+
+    reader: Reader
+    first_rows: IndexArray
+    is_once: bool
+
+
 def dense_sources(dataset: DatasetLike,
                   chosen: Sequence[str] | None) -> tuple[str, ...]:
     """Return the sources of a data set that runs can be made of.

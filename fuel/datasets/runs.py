@@ -14,8 +14,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RequestedReader, RowPlace, RowSource
 from fuel.datasets.rows_below import (
-    dense_sources, find_runs, find_sources, first_rows, is_same_reader,
-    lie_within, stored_rows)
+    RunRows, dense_sources, find_runs, find_sources, first_rows,
+    is_same_reader, lie_within, stored_rows)
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.datasets.run_bounds import RunsGiven, runs_in
 from fuel.datasets.run_readers import (
@@ -67,19 +67,6 @@ def refuse_paths(dataset: object, name: str) -> None:
         raise TypeError(
             f'{name} needs a data set, got {dataset!r}: open the file first, '
             f'as in {name}(fuel.load({os.fspath(dataset)!r}), ...)')
-
-
-class RunRows(NamedTuple):
-    """A source of the data set below.
-
-    `reader`: returns its rows.
-    `first_rows`: that of each run; shape (runs,).
-    `is_once`: whether all rows of a run are one value.
-    """
-
-    reader: Reader
-    first_rows: IndexArray
-    is_once: bool
 
 
 @do_not_pickle_attributes('readers')

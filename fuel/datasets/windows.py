@@ -11,7 +11,8 @@ from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
     no_zeros)
-from fuel.datasets.runs import RunDataset, RunRows, refuse_paths
+from fuel.datasets.rows_below import RunRows
+from fuel.datasets.runs import RunDataset, refuse_paths
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.typing import AxisLabels, DatasetLike, Sources

@@ -77,6 +77,17 @@ class FileColumn:
         return f'{type(self).__name__}({", ".join(shown)})'
 
 
+@dataclass(frozen=True, repr=False)
+class PathColumn(FileColumn):
+    """Base of the columns that one path in each part makes."""
+
+    path: str
+
+    def paths(self) -> Sequence[str]:
+        """Return the path."""
+        return [self.path]
+
+
 #: Names of arrays, or columns; a mapping gives the sources other names.
 Columns: TypeAlias = (
     str | FileColumn | Sequence[str | FileColumn]

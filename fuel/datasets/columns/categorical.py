@@ -9,7 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.datasets.columns.rows import stored_names
@@ -22,7 +22,7 @@ TYPES = ('int8', 'int16', 'int32')
 
 
 @dataclass(frozen=True, repr=False)
-class Categorical(FileColumn):
+class Categorical(PathColumn):
     """Categories: numbers that stand for names, and -1 where one is missing.
 
     Parameters
@@ -42,12 +42,7 @@ class Categorical(FileColumn):
     they do not depend on splits.
     """
 
-    path: str
     names: str | Sequence[str] | None = None
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the group or array."""
-        return [self.path]
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the codes."""

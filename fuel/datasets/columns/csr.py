@@ -10,7 +10,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
@@ -27,7 +27,7 @@ SHAPES = ('shape', 'h5sparse_shape')
 
 
 @dataclass(frozen=True, repr=False)
-class CSR(FileColumn):
+class CSR(PathColumn):
     """Rows of a sparse matrix, as AnnData writes it by rows.
 
     A batch is a :class:`scipy.sparse.csr_array`, an example one of shape
@@ -47,12 +47,7 @@ class CSR(FileColumn):
     the whole file. Indices keep their type.
     """
 
-    path: str
     dense: bool = False
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the group."""
-        return [self.path]
 
     def type_of(self, reader: Reader) -> SourceType:
         """Return type and shape of an example of its reader."""

@@ -2,22 +2,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.rows import with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
 from fuel.storage.scales import own_labels
 
 
 @dataclass(frozen=True, repr=False)
-class Flat(FileColumn):
+class Flat(PathColumn):
     """Rows of an array whose first axes count them together.
 
     An array (trajectory, time, ...) has a row for each trajectory and time,
@@ -33,7 +31,6 @@ class Flat(FileColumn):
 
     divides_parts: ClassVar[bool] = True
 
-    path: str
     axes: int = 2
 
     def __post_init__(self) -> None:
@@ -42,14 +39,9 @@ class Flat(FileColumn):
                 f'axes of Flat({self.path!r}) must be an integer of at least '
                 f'1, got {self.axes!r}')
 
-    def paths(self) -> Sequence[str]:
-        """Return the path of the array."""
-        return [self.path]
-
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""
-        return with_text(parts.open(self.path, name, axes=self.axes),
-                         parts.array(0, self.path))
+        return parts.open(self.path, name, axes=self.axes)
 
     def labels(self, parts: FileParts) -> tuple[str, ...] | None:
         """Return the labels of the axes of a batch, None without any."""

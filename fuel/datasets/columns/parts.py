@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
 from fuel.datasets.columns.part_names import SHOWN, PartNames
+from fuel.datasets.columns.readers import with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven, find_bounds
 from fuel.storage import Reader, choose_reader, open_parts
@@ -258,11 +259,11 @@ class FileParts:
     def open(self, path: str, name: str, *, axes: int = 1,
              field: str | Sequence[str] | None = None,
              start: int | None = None, stop: int | None = None) -> Reader:
-        """Return a reader of the rows of the arrays of a path; see
-        :func:`~fuel.storage.open_parts`."""
-        return open_parts(
+        """Return a reader of the rows of the arrays of a path, text of
+        variable length as ``str``; see :func:`~fuel.storage.open_parts`."""
+        return with_text(open_parts(
             self.index(path, axes), name, field=field, axes=axes, start=start,
-            stop=stop, cache_bytes=self.cache_bytes)
+            stop=stop, cache_bytes=self.cache_bytes), self.array(0, path))
 
     def read(self, number: int, path: str) -> NDArray[Any]:
         """Return a whole array, or a single value, of a part."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
-from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
 from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
@@ -67,8 +66,7 @@ class Ragged(FileColumn):
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples."""
-        rows = with_text(parts.open(self.values, name),
-                         parts.array(0, self.values))
+        rows = parts.open(self.values, name)
         found = [self._bounds(parts, number, count) + int(first)
                  for number, (count, first) in enumerate(zip(
                      numpy.diff(rows.part_bounds).tolist(),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import h5py
 import numpy
 from numpy.typing import NDArray
 
@@ -87,6 +88,25 @@ class ChangedReader(Reader):
         if type(self).places is ChangedReader.places:
             return rows
         return self.places(numpy.arange(len(self))[rows])
+
+
+def with_text(reader: Reader, array: h5py.Dataset) -> Reader:
+    """Return a reader whose text of variable length is ``str``."""
+    strings = h5py.check_string_dtype(array.dtype)
+    is_text = strings is not None and strings.length is None
+    return TextReader(reader) if is_text else reader
+
+
+class TextReader(ChangedReader):
+    """Text of variable length, as ``str``."""
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        flat = rows.reshape(-1)
+        for place, text in enumerate(flat.tolist()):
+            if isinstance(text, bytes):
+                flat[place] = text.decode('utf-8', 'surrogateescape')
+        return rows
 
 
 class RangesReader(Reader):

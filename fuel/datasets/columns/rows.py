@@ -9,10 +9,10 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.parts_reader import AxisReader, PartsReader
-from fuel.datasets.columns.readers import ChangedReader
+from fuel.datasets.columns.readers import ChangedReader, with_text
 from fuel.describe import SourceType
 from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
@@ -21,7 +21,7 @@ from fuel.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, repr=False)
-class Rows(FileColumn):
+class Rows(PathColumn):
     """Rows of an array.
 
     Parameters
@@ -48,7 +48,6 @@ class Rows(FileColumn):
     bytes, as wide as the widest part's.
     """
 
-    path: str
     field: str | Sequence[str] | None = None
     axis: int = 0
     start: int | None = None
@@ -59,10 +58,6 @@ class Rows(FileColumn):
     def first_row(self) -> int:
         """Which row of a part is its first one."""
         return max(0, self.start or 0)
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the array."""
-        return [self.path]
 
     def indexed(self) -> Sequence[str]:
         """Return the path of the array, unless parts are read apart."""
@@ -79,9 +74,8 @@ class Rows(FileColumn):
         are_bytes = all(dtype.kind == 'S' for dtype in types)
         if self.axis == 0 and not self.ragged and not (
                 are_bytes and len(types) > 1):
-            return with_text(parts.open(
-                self.path, name, field=self.field, start=self.start,
-                stop=self.stop), first)
+            return parts.open(self.path, name, field=self.field,
+                              start=self.start, stop=self.stop)
         return self._open_apart(parts, name, arrays, are_bytes)
 
     def _open_apart(self, parts: FileParts, name: str,
@@ -195,22 +189,3 @@ def stored_names(array: h5py.Dataset) -> list[Any]:
     return [value.decode('utf-8', 'surrogateescape')
             if isinstance(value, bytes) else value
             for value in read_whole(array).tolist()]
-
-
-def with_text(reader: Reader, array: h5py.Dataset) -> Reader:
-    """Return a reader whose text of variable length is ``str``."""
-    strings = h5py.check_string_dtype(array.dtype)
-    is_text = strings is not None and strings.length is None
-    return TextReader(reader) if is_text else reader
-
-
-class TextReader(ChangedReader):
-    """Text of variable length, as ``str``."""
-
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        flat = rows.reshape(-1)
-        for place, text in enumerate(flat.tolist()):
-            if isinstance(text, bytes):
-                flat[place] = text.decode('utf-8', 'surrogateescape')
-        return rows

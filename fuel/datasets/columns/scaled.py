@@ -9,7 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
 from fuel.storage import Reader
@@ -19,7 +19,7 @@ MISSING = ('_FillValue', 'missing_value')
 
 
 @dataclass(frozen=True, repr=False)
-class Scaled(FileColumn):
+class Scaled(PathColumn):
     """Numbers that are packed as netCDF does: stored * scale + offset.
 
     Parameters
@@ -35,12 +35,6 @@ class Scaled(FileColumn):
     attributes of float64 it is float64, with float32 and int16 float32.
     Where a value is missing it is NaN. Each file has its own attributes.
     """
-
-    path: str
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the array."""
-        return [self.path]
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the rows."""

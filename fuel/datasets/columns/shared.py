@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, part_numbers
-from fuel.datasets.columns.rows import with_text
 from fuel.describe import SourceType
 from fuel.storage import Reader
 from fuel.storage.reader import own_objects
@@ -19,7 +18,7 @@ from fuel.utils.progress import progress
 
 
 @dataclass(frozen=True, repr=False)
-class Constant(FileColumn):
+class Constant(PathColumn):
     """One value for each part, which all of its rows have.
 
     Parameters
@@ -37,12 +36,6 @@ class Constant(FileColumn):
     """
 
     counts_rows: ClassVar[bool] = False
-
-    path: str
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the value."""
-        return [self.path]
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the value of each row."""
@@ -124,7 +117,50 @@ class ConstantReader(Reader):
 
 
 @dataclass(frozen=True, repr=False)
-class PerRun(FileColumn):
+class RunColumn(PathColumn):
+    """Base of columns of which the rows of runs share rows."""
+
+    counts_rows: ClassVar[bool] = False
+
+    def open(self, parts: FileParts, name: str) -> Reader:
+        """Return a reader of what each row of the data set shares."""
+        reader = parts.open(self.path, name)
+        self._check(parts, numpy.diff(reader.part_bounds))
+        return self._shared(reader, parts)
+
+    def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
+        """Raise ValueError if parts have other rows than their runs need.
+
+        `counts`: the rows of the column in each part.
+        """
+        raise NotImplementedError
+
+    def _shared(self, reader: Reader, parts: FileParts) -> Reader:
+        """Return a reader of what rows share.
+
+        `reader`: of the rows of the column.
+        """
+        raise NotImplementedError
+
+
+class SharedReader(ChangedReader):
+    """Base of the readers of rows that the rows of runs share."""
+
+    def __init__(self, reader: Reader, parts: FileParts) -> None:
+        assert parts.bounds is not None
+        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
+        self._first_rows = reader.part_bounds
+        self.part_bounds = parts.bounds
+        self._runs = parts.find_runs()
+        self._parts_of_runs = parts.parts_of_runs()
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        return rows
+
+
+@dataclass(frozen=True, repr=False)
+class PerRun(RunColumn):
     """A row for each run, which all rows of the run have.
 
     Parameters
@@ -138,19 +174,7 @@ class PerRun(FileColumn):
     row comes once.
     """
 
-    counts_rows: ClassVar[bool] = False
-
-    path: str
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the array."""
-        return [self.path]
-
-    def open(self, parts: FileParts, name: str) -> Reader:
-        """Return a reader of the row of each row's run."""
-        reader = with_text(parts.open(self.path, name),
-                           parts.array(0, self.path))
-        counts = numpy.diff(reader.part_bounds)
+    def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
         wanted = numpy.bincount(parts.parts_of_runs(), minlength=len(parts))
         if (counts != wanted).any():
             number = int(numpy.flatnonzero(counts != wanted)[0])
@@ -158,19 +182,15 @@ class PerRun(FileColumn):
                 f'{parts.describe(number)}: {self.path!r} should have a row '
                 f'for each of {wanted[number]} runs, and has '
                 f'{counts[number]}')
+
+    def _shared(self, reader: Reader, parts: FileParts) -> Reader:
         return RunValueReader(reader, parts)
 
 
-class RunValueReader(ChangedReader):
+class RunValueReader(SharedReader):
     """The row of the run that each row lies in."""
 
     is_per_run = True
-
-    def __init__(self, reader: Reader, parts: FileParts) -> None:
-        assert parts.bounds is not None
-        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
-        self.part_bounds = parts.bounds
-        self._runs = parts.find_runs()
 
     def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
         """See :meth:`Reader.read_runs`."""
@@ -180,13 +200,9 @@ class RunValueReader(ChangedReader):
         """See :meth:`ChangedReader.places`."""
         return part_numbers(self._runs, rows)
 
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        return rows
-
 
 @dataclass(frozen=True, repr=False)
-class PerStep(FileColumn):
+class PerStep(RunColumn):
     """A row for each step of a run, the same in all runs of a part.
 
     Parameters
@@ -196,49 +212,27 @@ class PerStep(FileColumn):
         longer.
     """
 
-    counts_rows: ClassVar[bool] = False
-
-    path: str
-
-    def paths(self) -> Sequence[str]:
-        """Return the path of the array."""
-        return [self.path]
-
-    def open(self, parts: FileParts, name: str) -> Reader:
-        """Return a reader of the row of each row's step."""
-        reader = with_text(parts.open(self.path, name),
-                           parts.array(0, self.path))
+    def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
         lengths, numbers = (numpy.diff(parts.find_runs()),
                             parts.parts_of_runs())
-        short = lengths > numpy.diff(reader.part_bounds)[numbers]
+        short = lengths > counts[numbers]
         if short.any():
             run = int(numpy.flatnonzero(short)[0])
             number = int(numbers[run])
             raise ValueError(
                 f'{parts.describe(number)}: {self.path!r} should have a row '
-                f'for each step of a run, and has '
-                f'{numpy.diff(reader.part_bounds)[number]}, but '
-                f'a run has {lengths[run]}')
+                f'for each step of a run, and has {counts[number]}, but a '
+                f'run has {lengths[run]}')
+
+    def _shared(self, reader: Reader, parts: FileParts) -> Reader:
         return StepValueReader(reader, parts)
 
 
-class StepValueReader(ChangedReader):
+class StepValueReader(SharedReader):
     """The row of the step of a run that each row is."""
-
-    def __init__(self, reader: Reader, parts: FileParts) -> None:
-        assert parts.bounds is not None
-        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
-        self._first_rows = reader.part_bounds
-        self._parts_of_runs = parts.parts_of_runs()
-        self.part_bounds = parts.bounds
-        self._runs = parts.find_runs()
 
     def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
         """See :meth:`ChangedReader.places`."""
         runs = part_numbers(self._runs, rows)
         starts = self._runs[runs]
         return self._first_rows[self._parts_of_runs[runs]] + rows - starts
-
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        return rows
