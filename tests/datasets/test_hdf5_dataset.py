@@ -382,6 +382,40 @@ def test_rows_without_a_twin_in_the_split_are_left_out(tmp_path):
         build(splits={'train': [0, 2]}, which_sets=('train',))
 
 
+@pytest.mark.parametrize('axis', [0, 1])
+def test_no_split_has_rows_of_another_that_are_counted_from_the_end(
+        tmp_path, axis):
+    """Where a part begins so depends on its length."""
+    path, lengths = tmp_path / 'a.h5', [6, 9, 7, 5]
+    with h5py.File(path, 'w') as file:
+        for number, count in enumerate(lengths):
+            rows = 100 * number + numpy.arange(count)
+            file[f'e{number}/o'] = rows[:, None] if axis == 0 else rows[None]
+            file[f'e{number}/a'] = rows[:5]
+    columns = {'o': Rows('o', axis=axis, stop=5),
+               'last': Rows('o', axis=axis, start=-5), 'a': 'a'}
+
+    def numbers_in(split, splits):
+        with HDF5Dataset(path, columns, parts='e*', splits=splits,
+                         which_sets=(split,)) as dataset:
+            data = dataset.get_data(None, slice(0, len(dataset)))
+        assert (data[0].ravel() == data[2]).all()
+        after = numpy.array(lengths)[data[2] // 100] - 5
+        assert (data[1].ravel() == data[2] + after).all()
+        return {*data[0].ravel().tolist()}, {*data[1].ravel().tolist()}
+
+    rng = numpy.random.default_rng(4)
+    for _ in range(20):
+        order = rng.permutation(20)
+        splits = {'a': numpy.sort(order[:13]), 'b': numpy.sort(order[13:])}
+        (here, after), (there, later) = [
+            numbers_in(name, splits) for name in splits]
+        assert not here & later
+        assert not after & there
+    # Of the part whose rows are the same from the end nothing is left out.
+    assert 5 == len(numbers_in('a', {'a': ['e3']})[0])
+
+
 def test_repr_is_the_call_that_makes_the_data_set(demos):
     """It can be pasted; print tells more."""
     path = repr(str(demos))

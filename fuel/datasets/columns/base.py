@@ -20,16 +20,10 @@ class FileColumn:
     `counts_rows`: whether it says how many rows a part has.
     `divides_parts`: whether its reader has more parts than there are, which
         are runs unless others are named.
-    `first_row`: which row of a part is its first one.
     """
 
     counts_rows: ClassVar[bool] = True
     divides_parts: ClassVar[bool] = False
-
-    @property
-    def first_row(self) -> int:
-        """Which row of a part is its first one (int)."""
-        return 0
 
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples.
@@ -51,6 +45,11 @@ class FileColumn:
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""
         return reader.part_bounds
+
+    def first_rows(self, parts: FileParts) -> IndexArray | int:
+        """Return which row of its array is the first one that each part has,
+        one number if all have the same."""
+        return 0
 
     def divisions(self, parts: FileParts) -> IndexArray:
         """Return into how many each part is divided, of a column that

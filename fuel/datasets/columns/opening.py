@@ -1,6 +1,7 @@
 """Open columns: the readers of a data set, its splits and its runs."""
 from __future__ import annotations
 
+import functools
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import Categorical, CategoryReader
 from fuel.datasets.columns.parts import FileParts
+from fuel.datasets.columns.readers import part_numbers
 from fuel.datasets.columns.splits import find_splits, rows_of_split
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.rows_dataset import order_of_splits
@@ -142,22 +144,27 @@ class OpenColumns(dict[str, Reader]):
     def _with_twins(self, order: Order) -> Order:
         """Return the rows whose later rows, of columns that begin further
         on, are of the splits too: nothing of another split is read."""
-        starts = {column.first_row for column in self._wanted.columns.values()
-                  if column.counts_rows}
-        shifts = {start - min(starts) for start in starts} - {0}
-        if not shifts or (isinstance(order, slice)
-                          and length(order) == self.num_rows):
-            return order
         bounds = self.parts.bounds
         assert bounds is not None
+        if isinstance(order, slice) and length(order) == self.num_rows:
+            return order
+        firsts = [column.first_rows(self.parts)
+                  for column in self._wanted.columns.values()
+                  if column.counts_rows]
+        # Of each part by itself.
+        least = functools.reduce(numpy.minimum, firsts)
+        shifts = [shift for shift in (first - least for first in firsts)
+                  if numpy.any(shift)]
+        if not shifts:
+            return order
         has = numpy.zeros(self.num_rows, bool)
         has[order] = True
         rows = numpy.arange(self.num_rows)[order]
-        ends = bounds[numpy.searchsorted(bounds, rows, 'right')]
+        numbers = part_numbers(bounds, rows)
         kept = numpy.ones(len(rows), bool)
         for shift in shifts:
-            twins = rows + shift
-            kept &= (twins >= ends) | has[numpy.minimum(
+            twins = rows + numpy.broadcast_to(shift, len(self.parts))[numbers]
+            kept &= (twins >= bounds[numbers + 1]) | has[numpy.minimum(
                 twins, self.num_rows - 1)]
         return order if kept.all() else simplify(rows[kept])
 

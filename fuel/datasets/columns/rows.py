@@ -13,6 +13,7 @@ from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.parts_reader import AxisReader, PartsReader
 from fuel.datasets.columns.readers import ChangedReader, with_text
+from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
@@ -54,10 +55,16 @@ class Rows(PathColumn):
     stop: int | None = None
     ragged: bool = False
 
-    @property
-    def first_row(self) -> int:
-        """Which row of a part is its first one."""
-        return max(0, self.start or 0)
+    def first_rows(self, parts: FileParts) -> IndexArray | int:
+        """Return which row of its array is the first one of each part."""
+        start = self.start or 0
+        if start >= 0:
+            return start
+        # Counted from the end, which another array may have elsewhere.
+        return numpy.array([
+            max(0, start + array.shape[self._axis_of(parts, number, array)])
+            for number, array in enumerate(parts.arrays(self.path))],
+            numpy.intp)
 
     def indexed(self) -> Sequence[str]:
         """Return the path of the array, unless parts are read apart."""
