@@ -11,6 +11,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.hdf5_dataset import HDF5Dataset
+from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.recognition import find_call, seen_files
@@ -63,7 +64,18 @@ def open_files(files: Files, split: Split, layout: str | None,
         name, call = find_call(seen, layout)
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)
+        _refuse_left_out(call, kwargs.get('sources'))
         return _open_split(call.open, split, kwargs)
+
+
+def _refuse_left_out(call: Call, sources: object) -> None:
+    """Raise ValueError if a source is wanted that a layout leaves out."""
+    for source in sources if isinstance(sources, (list, tuple)) else ():
+        for note in call.notes:
+            if source not in call.columns and repr(source) in note:
+                raise ValueError(
+                    f'there is no source {source!r}: it is {note}; to read '
+                    f'it all the same, name its column in the call {call!r}')
 
 
 def _format_of_all(paths: Sequence[str]) -> str:

@@ -56,7 +56,8 @@ class Padding(Transformer):
     -----
     Sequences may be lists or arrays, and may be empty. All their dimensions
     but the first, the length, must be equal. The type of a padded batch is
-    one that holds all of its sequences.
+    one that holds all of its sequences. Where ranks share the rows of
+    batches, each pads its own to the longest of these; see :doc:`/ranks`.
 
     Examples
     --------
@@ -75,6 +76,7 @@ class Padding(Transformer):
     """
 
     pure = True
+    # But for the zeros, of which a rank may need fewer.
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike,

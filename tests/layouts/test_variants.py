@@ -261,3 +261,19 @@ def test_matlab_text_alone_is_no_data_set(tmp_path):
             MATLAB_class=b'char')
     with pytest.raises(ValueError, match='no layout'):
         fuel.load(path, layout='matlab')
+
+
+def test_source_that_is_left_out_says_why(tmp_path, monkeypatch):
+    """With the call to change; where it was not seen in time, what to do."""
+    path = miniature_named('MACE').write(
+        tmp_path, numpy.random.default_rng(5)).files
+    with pytest.raises(ValueError, match=(
+            "no source 'properties/stress': it is left out, since some "
+            r"configurations .* name its column in the call Runs\(HDF5D")):
+        fuel.load(path, sources=['properties/stress'])
+    monkeypatch.setattr('fuel.layouts.mace.MOST_SEEN', 2)
+    with pytest.raises(ValueError, match=(
+            "'properties/stress' must have .*config_batch_0/config_2' has "
+            'object; choose other sources')):
+        fuel.load(path)
+    assert 7 == fuel.load(path, sources=['positions']).num_examples

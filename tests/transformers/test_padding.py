@@ -10,7 +10,7 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.kernels import pad_sequences
 from fuel.schemes import ConstantScheme, SequentialScheme
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Mapping, Padding
+from fuel.transformers import Batch, Mapping, Padding, Unpack
 
 DTYPES = [numpy.dtype(code) for code in '?bhilBHILefdFD']
 
@@ -170,3 +170,37 @@ def test_padding_may_be_subclassed():
     stream = WithOnes(batches([1], [2, 3]))
     assert 4 == len(next(stream.get_epoch_iterator()))
     assert ('x', 'x_mask', 'y', 'y_mask') == stream.sources
+
+
+@pytest.mark.parametrize('ranks', [1, 2, 3, 5])
+def test_ranks_pad_to_the_longest_of_their_rows(ranks):
+    """Behind Unpack, too: each has the data of the whole order, and not more
+    zeros than it needs."""
+    sequences = [list(range(1, 2 + 7 * i % 6)) for i in range(30)]
+
+    def build():
+        return Padding(DataStream(
+            IndexableDataset({'x': sequences}), batch_size=10),
+            mask_dtype='bool')
+
+    shares = [list(Unpack(build()).shard(rank, ranks).get_epoch_iterator())
+              for rank in range(ranks)]
+    for place, expected in enumerate(sequences):
+        row, mask = shares[place % ranks][place // ranks]
+        assert expected == row[mask].tolist()
+        assert not row[~mask].any()
+        of_batch = range(place // 10 * 10, place // 10 * 10 + 10)
+        assert len(row) == max(
+            len(sequences[i]) for i in of_batch if i % ranks == place % ranks)
+    if ranks in (1, 2, 5):
+        shares = [build().shard(rank, ranks, by='example')
+                  for rank in range(ranks)]
+        size = 10 // ranks
+        for number, parts in enumerate(zip(*shares, strict=True)):
+            for rank, (rows, masks) in enumerate(parts):
+                start = 10 * number + rank * size
+                assert sequences[start:start + size] == [
+                    row[mask].tolist() for row, mask in zip(
+                        rows, masks, strict=True)]
+                assert rows.shape[1] == max(map(
+                    len, sequences[start:start + size]))

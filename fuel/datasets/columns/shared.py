@@ -51,7 +51,9 @@ class Constant(PathColumn):
                 raise ValueError(
                     f'{self.path!r} must have values of one type in all '
                     f'parts, but {parts.describe(0)} has {first}, and '
-                    f'{parts.describe(number)} has {value.dtype}')
+                    f'{parts.describe(number)} has {value.dtype}; choose '
+                    f'other sources=..., or write a value of that type '
+                    f'there')
         return ConstantReader(parts, name, values)
 
     def type_of(self, reader: Reader) -> SourceType:
