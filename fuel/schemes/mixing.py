@@ -12,7 +12,7 @@ permutation, drawn by Philox, a counter-based generator, from the key of the
 epoch and the number of the chunk of blocks.  A stream is chosen by the
 interval that the point lies in.  So each `BLOCK` items hold what the weights
 say, to within one item a stream; and how many of each stream any range of
-items takes is a sum of one division for each block.
+items takes is counted in steps that grow with the logarithm of its length.
 """
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ _GOLDEN = int(_OFFSETS * 0.6180339887498949) | 1
 # So many blocks are permuted at once.
 BLOCKS = 256
 CHUNK = BLOCKS * BLOCK
-# So many blocks are counted at once.
-_COUNTED = 2 ** 18
 # Keeps these numbers apart from others that are drawn with the same seed.
 _PURPOSE = 0x6d6978
 
@@ -112,13 +110,11 @@ class MixingRequests(RequestIterator):
         else:
             below += self._count_points(start, first * BLOCK, thresholds)
             below += self._count_points(last * BLOCK, stop, thresholds)
-        for block in range(first, last, _COUNTED):
-            offsets = self._offsets(block, min(last, block + _COUNTED))
-            for place, threshold in enumerate(thresholds):
-                # Rounded up: the number of points below the threshold.
-                found = (threshold - offsets + (_OFFSETS - 1)
-                         ) >> _OFFSET_BITS
-                below[place] += int(found.clip(0, BLOCK).sum())
+        for place, threshold in enumerate(thresholds.tolist()):
+            # One more of a block's points is below where its offset is.
+            in_each, beyond = divmod(threshold, _OFFSETS)
+            below[place] += (last - first) * in_each + count_below(
+                beyond, last - first, self._offset + first * _GOLDEN)
         return numpy.diff(below, prepend=0)
 
     def _count_points(self, start: int, stop: int, thresholds: Points
@@ -130,6 +126,32 @@ class MixingRequests(RequestIterator):
         points = numpy.sort(
             self.chunk_at(start)[begin:begin + stop - start])
         return numpy.searchsorted(points, thresholds).astype(numpy.int64)
+
+
+def count_below(bound: int, count: int, offset: int) -> int:
+    """Return how many of the offsets of some blocks are below a bound.
+
+    `offset`: of the first of them; those that follow are `_GOLDEN` apart,
+        modulo `_OFFSETS`.
+    """
+    return (_sum_of_floors(count, _OFFSETS, _GOLDEN, offset)
+            - _sum_of_floors(count, _OFFSETS, _GOLDEN, offset - bound))
+
+
+def _sum_of_floors(count: int, divisor: int, step: int, first: int) -> int:
+    """Return the sum of ``(first + number * step) // divisor`` over the
+    numbers below `count`, as Euclid's algorithm finds it."""
+    total = 0
+    while True:
+        whole, step = divmod(step, divisor)
+        total += whole * (count * (count - 1) // 2)
+        whole, first = divmod(first, divisor)
+        total += whole * count
+        # Points below a line are counted by columns, then by rows.
+        count, first = divmod(step * count + first, divisor)
+        if not count:
+            return total
+        step, divisor = divisor, step
 
 
 class MixingScheme(IterationScheme):

@@ -15,6 +15,7 @@ from fuel.sharding import planned
 from fuel.epochs.pipeline import skip
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (
+    ComputedShuffledScheme,
     ConstantScheme,
     SequentialExampleScheme,
     SequentialScheme,
@@ -377,8 +378,27 @@ def test_counts_of_a_long_range_are_found_at_once():
              for begin in (0, 5000)]
     assert (parts[0] + parts[1]).tolist() == requests.counts(
         start, start + 10000, thresholds).tolist()
+    assert (requests.counts(0, start + 5000, thresholds) + parts[1]).tolist(
+        ) == requests.counts(0, start + 10000, thresholds).tolist()
+    assert abs(requests.counts(0, start, thresholds)
+               - start * weights).max() < 20
     requests.advance(start)
     assert requests.request_at(start) == next(requests)
+
+
+@pytest.mark.timeout(30)
+def test_a_rank_of_more_items_than_could_be_counted_begins_at_once():
+    """What it has is that rank's part of the whole order."""
+    def build():
+        return Mix([DataStream(
+            IndexableDataset(range(10 ** 12)),
+            iteration_scheme=ComputedShuffledScheme(10 ** 12, 2, seed=seed))
+            for seed in range(3)], [3, 2, 1], seed=1)
+
+    whole = items_of(itertools.islice(build().get_epoch_iterator(), 12))
+    for rank in range(4):
+        part = iter(build().shard(rank, 4))
+        assert whole[rank::4] == items_of(itertools.islice(part, 3))
 
 
 def test_every_block_holds_what_the_weights_say():

@@ -96,8 +96,6 @@ class Mixture:
         weights = self.points.weights
         if (left[weights > 0] >= ENDLESS).all():
             return ENDLESS
-        # Counting takes time in proportion, so the end of those that never
-        # end is left alone.
         thresholds, stop = as_thresholds(weights), _FIRST_COUNTED
         while not (self.points.counts(0, stop, thresholds) > left).any():
             stop *= 2
