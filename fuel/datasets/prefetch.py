@@ -28,8 +28,9 @@ class RequestPrefetcher:
     `budget`: bytes that may be spent on what was prefetched and not yet read.
     """
 
-    # How many requests are looked at beyond the present one.
-    DEPTH = 8
+    # How many requests are looked at beyond the present one: more than most
+    # windows of blocks last, so that there is always something to decode.
+    DEPTH = 32
     # How many of them at once: to look at a request takes time.
     STEPS = 8
     # The first one that is looked at, beyond the present one.

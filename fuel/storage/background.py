@@ -28,22 +28,23 @@ class Background:
         self._stopped = False
         _all.add(self)
 
-    def add(self, task: Callable[[], object]) -> None:
-        """Do a task, later; what it raises is dropped."""
+    def add(self, *tasks: Callable[[], object]) -> None:
+        """Do tasks, later; what they raise is dropped."""
         if self._stopped:
             return
-        self._tasks.append(task)
-        with self._lock:
-            if self._workers >= number_of_threads():
-                return
-            self._workers += 1
-        try:
-            start(_Worker(weakref.ref(self)))
-        except RuntimeError as error:
-            # The process has as many as it may, or is about to end.
+        self._tasks.extend(tasks)
+        most = min(number_of_threads(), self._workers + len(tasks))
+        while self._workers < most:
             with self._lock:
-                self._workers -= 1
-            logger.debug('nothing is prefetched: %s', error)
+                self._workers += 1
+            try:
+                start(_Worker(weakref.ref(self)))
+            except RuntimeError as error:
+                # The process has as many as it may, or is about to end.
+                with self._lock:
+                    self._workers -= 1
+                logger.debug('nothing is prefetched: %s', error)
+                return
 
     @property
     def is_idle(self) -> bool:

@@ -95,14 +95,14 @@ class DecodedReader(DirectReader):
         if nbytes > budget:
             return None
         # In the order of their numbers, which is mostly that of the file.
-        for chunk in sorted(absent):
-            task = partial(self._background.add, partial(
-                self._decode_in_background, chunk, soon))
-            if self._remote is not None:
-                self._remote.when_here(
-                    *self._ranges(numpy.array([chunk])), task)
-            else:
-                task()
+        tasks = {chunk: partial(self._decode_in_background, chunk, soon)
+                 for chunk in sorted(absent)}
+        if self._remote is None:
+            self._background.add(*tasks.values())
+            return nbytes
+        for chunk, task in tasks.items():
+            self._remote.when_here(*self._ranges(numpy.array([chunk])),
+                                   partial(self._background.add, task))
         return nbytes
 
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
@@ -144,7 +144,8 @@ class DecodedReader(DirectReader):
 
     def _decode_in_background(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""
-        if self.store.slots.last_used[chunk] == expected:
+        # It may be expected by later requests as well.
+        if self.store.slots.last_used[chunk] >= expected:
             self.store.get(chunk, self.decode)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:

@@ -22,3 +22,13 @@ def test_children_made_by_a_fork_write_into_memory_of_their_own():
     child.join(30)
     assert 0 == child.exitcode
     assert (buffer == 1).all()
+
+
+def test_a_buffer_that_is_free_is_used_before_one_that_is_new():
+    """The system has to make and clear the pages of new ones."""
+    buffers = Buffers()
+    used = [buffers.take(1 << 20) for _ in range(6)]
+    assert 6 == len({buffer.ctypes.data for buffer in used})
+    address = used[5].ctypes.data
+    buffers.give_back(used.pop())
+    assert address == buffers.take(1 << 20).ctypes.data

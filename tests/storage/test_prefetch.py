@@ -14,6 +14,7 @@ from fuel.datasets.prefetch import RequestPrefetcher, prefetcher_of
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import pages
 from fuel.storage.background import Background
+from fuel.storage.decoded import DecodedReader
 from fuel.storage.joined_file import JoinedFile
 from fuel.storage.raw_file import PROBES, RawFile, raw_file_at
 from fuel.streams import DataStream
@@ -50,15 +51,42 @@ def store_of(stream):
 
 
 def test_next_chunks_are_decoded_while_the_consumer_works(path):
-    """After one batch, those of the next eight are remembered."""
+    """After one batch those of the next nine are remembered, then more."""
     stream = stream_of(path, 'x', SequentialScheme(160, 8))
     epoch = stream.get_epoch_iterator()
     next(epoch)
     store = store_of(stream)
-    wait_until(lambda: store.num_decoded == 9)
+    wait_until(lambda: store.num_decoded == 10)
+    next(epoch)
+    wait_until(lambda: store.num_decoded == 19)
     for _ in epoch:
         pass
     assert 20 == store.num_decoded
+
+
+def test_chunks_are_decoded_in_the_order_in_which_they_are_needed(
+        path, monkeypatch):
+    """A chunk that later requests need too does not have to wait for them."""
+    monkeypatch.setenv('FUEL_NUM_THREADS', '1')
+    begun, go_on, decoded = threading.Event(), threading.Event(), []
+    plain = DecodedReader.decode
+
+    def decode(reader, chunk):
+        begun.set()
+        assert go_on.wait(30)
+        decoded.append(chunk)
+        return plain(reader, chunk)
+
+    monkeypatch.setattr(DecodedReader, 'decode', decode)
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        reader = dataset._access.open().reader('x', cache_bytes=None)
+        reader.prefetch(numpy.array([40]), 20 * CHUNK)
+        assert begun.wait(30)
+        reader.prefetch(numpy.array([16, 31]), 20 * CHUNK)
+        reader.prefetch(numpy.array([8, 16]), 20 * CHUNK)
+        go_on.set()
+        wait_until(lambda: len(decoded) == 4)
+    assert [5, 2, 3, 1] == decoded
 
 
 @pytest.mark.parametrize('chunks', [0, 1, 2, 5, 20])
@@ -69,7 +97,7 @@ def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
     epoch = stream.get_epoch_iterator()
     next(epoch)
     store = store_of(stream)
-    expected = 1 + min(8, chunks // 2)
+    expected = 1 + min(9, chunks // 2)
     wait_until(lambda: store.num_decoded == expected)
     for _ in epoch:
         pass
@@ -126,7 +154,7 @@ def test_nothing_of_many_files_is_in_memory(tmp_path):
 
 def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
-    """Only those of the next eight batches; neighbours as one."""
+    """Only those of the next batches; neighbours as one."""
     asked = []
     monkeypatch.setattr(pages, 'SHARE', 0)
     monkeypatch.setattr(pages, 'NEAR', 0)
