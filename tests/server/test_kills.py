@@ -15,10 +15,9 @@ import threading
 import time
 from pathlib import Path
 
-import numpy
 import pytest
 from support import killing
-from support.process_pipelines import build
+from support.kill_pipelines import KINDS, NUM_BATCHES, SOURCES, build, write
 from support.waiting import wait_until
 
 from fuel.exceptions import WorkerError
@@ -30,9 +29,9 @@ SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(2 ** 32)
 NUM_EPOCHS = 3
 
-# 20 kills, or 200 in the long form.
+# 24 kills, or 200 in the long form, of each place and kind of pipeline.
 CASES = [pytest.param(number, id=str(number), marks=(
-    [] if number < 5 else pytest.mark.full)) for number in range(50)]
+    [] if number < 6 else pytest.mark.full)) for number in range(50)]
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -46,12 +45,22 @@ def choose(number, places):
     return place, count
 
 
-def expected():
+def kind_of(number):
+    """Return the kind of pipeline of a case."""
+    return KINDS[number % len(KINDS)]
+
+
+def expected(path):
     """Return what all epochs give, as `killing.consume` notes it."""
-    stream = build()
-    return [[batch[1].tolist(), float(numpy.sum(batch[0]))]
-            for _ in range(NUM_EPOCHS)
+    stream = build(path)
+    return [killing.noted(batch) for _ in range(NUM_EPOCHS)
             for batch in stream.get_epoch_iterator()]
+
+
+def free_port():
+    """Return a port that nobody listens on."""
+    with Server(build(''), port=0) as free:
+        return free.port
 
 
 def run(script, *arguments):
@@ -67,11 +76,12 @@ def test_killed_worker_loses_nothing(number, tmp_path):
     """Inside send, receive, slot copy or state; then a new stream."""
     place, count = choose(number, [
         'channel send', 'channel receive', 'slot copy', 'state delta'])
-    path = str(tmp_path / 'saved')
+    path, data = str(tmp_path / 'saved'), write(kind_of(number), tmp_path)
     disarm = killing.arm(place, count, spare=os.getpid())
     try:
         for attempt in range(20):
-            with MultiProcessing(build(), 5, start_method='fork') as stream:
+            with MultiProcessing(build(data), 5,
+                                 start_method='fork') as stream:
                 try:
                     killing.consume(stream, path, NUM_EPOCHS)
                     break
@@ -81,7 +91,7 @@ def test_killed_worker_loses_nothing(number, tmp_path):
                 disarm()
     finally:
         disarm()
-    assert expected() == json.loads(Path(path).read_text())['seen']
+    assert expected(data) == json.loads(Path(path).read_text())['seen']
     assert multiprocessing.active_children() == []
 
 
@@ -90,26 +100,26 @@ CONSUMER = """
     from support import killing
     from fuel.streams import ServerDataStream
     from fuel.transformers import MultiProcessing
-    from support.process_pipelines import build
+    from support.kill_pipelines import SOURCES, build
     if __name__ == '__main__':
-        path, port, epochs, place, count = sys.argv[1:]
+        path, port, epochs, place, count, kind, data = sys.argv[1:]
         if place:
             killing.arm(place, int(count), only=os.getpid())
         if int(port):
-            stream = ServerDataStream(('x', 'y'), port=int(port))
+            stream = ServerDataStream(SOURCES[kind], port=int(port))
         else:
-            stream = MultiProcessing(build(), 5)
+            stream = MultiProcessing(build(data), 5)
         with stream:
             killing.consume(stream, path, int(epochs))
 """
 
 
-def consume_with_kills(path, port, place, count):
+def consume_with_kills(path, port, place, count, kind, data):
     """Run a consumer until it is done; kill it the first times."""
     kills = 0
     for attempt in range(10):
         process = run(CONSUMER, path, port, NUM_EPOCHS,
-                      place if attempt < 2 else '', count)
+                      place if attempt < 2 else '', count, kind, data)
         code = process.wait(60)
         if code == 0:
             break
@@ -125,9 +135,10 @@ def test_killed_consumer_loses_nothing(number, tmp_path):
     """Of a worker: inside receive, send, lend, or saving its state."""
     place, count = choose(number, [
         'channel receive', 'channel send', 'lease', 'save'])
-    path = str(tmp_path / 'saved')
-    consume_with_kills(path, 0, place, count)
-    assert expected() == json.loads(Path(path).read_text())['seen']
+    path, kind = str(tmp_path / 'saved'), kind_of(number)
+    data = write(kind, tmp_path)
+    consume_with_kills(path, 0, place, count, kind, data)
+    assert expected(data) == json.loads(Path(path).read_text())['seen']
 
 
 @pytest.mark.parametrize('number', CASES)
@@ -135,48 +146,54 @@ def test_killed_client_loses_nothing(number, tmp_path):
     """The server goes on, and makes what was lost once more."""
     place, count = choose(
         number, ['client receive', 'client send', 'client count', 'save'])
-    path = str(tmp_path / 'saved')
-    with Server(build(), port=0) as server:
-        consume_with_kills(path, server.port, place, count)
+    path, kind = str(tmp_path / 'saved'), kind_of(number)
+    data = write(kind, tmp_path)
+    with Server(build(data), port=0) as server:
+        consume_with_kills(path, server.port, place, count, kind, data)
     # A client killed before it saved anything left an epoch behind, so the
     # order is that of later ones.
     seen = json.loads(Path(path).read_text())['seen']
-    assert len(seen) == 6 * NUM_EPOCHS, [t for t, _ in seen]
-    for start in range(0, len(seen), 6):
-        assert sorted(number for targets, _ in seen[start:start + 6]
-                      for number in targets) == list(range(24))
+    assert len(seen) == NUM_BATCHES * NUM_EPOCHS, [t for t, _ in seen]
+    every = rows_of(expected(data)[:NUM_BATCHES])
+    for start in range(0, len(seen), NUM_BATCHES):
+        assert every == rows_of(seen[start:start + NUM_BATCHES])
+
+
+def rows_of(seen):
+    """Return the checksums of rows of some batches, sorted."""
+    return sorted(row for rows, _ in seen for row in rows)
 
 
 SERVER = """
     import sys
     from support import killing
     from fuel.server import start_server
-    from support.process_pipelines import build
+    from support.kill_pipelines import build
     if __name__ == '__main__':
-        port, place, count = sys.argv[1:]
+        port, place, count, data = sys.argv[1:]
         if place:
             killing.arm(place, int(count))
-        start_server(build(), port=int(port))
+        start_server(build(data), port=int(port))
 """
 
 
 class Supervisor(threading.Thread):
     """Starts a server, and again whenever it was killed."""
 
-    def __init__(self, port, place, count):
+    def __init__(self, port, place, count, data):
         super().__init__()
-        self.arguments = port, place, count
+        self.arguments = port, place, count, data
         self.stopped = False
         self.kills = 0
-        self.process = run(SERVER, port, place, count)
+        self.process = run(SERVER, *self.arguments)
 
     def run(self):
         """Watch over the server."""
-        port, place, count = self.arguments
+        port, place, count, data = self.arguments
         while self.process.wait() == -signal.SIGKILL and not self.stopped:
             self.kills += 1
             self.process = run(
-                SERVER, port, place if self.kills < 2 else '', count)
+                SERVER, port, place if self.kills < 2 else '', count, data)
 
     def stop(self):
         """End the server."""
@@ -186,24 +203,23 @@ class Supervisor(threading.Thread):
 
 
 @pytest.mark.parametrize('number', CASES)
-def test_killed_server_loses_nothing(number):
+def test_killed_server_loses_nothing(number, tmp_path):
     """Started again, it continues from what its client knows."""
     place, count = choose(number, [
         'server send', 'server receive', 'slot copy', 'state delta'])
-    with Server(build(), port=0) as free:
-        port = free.port
-    supervisor = Supervisor(port, place, count)
+    kind = kind_of(number)
+    data = write(kind, tmp_path)
+    port = free_port()
+    supervisor = Supervisor(port, place, count, data)
     supervisor.start()
     seen = []
     try:
-        with ServerDataStream(('x', 'y'), port=port) as stream:
+        with ServerDataStream(SOURCES[kind], port=port) as stream:
             for _ in range(NUM_EPOCHS):
-                seen.extend(
-                    [batch[1].tolist(), float(numpy.sum(batch[0]))]
-                    for batch in stream.get_epoch_iterator())
+                seen.extend(map(killing.noted, stream.get_epoch_iterator()))
     finally:
         supervisor.stop()
-    assert expected() == seen
+    assert expected(data) == seen
     assert supervisor.kills
 
 
@@ -225,8 +241,7 @@ def test_server_killed_twice_gives_its_clients_each_batch_once(number):
     """Also if the second kill comes when only some of them were back."""
     gap = random.Random(SEED + number).uniform(0.2, 1.5)
     print(f'FUEL_TEST_SEED={SEED}: {gap:.2f} s')  # noqa: T201
-    with Server(build(), port=0) as free:
-        port = free.port
+    port = free_port()
     server = run(LONG_SERVER, port)
     seen = [], []
     begun = threading.Barrier(3)
@@ -290,8 +305,7 @@ def test_server_and_clients_killed_at_any_time_lose_and_repeat_nothing(
     """All are started again; the clients from their saved states."""
     rng = random.Random(SEED + number)
     print(f'FUEL_TEST_SEED={SEED}')  # noqa: T201
-    with Server(build(), port=0) as free:
-        port = free.port
+    port = free_port()
     paths = [str(tmp_path / name) for name in 'ab']
     processes = [run(LONG_SERVER, port)] + [
         run(SAVING_CLIENT, path, port) for path in paths]
