@@ -1,11 +1,18 @@
 """What is kept of files of many parts, so that they open at once."""
 import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import h5py
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
+from support.processes import environment, on_small_disk
 
 from fuel import config
 from fuel.datasets import Constant, Flat, HDF5Dataset, Rows
@@ -288,3 +295,70 @@ def test_arrays_of_all_columns_are_asked_in_one_pass(path, asked):
     wanted = [(name, number) for number in range(PARTS)
               for name in COLUMNS[:3]]
     assert wanted == list(dict.fromkeys(asked))
+
+
+def files_in(folder):
+    """Return the files below a folder, each of which is whole."""
+    found = [path for path in Path(folder).rglob('*') if path.is_file()]
+    for path in found:
+        assert '.npz' == path.suffix
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+    return found
+
+
+@pytest.mark.parametrize('share', [0, .1, .5, .9, .999, 1])
+def test_disk_that_is_full_costs_no_rows(path, tmp_path, share, caplog):
+    """What has no room is not kept, nor a part of it; the next time it is
+    asked again."""
+    whole = build(path)
+    cache = tmp_path / 'cache'
+    most = max(file.stat().st_size for file in files_in(cache))
+    shutil.rmtree(cache)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(share * most), hard))
+    try:
+        dataset = build(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert_same(whole, dataset)
+    assert (share < 1) == ('cannot be kept' in caplog.text)
+    assert all(file.stat().st_size <= share * most
+               for file in files_in(cache))
+    assert_same(whole, build(path))
+    assert most == max(file.stat().st_size for file in files_in(cache))
+
+
+OPEN = """
+import os, sys, fuel
+from fuel import config
+path, config.remote_cache_path = sys.argv[1:]
+for _ in range(2):
+    with fuel.load(path) as dataset:
+        rows = dataset.get_data(None, slice(0, len(dataset)))[0][:, 0]
+        print(len(rows), int(rows.sum()))
+print([name for _, _, names in os.walk(sys.argv[2]) for name in names
+       if not name.endswith('.npz')])
+"""
+
+
+@pytest.mark.parametrize('options', ['size=1m', 'size=16k', 'ro'])
+def test_recognised_file_opens_beside_a_disk_that_is_full(tmp_path, options):
+    """A real one of a few pages, and one that cannot be written to."""
+    private = on_small_disk(tmp_path / 'small', options)
+    path, parts_there = str(tmp_path / 'demos.hdf5'), 1100
+    with h5py.File(path, 'w', libver='latest') as file:
+        for number in range(parts_there):
+            demo = file.create_group(f'data/demo_{number}')
+            demo.attrs['num_samples'] = 2
+            demo['actions'] = numpy.full((2, 3), number)
+    done = subprocess.run(
+        [*private, sys.executable, '-c', OPEN, path, str(tmp_path / 'small')],
+        env=environment(), capture_output=True, text=True, check=False,
+        timeout=60)
+    line = f'{2 * parts_there} {parts_there * (parts_there - 1)}\n'
+    assert (0, 2 * line + '[]\n') == (done.returncode, done.stdout), (
+        done.stderr)
+    assert (options != 'size=1m') == ('cannot be kept' in done.stderr)

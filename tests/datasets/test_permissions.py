@@ -7,7 +7,7 @@ import sys
 import h5py
 import numpy
 import pytest
-from support.processes import environment, run_python
+from support.processes import environment, on_small_disk, run_python
 
 from fuel.datasets import H5PYDataset
 
@@ -115,14 +115,7 @@ def test_copies_on_a_disk_that_takes_none_cost_no_run(
     """A full and a read-only disk, mounted for this: the original is read
     in place, a warning says why, and no part of a copy stays."""
     small = tmp_path / 'small'
-    small.mkdir()
-    private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
-               f'mount -t tmpfs -o {disk} tmpfs "$0" && exec "$@"',
-               str(small)]
-    try:
-        subprocess.run([*private, 'true'], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip('no small disk can be mounted here')
+    private = on_small_disk(small, disk)
     with h5py.File(tmp_path / 'large.hdf5', 'w') as file:
         file['x'] = numpy.arange(4)[:, None] * numpy.ones(10 ** 5)
         file.attrs['split'] = H5PYDataset.create_split_array(

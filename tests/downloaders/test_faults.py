@@ -595,16 +595,9 @@ def test_disk_that_is_full_keeps_what_is_there(server, tmp_path):
     import sys
 
     import numpy
-    from support.processes import environment
+    from support.processes import environment, on_small_disk
     small = tmp_path / 'small'
-    small.mkdir()
-    private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
-               'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"',
-               str(small)]
-    try:
-        subprocess.run([*private, 'true'], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip('no small disk can be mounted here')
+    private = on_small_disk(small, 'size=1m')
     numpy.save(tmp_path / 'x.npy', numpy.zeros(10 ** 6))
     done = subprocess.run(
         [*private, sys.executable, '-c', FULL, str(small),

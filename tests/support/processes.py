@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fuel
 
 
@@ -28,6 +30,23 @@ def run_python(*arguments, **variables):
         [sys.executable, *arguments], env=environment(**variables),
         capture_output=True, check=False, timeout=100)
     return done.returncode, done.stdout, done.stderr
+
+
+def on_small_disk(folder, options):
+    """Return the beginning of a command that runs with a small disk mounted
+    in a new folder; skip the test where none can be mounted.
+
+    `options`: of ``mount -t tmpfs``, such as ``'size=1m'``.
+    """
+    folder.mkdir()
+    private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
+               f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"',
+               str(folder)]
+    try:
+        subprocess.run([*private, 'true'], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip('no small disk can be mounted here')
+    return private
 
 
 def end_together(started, timeout=200):
