@@ -18,7 +18,7 @@ from fuel.datasets.columns.part_names import PartNames
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
-from fuel.storage.file_access import access_to
+from fuel.storage.file_access import access_to, open_all
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RowPlace, RowSource
@@ -159,13 +159,13 @@ class HDF5Dataset(RowsDataset):
 
     def load(self) -> None:
         """Open the files."""
-        opened = []
         for access in self._accesses:
             # Not as it was when it was opened before.
             access.close()
-            opened.append(access.open())
+        opened = open_all(self._accesses)
+        for access, file in zip(self._accesses, opened, strict=True):
             with naming_file(access.path):
-                _refuse_own_format(access.path, opened[-1].file)
+                _refuse_own_format(access.path, file.file)
         files = LinkedFiles(
             opened, [access.path for access in self._accesses],
             self.follow == 'anywhere')

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy
 
 from fuel.storage.linked_files import LinkedFiles
-from fuel.storage.file_access import access_to
+from fuel.storage.file_access import access_to, open_all
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call
@@ -49,12 +49,12 @@ def seen_files(files: Files, storage_options: StorageOptions | None = None,
     """
     given = as_files(files, storage_options)
     with ExitStack() as stack:
-        opened, paths = [], expand(given)
-        for path in paths:
-            access = access_to(path, None)
+        paths = expand(given)
+        accesses = [access_to(path, None) for path in paths]
+        for access in accesses:
             stack.callback(access.close)
-            opened.append(access.open())
-        yield Seen(given, LinkedFiles(opened, paths, follow == 'anywhere'))
+        yield Seen(given, LinkedFiles(
+            open_all(accesses), paths, follow == 'anywhere'))
 
 
 def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:

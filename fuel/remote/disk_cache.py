@@ -22,6 +22,7 @@ import stat
 import struct
 import threading
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,6 +200,9 @@ class DiskCache:
         self.folder = Path(folder)
         self.budget = budget
         self.is_open = True
+        # The entries of each file, as they were found at first: to look for
+        # them would take longer the more there are.
+        self._states: defaultdict[str, set[Path]] | None = None
         self.start_in_child()
         _all.add(self)
 
@@ -220,9 +224,7 @@ class DiskCache:
             place = digest(name)
             folder = self.folder / (
                 f'{place}-{digest(size, validator, page, FORMAT)}')
-            for other in self._entries():
-                if other.name.startswith(place) and other != folder:
-                    _remove_unused(other)
+            self._remove_others(place, folder)
             for _ in range(10):
                 with contextlib.suppress(FileNotFoundError):
                     return self._open(folder, size, validator, page, shown)
@@ -231,6 +233,20 @@ class DiskCache:
             logger.warning('%s is not cached on disk, in %s: %s', shown,
                            self.folder, error)
         return None
+
+    def _remove_others(self, place: str, folder: Path) -> None:
+        """Remove the entries of other states of a file that nobody uses."""
+        with self._lock:
+            if self._states is None:
+                self._states = defaultdict(set)
+                for entry in self._entries():
+                    self._states[_place_of(entry)].add(entry)
+            states = self._states[place]
+            states.add(folder)
+            others = states - {folder}
+        for other in others:
+            if _remove_unused(other):
+                states.discard(other)
 
     def _open(self, folder: Path, size: int, validator: str, page: int,
               shown: str) -> CacheEntry:
@@ -296,6 +312,11 @@ class DiskCache:
 
 
 _all = each_at_fork(Step.OWNERSHIP, in_child=DiskCache.start_in_child)
+
+
+def _place_of(entry: Path) -> str:
+    """Return what the entries of all states of a file have in common."""
+    return entry.name.partition('-')[0]
 
 
 def _check_own(folder: Path) -> None:

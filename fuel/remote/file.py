@@ -142,7 +142,8 @@ class RemoteFile:
             weakref.finalize(self, entry.close)
         self._transfers.take(0, first.data)
         self._index = IndexReader(table, self._transfers.resident, entry,
-                                  opened, self._new_origin)
+                                  opened, self._transfers.settle,
+                                  self._new_origin)
         self._transfers.fetched = self._index.fetched
         weakref.finalize(self, self._index.close)
         _all.add(self)

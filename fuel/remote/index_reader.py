@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from fuel.remote.disk_cache import CacheEntry
-from fuel.remote.pages import PageTable, Resident
+from fuel.remote.pages import CLAIMED, PageTable, Resident
 from fuel.remote.store import Answer
 
 # Bytes that are fetched at once: first, and at most where the index, or what
@@ -50,6 +50,7 @@ class OwnThreadLoop(asyncio.SelectorEventLoop):
 class IndexReader:
     """Reads a remote file in the calling thread.
 
+    `settle`: sees to it that no page of a run is `CLAIMED` any more.
     `new_origin`: takes an event loop, and returns what fetches on it.
     `fetched`: begin and content of what was fetched here, for whoever can
         put it into the cache.
@@ -57,12 +58,14 @@ class IndexReader:
 
     def __init__(self, table: PageTable, resident: Resident,
                  entry: CacheEntry | None, opened: Answer,
+                 settle: Callable[[int, int], None],
                  new_origin: Callable[[asyncio.AbstractEventLoop], Any],
                  ) -> None:
         self._table = table
         self._resident = resident
         self._entry = entry
         self._opened = opened
+        self._settle = settle
         self._new_origin = new_origin
         self.fetched: deque[tuple[int, bytes]] = deque(maxlen=1024)
         self.start_in_child()
@@ -118,6 +121,8 @@ class IndexReader:
         """Return bytes that were fetched for others, if they were."""
         table = self._table
         first, last = start // table.page, -(-stop // table.page)
+        if table.count(first, last, CLAIMED):
+            self._settle(first, last)
         if self._entry is not None and table.is_on_disk(first, last):
             return self._entry.read(start, stop - start) or None
         count = self._resident.num_evictions

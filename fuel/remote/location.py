@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from fuel.config_parser import config
 from fuel.remote.urls import (
     StorageOptions, is_spawning, is_url, public_options, shown,
     without_secrets)
@@ -14,7 +16,13 @@ from fuel.utils.forks import Step, at_fork
 if TYPE_CHECKING:
     from fuel.remote.file import RemoteFile
 
+Item = TypeVar('Item')
+Result = TypeVar('Result')
+
 _lock = threading.Lock()
+# Of those that are being opened: other files need not wait for them.
+_opening: weakref.WeakValueDictionary[tuple[str, str], threading.Lock] = (
+    weakref.WeakValueDictionary())
 # Those that this process has open, one object for all who read a file.
 _files: weakref.WeakValueDictionary[tuple[str, str], RemoteFile] = (
     weakref.WeakValueDictionary())
@@ -105,15 +113,31 @@ def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:
         return RemoteFile(url, options, is_kept=False)
     key = url, repr(sorted(options.items()))
     with _lock:
+        lock = _opening.setdefault(key, threading.Lock())
+    with lock:
         file = _files.get(key)
         if file is None or not file.ask_state():
             file = _files[key] = RemoteFile(url, options)
         return file
 
 
+def ask_all(ask: Callable[[Item], Result], items: Sequence[Item],
+            ) -> list[Result]:
+    """Call a function that waits for a server, for several files at a time;
+    return what it does for each, in their order."""
+    if len(items) < 2:
+        return list(map(ask, items))
+    pool = ThreadPoolExecutor(min(len(items), config.remote_connections))
+    try:
+        return list(pool.map(ask, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def _unlock_after_fork() -> None:
     global _lock
     _lock = threading.Lock()
+    _opening.clear()
 
 
 at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)

@@ -137,6 +137,25 @@ class Transfers:
         if added:
             self._claims.sort(key=by_first)
 
+    def settle(self, first: int, last: int) -> None:
+        """Compare the checksums of pages that the index of the cache on disk
+        names, so that they can be read; the others are absent from now on."""
+        with self.lock:
+            for record in overlapping(self._claims, first, last):
+                if self.table.count(
+                        record.first, record.last, CLAIMED) and self.entry:
+                    self.table.set(record, self._state_of(record))
+
+    def _state_of(self, record: Record) -> int:
+        """Return whether a run of pages is on disk, as the index says."""
+        assert self.entry is not None
+        if self.entry.is_sound(record):
+            return ON_DISK
+        logger.warning('%s is damaged, bytes %d to %d are fetched again',
+                       self.entry.folder, record.first * self.table.page,
+                       record.last * self.table.page)
+        return ABSENT
+
     def _start(self) -> None:
         """Start what is queued, as much as may run at a time."""
         while self._queue and self._running < self._most:
@@ -189,12 +208,8 @@ class Transfers:
         stop = min(fetch.last * table.page, table.size)
         if fetch.is_claimed:
             record, = overlapping(self._claims, fetch.first, fetch.last)
-            if self.entry is not None and await asyncio.to_thread(
-                    self.entry.is_sound, record):
+            if await asyncio.to_thread(self._state_of, record) == ON_DISK:
                 return ON_DISK, b''
-            logger.warning('%s is damaged, bytes %d to %d are fetched again',
-                           '' if self.entry is None else self.entry.folder,
-                           start, stop)
         answer = await self._origin.fetch(start, stop, self._opened)
         self.counts.add(answer.data)
         if len(answer.data) < OWN_THREAD:

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
 
 from fuel.storage.open_files import (
     OpenFile, find_state, open_files)
-from fuel.remote.location import RemotePath, as_path
+from fuel.remote.location import RemotePath, as_path, ask_all
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import RemoteBytes
 from fuel.utils import find_in_data_path
@@ -217,3 +218,10 @@ def _local_copy(path: str) -> str:
     from fuel.remote.local_copies import cache_file
 
     return cache_file(path)
+
+
+def open_all(accesses: Sequence[FileAccess]) -> list[OpenFile]:
+    """Open files, of a server several at a time."""
+    ask_all(FileAccess.open, [access for access in accesses
+                              if isinstance(access, RemoteAccess)])
+    return [access.open() for access in accesses]

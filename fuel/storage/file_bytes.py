@@ -10,6 +10,8 @@ from typing import IO, Protocol, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
+from fuel.remote.location import ask_all
+
 #: Begin, or end, of byte ranges.
 Ends: TypeAlias = NDArray[numpy.int64]
 #: The identities of some files.
@@ -20,10 +22,12 @@ class Versioned(Protocol):
     """A file, or several, of which one state is read.
 
     `identity`: equal for two handles of one file in one state.
+    `is_remote`: whether its bytes have to be fetched.
     """
 
     path: str
     identity: tuple[int, ...]
+    is_remote: bool
 
     def check(self) -> None:
         """Raise DamagedFileError if what is read is not what it was."""
@@ -48,15 +52,16 @@ def version_of(readers: Iterable[ReadsFiles]) -> Version:
 
 def are_current(files: Iterable[Versioned]) -> bool:
     """Return whether all files are what is found where they were opened."""
-    return all(file.is_current() for file in {
-        id(file): file for file in files}.values())
+    known = {id(file): file for file in files}.values()
+    remote = [file for file in known if is_remote(file)]
+    return all(file.is_current() for file in known if not is_remote(file)
+               ) and all(ask_all(lambda file: file.is_current(), remote))
 
 
 class FileBytes(Versioned, Protocol):
     """The bytes of a file."""
 
     size: int
-    is_remote: bool
 
     @property
     def memory(self) -> mmap.mmap:
@@ -112,7 +117,7 @@ class RemoteBytes(FileBytes, Protocol):
         """Return how many bytes may be fetched before they are needed."""
 
 
-def is_remote(file: FileBytes) -> TypeGuard[RemoteBytes]:
+def is_remote(file: Versioned) -> TypeGuard[RemoteBytes]:
     """Return whether the bytes of a file have to be fetched."""
     return file.is_remote
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.file_states import FileStates
 from fuel.storage.file_bytes import (
-    Ends, FileBytes, RemoteBytes, Versioned, is_remote)
+    Ends, FileBytes, RemoteBytes, Versioned, are_current, is_remote)
 from fuel.storage.raw_file import PROBES, RawFile
 
 # Where a file may begin: at a page of its own, as remote ones are fetched.
@@ -53,7 +53,7 @@ class JoinedFile:
 
     def is_current(self) -> bool:
         """Return whether all files are what is found at their paths."""
-        return all(file.is_current() for file in self.files)
+        return are_current(self.files)
 
     def open(self) -> Any:
         """There is no stream of several files."""

@@ -7,6 +7,7 @@ go closes it. So a file closes neither too early nor never, however often
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import threading
 import weakref
@@ -127,20 +128,34 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
 
 # To open a file that is changed at the same time.
 ATTEMPTS = 10
+# Of files that are closed, so many are forgotten later, all at once.
+MOST_PLACES = 64
 
 
 class OpenFiles:
     """The files that this process has open, for reading."""
 
     def __init__(self) -> None:
-        self._files: weakref.WeakSet[OpenFile] = weakref.WeakSet()
+        # By their places: there may be thousands.
+        self._files: dict[tuple[int, ...] | str,
+                          weakref.WeakSet[OpenFile]] = {}
+        self._most_places = MOST_PLACES
         self._opening = threading.Lock()
         self._inherited: list[OpenFile] = []
 
     def add(self, opened: OpenFile) -> OpenFile:
         """Register an open file."""
-        self._files.add(opened)
+        self._files.setdefault(opened.place, weakref.WeakSet()).add(opened)
+        if len(self._files) > self._most_places:
+            self._files = {place: files for place, files
+                           in self._files.items() if files}
+            self._most_places = 2 * len(self._files) + MOST_PLACES
         return opened
+
+    def _at(self, place: tuple[int, ...] | str) -> list[OpenFile]:
+        """Return the files that were opened at a place and can be read."""
+        return [opened for opened in self._files.get(place, ())
+                if opened.usable]
 
     def get(self, path: str, driver: str | None = None) -> OpenFile:
         """Return an open file, which the last one to hold it closes."""
@@ -169,8 +184,8 @@ class OpenFiles:
     def get_remote(self, file: RemoteBytes) -> OpenFile:
         """Return the open file of a remote one; see :meth:`get`."""
         with self._opening:
-            for opened in list(self._files):
-                if opened.usable and opened.owned and opened.raw is file:
+            for opened in self._at(file.identity[:2]):
+                if opened.owned and opened.raw is file:
                     return opened
             return self.add(OpenFile(open_stream(file), owned=True))
 
@@ -178,9 +193,7 @@ class OpenFiles:
         """Return the file if it is open; retire handles of older states."""
         place, identity = find_state(path)
         found = None
-        for opened in list(self._files):
-            if not opened.usable or opened.place != place:
-                continue
+        for opened in self._at(place):
             if opened.identity not in (None, identity):
                 opened.retire()
             elif opened.owned and opened.driver == driver:
@@ -192,7 +205,7 @@ class OpenFiles:
         # Another thread of the parent may have held the lock.
         self._opening = threading.Lock()
         # The parent's files are kept, so that the child never closes them.
-        self._inherited.extend(self._files)
+        self._inherited.extend(itertools.chain(*self._files.values()))
         self._files.clear()
 
 

@@ -29,6 +29,8 @@ class Folder:
     `identity`: equal for two looks at one state.
     """
 
+    is_remote = False
+
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
         self._states = dict(_look(self.path))

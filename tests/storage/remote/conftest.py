@@ -38,12 +38,12 @@ def cache(tmp_path):
     config.remote_timeout = 20
     # The collector frees objects of h5py in any thread, which waits for
     # h5py's lock then. A thread of the server must not: it would not answer
-    # to who has that lock.
-    gc.collect()
+    # to who has that lock. So this thread does it, for the objects of the
+    # test, which are all young.
     gc.disable()
     yield tmp_path / 'cache'
     gc.enable()
-    gc.collect()
+    gc.collect(0)
 
 
 def make_file(path, num_examples=NUM_EXAMPLES, seed=0):

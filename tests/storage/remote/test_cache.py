@@ -236,6 +236,24 @@ def test_link_in_the_cache_is_not_followed(server, content, cache, tmp_path,
         path.read_bytes() for path in other.iterdir()]
 
 
+def test_the_cache_is_listed_once_however_many_files_there_are(
+        folder, server, cache, monkeypatch):
+    """Each file is found by its name from then on."""
+    listed = []
+    entries = DiskCache._entries
+
+    def count(self):
+        listed.append(self)
+        return entries(self)
+
+    monkeypatch.setattr(DiskCache, '_entries', count)
+    for number in range(5):
+        (folder / f'{number}').write_bytes(bytes(10))
+        open_file(server, f'{number}').read(0, 10)
+    # To find other states, and to see how much room there is.
+    assert 2 >= len(listed)
+
+
 def test_old_state_of_a_file_is_removed(folder, server, content, cache):
     """When the new one is opened."""
     read_all(open_file(server))

@@ -45,7 +45,8 @@ def make():
         table = PageTable(SIZE)
         readers.append(IndexReader(
             table, Resident(None, table.page, 1 << 20), None,
-            Answer(b'', SIZE, ''), lambda loop: origin))
+            Answer(b'', SIZE, ''), lambda first, last: None,
+            lambda loop: origin))
         return readers[-1]
 
     yield reader_of
