@@ -29,7 +29,7 @@ from pathlib import Path
 
 from fuel.config_parser import config
 from fuel.remote.pages import Run
-from fuel.utils.disk import allocated
+from fuel.utils.disk import allocated, holes_take_space
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.lockfile import NO_FOLLOW
 from fuel.utils.seams import fault_point
@@ -99,7 +99,7 @@ class CacheEntry:
             if os.fstat(self.descriptor).st_size not in (0, size):
                 raise FileNotFoundError('it is damaged')
             os.ftruncate(self.descriptor, size)
-            self._is_reserved = _holes_take_space(self.descriptor)
+            self._is_reserved = holes_take_space(self.descriptor)
             if self._is_reserved:
                 cache.reserve(self.descriptor, size, folder)
             self._index = os.open(
@@ -326,25 +326,6 @@ def _check_own(folder: Path) -> None:
         raise PermissionError(
             'others can write there: take their permission, or choose '
             'another folder as config.remote_cache_path')
-
-
-def _holes_take_space(descriptor: int) -> bool:
-    """Return whether a file system takes space for holes that are read.
-
-    As ``tmpfs`` does for a map of them, and ends the process (SIGBUS) if it is
-    full.
-    """
-    device = os.fstat(descriptor).st_dev
-    try:
-        mounts = Path('/proc/self/mountinfo').read_text('utf-8', 'replace')
-        name = f'{os.major(device)}:{os.minor(device)}'
-    except (OSError, AttributeError):  # no Linux
-        return False
-    for line in mounts.splitlines():
-        place, _, kind = line.partition(' - ')
-        if place.split()[2:3] == [name]:
-            return kind.startswith('tmpfs ')
-    return False
 
 
 def _lock(descriptor: int) -> None:

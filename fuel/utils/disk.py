@@ -2,6 +2,7 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
 __all__ = ['check_enough_space', 'disk_usage', 'safe_mkdir']
 
@@ -110,3 +111,22 @@ def check_enough_space(dataset_local_dir: str, remote_fname: str,
     usage = shutil.disk_usage(dataset_local_dir)
     return (needed < usage.free
             and usage.used + needed < usage.total * max_disk_usage)
+
+
+def holes_take_space(descriptor: int) -> bool:
+    """Return whether a file system takes space for holes that are read.
+
+    As ``tmpfs`` does for a map of them, and ends the process (SIGBUS) if it is
+    full.
+    """
+    device = os.fstat(descriptor).st_dev
+    try:
+        mounts = Path('/proc/self/mountinfo').read_text('utf-8', 'replace')
+        name = f'{os.major(device)}:{os.minor(device)}'
+    except (OSError, AttributeError):  # no Linux
+        return False
+    for line in mounts.splitlines():
+        place, _, kind = line.partition(' - ')
+        if place.split()[2:3] == [name]:
+            return kind.startswith('tmpfs ')
+    return False
