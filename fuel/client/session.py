@@ -72,11 +72,15 @@ class ServerSession(RemoteSession[Connector]):
             except LostError:
                 # Ask its successor for what was not delivered.
                 self.generation = 0
-            except BaseException:
+            except BaseException as error:
                 # Ctrl-C, say, when a batch had come and was not yet held: it
                 # is asked for again.
                 if connection is None or not connection.is_waiting:
                     self.generation = 0
+                if connection is not None and isinstance(error, WireError):
+                    raise ServerError(
+                        f'the server at {connection.options.address} sent '
+                        f'what cannot be read: {error}') from error
                 raise
 
     def _connect(self, stream: Connector) -> Connection:
@@ -221,6 +225,8 @@ def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
             [(offset, size) for offset, size in extents],
             lambda buffers: decode(items, buffers))
         return batch
+    except WireError:
+        raise
     except (ValueError, OverflowError) as error:
         raise WireError(f'a batch outside its memory: {error}') from error
 
