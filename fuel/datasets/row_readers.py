@@ -278,11 +278,11 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
     """Return what reads plain batches in one call."""
     plain = []
     for reader, shape_reader, order in parts:
-        rows = reader.direct()
-        if rows is None or shape_reader is not None:
+        part = reader.direct()
+        if part is None or shape_reader is not None:
             return None
-        plain.append((rows, order.start if isinstance(order, slice) else order,
-                      reader.shape[1:], reader.dtype))
+        plain.append((part, order.start if isinstance(order, slice) else (
+            order)))
     return Batches(
         plain, num_examples, MappedReader.THREADS_FROM, (held, parts),
         version_of([reader for reader, _, _ in parts]))

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.row_orders import IndexArray
+from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends
 from fuel.storage.reader import Places, rows_of_ranges
@@ -35,9 +36,12 @@ class Cuts:
     otherwise.
 
     `bounds`: of the runs; shape (runs + 1,).
+    `stride`: from the first row of an example to that of the next in its run.
     `first_examples`: which example is the first of each run; shape
         (runs + 1,).
     """
+
+    stride = 1
 
     def __init__(self, bounds: IndexArray) -> None:
         self.bounds = bounds
@@ -218,6 +222,15 @@ class WindowReader(SpanReader):
         self._axes = tuple(axes)
         self._pad = pad
         self._is_range = bool((numpy.diff(offsets) == 1).all())
+
+    def direct(self) -> Part | None:
+        """See :meth:`Reader.direct`."""
+        part = self.rows.direct()
+        if type(part) is not PlainRows or self._pad is not None:
+            return None
+        return WindowRows(
+            part.rows, self.shape[1:], self.dtype, self._cuts.first_examples,
+            self._first_rows, self._cuts.stride, self._offsets)
 
     def read_spans(self, spans: Spans) -> Any:
         """See :meth:`SpanReader.read_spans`."""

@@ -11,7 +11,7 @@ import numpy
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.row_sources import RequestedReader, RowPlace, RowSource
 from fuel.datasets.rows_below import (
     RunRows, dense_sources, find_runs, find_sources, first_rows,
@@ -23,10 +23,11 @@ from fuel.datasets.run_readers import (
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.source_types import types_of
+from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import num_examples_of
-from fuel.storage import Reader
-from fuel.typing import AxisLabels, DatasetLike, Sources
+from fuel.schemes.requests import RequestIterator
+from fuel.typing import AxisLabels, DatasetLike, EpochReader, Sources
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import kept_values, labels_in, signature_of
 
@@ -225,6 +226,12 @@ class RunDataset(RowsDataset):
         return RowSource(self.readers[source], everything, everything,
                          self.num_examples, held)
 
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader of the rows below, which does what `_read` does
+        here."""
+        return super().make_reader(requests, options, state)
+
     def renew(self) -> None:
         """Open the files below again if one was changed or replaced."""
         if isinstance(self.dataset, Dataset):
@@ -233,6 +240,7 @@ class RunDataset(RowsDataset):
 
     def close(self, state: Any) -> None:
         """Close the data set below; the next request opens it again."""
+        self._direct = None
         vars(self).pop('_readers', None)
         if isinstance(self.dataset, Dataset):
             self.dataset.close(None)
@@ -269,6 +277,7 @@ class RunDataset(RowsDataset):
         # Asked for descriptions, which open no file.
         self._once = frozenset(
             name for name, source in found.items() if source.is_once)
+        self._direct = None
         self.readers = readers
 
     def _follow(self) -> object:
@@ -297,10 +306,6 @@ class RunDataset(RowsDataset):
         data = [readers[source].read_spans(spans) for source in self.sources]
         return tuple([part[0] for part in data] if isinstance(rows, int)
                      else data)
-
-    def _parts(self) -> list[tuple[Reader, Order]]:
-        readers, everything = self.readers, slice(0, self.num_examples)
-        return [(readers[source], everything) for source in self.sources]
 
     def _find_labels(self) -> AxisLabels | None:
         """Return the labels of the axes, with that of the rows."""

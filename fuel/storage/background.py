@@ -30,7 +30,7 @@ class Background:
 
     def add(self, *tasks: Callable[[], object]) -> None:
         """Do tasks, later; what they raise is dropped."""
-        if self._stopped:
+        if self._stopped or not tasks:
             return
         self._tasks.extend(tasks)
         most = min(number_of_threads(), self._workers + len(tasks))

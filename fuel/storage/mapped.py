@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels.batches import Part, PlainRows
 from fuel.kernels.gather import MappedRows, Rows
 from fuel.kernels.memory import empty
 from fuel.storage.file_bytes import Ends, FileBytes, is_remote
@@ -55,9 +56,10 @@ class DirectReader(Reader):
         """Let the rows decline batches once a local file was changed."""
         self._rows.watch(states_of(self.files))
 
-    def direct(self) -> Rows | None:
+    def direct(self) -> Part | None:
         """See :meth:`Reader.direct`."""
-        return self._rows if self._is_native else None
+        return PlainRows(self._rows, self.shape[1:], self.dtype) if (
+            self._is_native) else None
 
     @abstractmethod
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:

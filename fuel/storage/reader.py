@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.gather import Rows
+from fuel.kernels.batches import Part
 from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 
@@ -122,8 +122,8 @@ class Reader(ABC):
         None if only HDF5 knows."""
         return None
 
-    def direct(self) -> Rows | None:
-        """Return what copies rows into batches without this reader."""
+    def direct(self) -> Part | None:
+        """Return what reads batches without this reader."""
         return None
 
     @abstractmethod

@@ -6,7 +6,6 @@ of indices anew where it makes an array; here they keep the type they have.
 """
 from __future__ import annotations
 
-import copy
 import functools
 import sys
 from collections.abc import Iterable, Sequence
@@ -73,7 +72,10 @@ def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
         only the machine's byte order, and one type of indices: an array of
         another byte order is copied, and int32 beside int64.
     """
-    batch = copy.copy(_empty(*shape))
+    empty = _empty(*shape)
+    # As copy.copy would, which takes several times as long.
+    batch: SparseRows = type(empty).__new__(type(empty))
+    vars(batch).update(vars(empty))
     index_type = indices.dtype
     if index_type != indptr.dtype:
         index_type = numpy.result_type(indices, indptr)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array, csr_matrix, vstack
 from support.sparse_rows import assert_same_rows, random_csr
 
 from fuel.datasets import (
@@ -23,8 +23,9 @@ from fuel.datasets import (
     Runs,
     Scaled,
 )
+from fuel.datasets.columns.readers import RangesReader
 from fuel.exceptions import DamagedFileError
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 
 
@@ -285,6 +286,48 @@ def test_element_beyond_the_columns_is_an_error(tmp_path, column):
     dataset.get_data(None, [0, 3, 5])
     with pytest.raises(DamagedFileError, match='row 1: it has an element'):
         dataset.get_data(None, [0, 3, 4])
+
+
+@pytest.mark.parametrize('options', [{}, {'compression': 'gzip'}])
+def test_made_batches_of_an_epoch_are_read_in_c(
+        tmp_path, monkeypatch, options):
+    """Of compressed rows, once they are decoded; errors are those of a
+    request."""
+    matrices = [random_csr(6, 40, seed=seed, density=.4) for seed in (1, 2)]
+    paths = [write_csr(tmp_path / f'{seed}.h5', matrix, **options)
+             for seed, matrix in enumerate(matrices)]
+    whole, called = vstack(matrices).tocsr(), []
+    splits = {'a': [11, *range(1, 11)], 'b': (2, 9)}
+    read = RangesReader._read_list
+    monkeypatch.setattr(RangesReader, '_read_list', (
+        lambda *args: called.append(1) or read(*args)))
+    for which, rows in (('a', splits['a']), ('b', range(2, 9))):
+        dataset = HDF5Dataset(
+            paths, [CSR('X'), Ragged('X/data', offsets='X/indptr')],
+            splits=splits, which_sets=(which,))
+        stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+            [*range(1, len(rows)), 0], 3))
+        list(stream.get_epoch_iterator())
+        called.clear()
+        start = 1
+        for sparse, ragged in stream.get_epoch_iterator():
+            wanted = whole[[rows[place % len(rows)] for place in range(
+                start, min(start + 3, len(rows) + 1))]]
+            start += 3
+            assert_array_equal(wanted.toarray(), sparse.toarray())
+            sparse.check_format(full_check=True)
+            assert_array_equal(wanted.data, numpy.concatenate(ragged))
+        assert not called
+    dataset.close(None)
+    with h5py.File(paths[1], 'a') as file:
+        file['X/indices'][-1] = 40
+    epoch = DataStream(HDF5Dataset(paths, [CSR('X')]),
+                       iteration_scheme=SequentialScheme(12, 3)
+                       ).get_epoch_iterator()
+    assert 3 == len(list(zip(range(3), epoch, strict=False)))
+    with pytest.raises(DamagedFileError, match='1.h5.*row 5: it has') as info:
+        next(epoch)
+    assert any('item 3 of the epoch' in note for note in info.value.__notes__)
 
 
 def test_rows_that_were_right_are_checked_in_another_version(tmp_path):

@@ -14,6 +14,7 @@ from support.runs import (
     rows_of_runs,
     stretches,
 )
+from support.waiting import wait_until
 
 from fuel.datasets import (
     Constant,
@@ -27,7 +28,8 @@ from fuel.datasets import (
     Runs,
     Windows,
 )
-from fuel.schemes import SequentialScheme
+from fuel.datasets.run_readers import WindowReader
+from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.storage import Reader
 from fuel.streams import DataStream
 
@@ -633,3 +635,47 @@ def test_numbers_that_overflow_are_refused(options):
     rows = IndexableDataset({'x': numpy.arange(10)})
     with pytest.raises(ValueError, match=str(2 ** 60)):
         Windows(rows, 3, **options)
+
+
+def test_plain_batches_of_windows_are_read_in_c(tmp_path, monkeypatch):
+    """Those of an epoch, as far as each source is plain rows of a file."""
+    path, called = tmp_path / 'rows.h5', []
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(120).reshape(40, 3)
+        file.create_dataset('y', data=numpy.arange(40.), chunks=(1,))
+    below = HDF5Dataset(path, ['x', 'y'], splits={
+        'a': [*range(20, 40), *range(10)]}, which_sets=('a',))
+    spans = WindowReader.read_spans
+    monkeypatch.setattr(WindowReader, 'read_spans', (
+        lambda *args: called.append(1) or spans(*args)))
+    for options in ({}, {'step': 3, 'stride': 2}, {'dense': ('y',)},
+                    {'first': {'x': 1}}):
+        dataset = Windows(below, 4, runs={'lengths': [12, 8, 2, 8]},
+                          **options)
+        scheme = ShuffledScheme(dataset.num_examples, 5, seed=1)
+        requests = list(ShuffledScheme(
+            dataset.num_examples, 5, seed=1).get_request_iterator())
+        stream = DataStream(dataset, iteration_scheme=scheme)
+        batches = dataset.get_data(None, slice(0, None))
+        called.clear()
+        for number, found in enumerate(stream.get_epoch_iterator()):
+            assert not called
+            request = requests[number]
+            for whole, batch in zip(batches, found, strict=True):
+                assert whole.dtype == batch.dtype
+                assert_array_equal(whole[request], batch)
+
+
+def test_chunks_of_windows_are_decoded_in_advance(tmp_path):
+    """While the consumer works, as for rows."""
+    path = tmp_path / 'rows.h5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=numpy.arange(400), chunks=(20,),
+                            compression='gzip')
+    dataset = Windows(HDF5Dataset(path, ['x']), 5)
+    epoch = DataStream(dataset, iteration_scheme=SequentialScheme(
+        dataset.num_examples, 10)).get_epoch_iterator()
+    next(epoch)
+    store = dataset.readers['x'].rows.store
+    wait_until(lambda: store.num_decoded > 3)
+    assert 39 == len(list(epoch))

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kernel_rows import decoded_rows, map_rows
 
-from fuel.kernels.batches import Batches, BatchReader
+from fuel.exceptions import DamagedFileError
+from fuel.kernels.batches import (
+    Batches, BatchReader, PlainRows, RangeRows, WindowRows)
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.kernels.gather import MISSING, OUTSIDE
 from fuel.kernels.file_states import FileStates, file_state
@@ -73,7 +75,8 @@ def remembered(data, block_rows):
 def batches(data, *sources, first=0):
     """Return batches of sources that all hold the same rows."""
     return Batches(
-        [(rows, first, data.shape[1:], data.dtype) for rows in sources],
+        [(PlainRows(rows, data.shape[1:], data.dtype), first)
+         for rows in sources],
         len(data) - first, MOST, None)
 
 
@@ -104,10 +107,10 @@ def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
     memory = bytes([7])
     if inside == 0:
         addresses[place] = 0
-        direct = Batches([(
+        direct = Batches([(PlainRows(
             map_rows((row + 1, 1), (block_rows, 1), 1, addresses,
-                     numpy.zeros(1, 'u1'), memory), 0, (1,),
-            numpy.dtype('u1'))], row + 1, MOST, None)
+                     numpy.zeros(1, 'u1'), memory), (1,),
+            numpy.dtype('u1')), 0)], row + 1, MOST, None)
         assert [[7]] == direct.read(numpy.array([row]))[0].tolist()
         for other in (row - 1, row - block_rows):
             if other >= 0:
@@ -133,8 +136,8 @@ def test_requests_that_are_not_plain_are_declined(request_):
 def test_large_batches_are_left_to_several_threads():
     """One byte more than allowed is too much."""
     data = numpy.zeros((10, 100), 'u1')
-    direct = Batches([(mapped(data, 10), 0, (100,), data.dtype)], 10, 500,
-                     None)
+    direct = Batches([(PlainRows(mapped(data, 10), (100,), data.dtype), 0)],
+                     10, 500, None)
     assert direct.read(numpy.zeros(5, numpy.intp)) is not None
     assert direct.read(numpy.zeros(6, numpy.intp)) is None
 
@@ -144,7 +147,8 @@ def test_chunks_that_are_not_in_the_file_are_declined(address):
     """Others of the same source are not."""
     rows = map_rows((4, 2), (2, 2), 1, numpy.array([0, address]),
                     numpy.zeros(2, 'u1'), bytes(range(12)))
-    direct = Batches([(rows, 0, (2,), numpy.dtype('u1'))], 4, MOST, None)
+    direct = Batches([(PlainRows(rows, (2,), numpy.dtype('u1')), 0)], 4,
+                     MOST, None)
     assert [[2, 3]] == direct.read(numpy.array([1]))[0].tolist()
     assert direct.read(numpy.array([1, 2])) is None
 
@@ -161,8 +165,8 @@ def test_rows_in_several_tiles_are_put_together(missing):
         [2, 3, 6, 7], [0, 1, 4, 5]]
     for source in (map_rows(*shapes, bytes(range(8))),
                    decoded_rows(*shapes, chunks)[0]):
-        direct = Batches([(source, 0, (4,), numpy.dtype('u1'))], 2, MOST,
-                         None)
+        direct = Batches([(PlainRows(
+            source, (4,), numpy.dtype('u1')), 0)], 2, MOST, None)
         assert expected == direct.read(numpy.array([1, 0]))[0].tolist()
 
 
@@ -202,8 +206,8 @@ def test_files_that_were_changed_are_declined(tmp_path, change):
             rows.watch(FileStates([]))
         rows.watch(FileStates([
             (file.fileno(), *file_state(file.fileno()))]))
-        direct = Batches([(rows, 0, (1,), numpy.dtype('u1'))], 100, MOST,
-                         None)
+        direct = Batches([(PlainRows(rows, (1,), numpy.dtype('u1')), 0)], 100,
+                         MOST, None)
         assert [[99]] == direct.read(numpy.array([99]))[0].tolist()
         if change == 'cut':
             file.truncate(50)
@@ -223,19 +227,17 @@ def test_examples_may_be_rows_in_any_order(case, data):
                remembered(values, block_rows)[0],
                mapped(values, block_rows)]
     starts = [orders[0], orders[0].astype('i4'), orders[1], first]
-    parts = [(rows, start, values.shape[1:], values.dtype)
+    parts = [(PlainRows(rows, values.shape[1:], values.dtype), start)
              for rows, start in zip(sources, starts, strict=True)]
     direct = Batches(parts, len(values) - first, MOST, None)
     for batch, start in zip(direct.read(request), starts, strict=True):
         rows = request + first if start is first else start[request]
         assert values[rows].tolist() == batch.tolist()
     wrong = numpy.full(len(values), len(values))
-    direct = Batches([(sources[0], wrong, *parts[0][2:])], len(values), MOST,
-                     None)
+    direct = Batches([(parts[0][0], wrong)], len(values), MOST, None)
     assert direct.read(request) is None
     with pytest.raises(ValueError, match='in an order of 1 rows'):
-        Batches([(sources[0], numpy.array([0]), *parts[0][2:])], 2, MOST,
-                None)
+        Batches([(parts[0][0], numpy.array([0]))], 2, MOST, None)
 
 
 def test_wrong_arguments_are_refused():
@@ -243,13 +245,13 @@ def test_wrong_arguments_are_refused():
     data = numpy.zeros((4, 2), 'u1')
     rows = mapped(data, 2)
     for shape, dtype in (((3,), 'u1'), ((2,), 'u2'), ((), 'u1')):
-        with pytest.raises(ValueError, match='rows of 2 bytes do not hold'):
-            Batches([(rows, 0, shape, numpy.dtype(dtype))], 4, MOST, None)
+        with pytest.raises(ValueError, match='1 rows of 2 bytes do not hold'):
+            PlainRows(rows, shape, numpy.dtype(dtype))
     with pytest.raises(ValueError, match='do not hold'):
-        Batches([(mapped(numpy.zeros((1, 8), 'u1'), 1), 0, (),
-                  numpy.dtype('O'))], 1, MOST, None)
+        PlainRows(mapped(numpy.zeros((1, 8), 'u1'), 1), (),
+                  numpy.dtype('O'))
     with pytest.raises(ValueError, match='too many axes'):
-        Batches([(rows, 0, (1,) * 32, numpy.dtype('u2'))], 4, MOST, None)
+        PlainRows(rows, (1,) * 32, numpy.dtype('u2'))
 
 
 def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():
@@ -395,3 +397,107 @@ def test_what_is_expected_is_what_the_rows_lie_in(
             assert sorted(wanted - there) == sorted(absent)
             assert wanted == set(numpy.flatnonzero(
                 slots.last_used == time).tolist())
+
+
+@st.composite
+def windows(draw):
+    """Draw rows, bounds of windows, where runs begin, stride and offsets."""
+    data, block_rows, _, _ = draw(stored())
+    offsets = draw(st.one_of(
+        st.integers(1, 5).map(range),
+        st.lists(st.integers(0, 9), min_size=1, max_size=5)))
+    stride = draw(st.integers(1, 3))
+    bounds = numpy.unique([0, len(data), *draw(st.lists(
+        st.integers(0, len(data)), max_size=5))])
+    rooms = numpy.diff(bounds) - max(offsets)
+    counts = numpy.maximum(0, -(-rooms // stride))
+    firsts = numpy.concatenate([[0], numpy.cumsum(counts)])
+    return data, block_rows, firsts, bounds[:-1], stride, numpy.array(offsets)
+
+
+@given(case=windows(), first=st.integers(0, 3), seed=st.integers(0, 99))
+def test_windows_equal_those_of_numpy(case, first, seed):
+    """From a map, and from decoded chunks; none of them is left out."""
+    data, block_rows, firsts, first_rows, stride, offsets = case
+    count = int(firsts[-1]) - first
+    if count < 1:
+        return
+    parts = [(WindowRows(rows, (len(offsets), *data.shape[1:]), data.dtype,
+                         firsts, first_rows, stride, offsets), first)
+             for rows in (mapped(data, block_rows),
+                          remembered(data, block_rows)[0])]
+    direct = Batches(parts, count, MOST, None)
+    request = numpy.random.RandomState(seed).permutation(count)
+    runs = firsts.searchsorted(request + first, 'right') - 1
+    starts = first_rows[runs] + (request + first - firsts[runs]) * stride
+    for batch in direct.read(request):
+        assert (data[starts[:, None] + offsets] == batch).all()
+        assert batch.flags.owndata and batch.flags.writeable
+
+
+def test_windows_that_are_not_there_are_declined():
+    """Of no run, beyond the rows, or too large."""
+    data = numpy.arange(10, dtype='u1')
+    rows, runs = mapped(data, 10), numpy.array([0])
+    part = WindowRows(rows, (2,), data.dtype, numpy.array([0, 12]), runs, 1,
+                      numpy.arange(2))
+    direct = Batches([(part, 0)], 20, 6, None)
+    assert [[8, 9]] == direct.read(numpy.array([8]))[0].tolist()
+    for request in ([9], [11], [12], [0, 1, 2, 3]):
+        assert direct.read(numpy.array(request)) is None
+    with pytest.raises(ValueError, match='2 rows of 1 bytes do not hold'):
+        WindowRows(rows, (3,), data.dtype, numpy.array([0, 9]), runs, 1,
+                   numpy.arange(2))
+    with pytest.raises(ValueError, match='1 runs, but the first examples'):
+        WindowRows(rows, (2,), data.dtype, numpy.array([0]), runs, 1,
+                   numpy.arange(2))
+
+
+@given(case=stored(), lengths=st.lists(st.integers(0, 9), min_size=1))
+def test_ranges_equal_those_of_numpy(case, lengths):
+    """Of several sources of rows, with examples that have none."""
+    data, block_rows, _, _ = case
+    starts = numpy.array([
+        min(7 * place % len(data), len(data) - min(length, len(data)))
+        for place, length in enumerate(lengths)])
+    stops = starts + numpy.minimum(lengths, len(data))
+    made = []
+    parts = [PlainRows(rows, data.shape[1:], data.dtype)
+             for rows in (mapped(data, block_rows),
+                          remembered(data, block_rows)[0])]
+    direct = Batches([(RangeRows(
+        parts, starts, stops, lambda *found: made.append(found) or 'made'),
+        1)], len(lengths) - 1, MOST, None)
+    request = numpy.arange(len(lengths) - 1)[::-1].copy()
+    if not request.size:
+        return
+    assert ('made',) == direct.read(request)
+    (found, counts, examples), = made
+    assert (request + 1 == examples).all()
+    assert (stops - starts)[examples].tolist() == counts.tolist()
+    rows = numpy.concatenate([
+        data[starts[place]:stops[place]] for place in examples])
+    for array in found:
+        assert (rows == array).all() and array.flags.owndata
+
+
+def test_ranges_that_are_not_there_are_declined():
+    """Also those of which nothing can be made."""
+    data = numpy.arange(10, dtype='u1')
+    starts, stops = numpy.array([0, 5, 8, 9, 3]), numpy.array([4, 7, 11, 8, 4])
+
+    def make(found, counts, examples):
+        if counts[0] == 1:
+            raise DamagedFileError('it is damaged')
+        return found[0]
+
+    part = PlainRows(mapped(data, 10), (), data.dtype)
+    direct = Batches([(RangeRows([part], starts, stops, make), 0)], 9, 7,
+                     None)
+    assert [5, 6, 0, 1, 2, 3] == direct.read(numpy.array([1, 0]))[0].tolist()
+    for request in ([2], [3], [4], [5], [0, 0]):
+        assert direct.read(numpy.array(request)) is None
+    with pytest.raises(ValueError, match='5 ranges begin, and 4 end'):
+        RangeRows([part], starts, stops[1:], make)
+    with pytest.raises(TypeError, match='ranges of plain rows'):
+        RangeRows([None], starts, stops, make)

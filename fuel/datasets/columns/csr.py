@@ -100,6 +100,11 @@ class SparseRowReader(RangesReader):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._is_checked = numpy.zeros(len(self), bool)
+        # SciPy takes no other types of indices.
+        dtype = self._readers[1].dtype
+        self._index_type = dtype if dtype in ('i4', 'i8') else numpy.dtype(
+            'i4' if dtype.itemsize < 4 else 'i8')
+        self._most = numpy.iinfo(self._index_type).max
 
     def read(self, rows: Places) -> Any:
         """See :meth:`Reader.read`; of one row, the shape is (1, columns)."""
@@ -115,12 +120,10 @@ class SparseRowReader(RangesReader):
         if not self._is_checked[rows].all():
             self._check_columns(indices, counts, rows)
             self._is_checked[rows] = True
-        if indices.dtype not in ('i4', 'i8'):
-            # Types that SciPy does not take.
-            indices = indices.astype('i4' if indices.itemsize < 4 else 'i8')
-        ends = numpy.zeros(len(counts) + 1, indices.dtype if (
-            len(indices) <= numpy.iinfo(indices.dtype).max) else 'i8')
-        numpy.cumsum(counts, out=ends[1:])
+        indices = indices.astype(self._index_type, copy=False)
+        ends = numpy.zeros(len(counts) + 1, self._index_type if (
+            len(indices) <= self._most) else 'i8')
+        counts.cumsum(out=ends[1:])
         return make_csr(values, indices, ends, (len(counts), self.shape[1]))
 
     def _check_columns(self, indices: NDArray[Any],

@@ -11,6 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
+from fuel.kernels.batches import Part, PlainRows, RangeRows
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends
 from fuel.storage.reader import rows_of_ranges
@@ -142,6 +143,15 @@ class RangesReader(Reader):
         `rows`: which examples they are.
         """
 
+    def direct(self) -> Part | None:
+        """See :meth:`Reader.direct`."""
+        parts = [part for part in [
+            reader.direct() for reader in self._readers]
+            if type(part) is PlainRows]
+        if len(parts) < len(self._readers):
+            return None
+        return RangeRows(parts, self._starts, self._stops, self.make)
+
     def _read_list(self, rows: NDArray[numpy.intp]) -> Any:
         if rows.size:
             self._check_rows(int(rows.min()), int(rows.max()))
@@ -160,11 +170,18 @@ class RangesReader(Reader):
             f'{self._describe(part)}, source {self.name!r}, row {inside}: '
             f'{reason}; the file is damaged: restore it from its origin')
 
-    def _elements(self, reader: Reader,
-                  rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """Return rows of a reader in all chunks that some examples need."""
+    def _elements(self, rows: NDArray[numpy.intp],
+                  ) -> list[NDArray[numpy.intp]]:
+        """Return of each reader rows in all chunks that some examples
+        need."""
+        # Mostly one: arrays beside each other have chunks of one length.
+        steps = [reader.rows_of_chunk for reader in self._readers]
+        found = {step: self._every(step, rows) for step in set(steps)}
+        return [found[step] for step in steps]
+
+    def _every(self, step: int,
+               rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
         starts, stops = self._starts[rows], self._stops[rows]
-        step = reader.rows_of_chunk
         # Each first row, every so manyth from there on, and the last.
         counts = numpy.where(
             stops > starts, -(-(stops - starts - 1) // step) + 1, 0)
@@ -185,8 +202,9 @@ class RangesReader(Reader):
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
-        return _spent([partial(reader.prefetch, self._elements(reader, rows))
-                       for reader in self._readers], budget)
+        return _spent([
+            partial(reader.prefetch, elements) for reader, elements in zip(
+                self._readers, self._elements(rows), strict=True)], budget)
 
     def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
@@ -195,14 +213,15 @@ class RangesReader(Reader):
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
-        return _spent([partial(reader.fetch, self._elements(reader, rows))
-                       for reader in self._readers], budget)
+        return _spent([
+            partial(reader.fetch, elements) for reader, elements in zip(
+                self._readers, self._elements(rows), strict=True)], budget)
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
-        found = [reader.byte_ranges(self._elements(reader, rows))
-                 for reader in self._readers]
+        found = [reader.byte_ranges(elements) for reader, elements in zip(
+            self._readers, self._elements(rows), strict=True)]
         known = [ends for ends in found if ends is not None]
         if len(known) < len(found):
             return None
