@@ -205,6 +205,20 @@ def anndata_rows(path, batches):
     yield work
 
 
+def unchecked(data, indices, indptr, batches):
+    """Take rows of a sparse matrix with SciPy, which does not check them."""
+    for batch in batches:
+        lengths = indptr[batch + 1] - indptr[batch]
+        bounds = numpy.concatenate([[0], lengths.cumsum()]).astype('i4')
+        values = numpy.empty(bounds[-1], 'f4')
+        columns = numpy.empty(bounds[-1], 'i4')
+        _sparsetools.csr_row_index(
+            len(batch), batch.astype('i4'), indptr, indices, data, columns,
+            values)
+        rows = make_csr(values, columns, bounds, (len(batch), GENES))
+        yield rows.shape[0]
+
+
 def cells(table, folder, sizes):
     """Measure rows of a sparse matrix in memory's order."""
     path, count = folder / 'cells.h5ad', sizes['cells']
@@ -227,39 +241,50 @@ def cells(table, folder, sizes):
                   for name in ('data', 'indices', 'indptr')),
             shape=(count, GENES))
 
-    def unchecked():
-        for batch in batches:
-            lengths = memory.indptr[batch + 1] - memory.indptr[batch]
-            bounds = numpy.concatenate([[0], lengths.cumsum()]).astype('i4')
-            data = numpy.empty(bounds[-1], 'f4')
-            indices = numpy.empty(bounds[-1], 'i4')
-            _sparsetools.csr_row_index(
-                len(batch), batch.astype('i4'), memory.indptr,
-                memory.indices, memory.data, indices, data)
-            rows = make_csr(data, indices, bounds, (len(batch), GENES))
-            yield rows.shape[0]
-
     stream = stream_of(HDF5Dataset(path, [CSR('X')]), CELLS)
     table.add(
         lambda: read(stream),
         Reference('CSR, shuffled, of rows in memory, not checked', 0.8,
-                  unchecked),
+                  lambda: unchecked(memory.data, memory.indices,
+                                    memory.indptr, batches)),
         *(Reference('CSR, shuffled, of AnnData backed', 20, work)
           for work in anndata_rows(path, batches)))
 
 
-def inflated(path, count):
-    """Decode all chunks of a sparse matrix on all cores, and nothing else."""
-    with h5py.File(path, 'r') as file, ThreadPoolExecutor(
-            os.cpu_count()) as pool:
+def decode_all(array, use):
+    """Decode all chunks of an array on all cores, give each with its place
+    to a function, and yield how many there are."""
+    nbytes = array.chunks[0] * array.dtype.itemsize
+    places = [array.id.get_chunk_info(number).chunk_offset
+              for number in range(array.id.get_num_chunks())]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(lambda place: use(*place, inflate(
+                array.id.read_direct_chunk(place)[1], nbytes)), places):
+            yield len(places)
+
+
+def decoded_alone(path, count):
+    """Decode a sparse matrix, and nothing else."""
+    with h5py.File(path, 'r') as file:
         for array in (file['X/data'], file['X/indices']):
-            nbytes = array.chunks[0] * array.dtype.itemsize
-            places = [array.id.get_chunk_info(number).chunk_offset
-                      for number in range(array.id.get_num_chunks())]
-            for _ in pool.map(lambda place, array=array, nbytes=nbytes: len(
-                    inflate(array.id.read_direct_chunk(place)[1], nbytes)),
-                    places):
-                yield count / 2 / len(places)
+            for chunks in decode_all(array, lambda *_: None):
+                yield count / 2 / chunks
+
+
+def decoded_and_taken(path, batches):
+    """Decode a sparse matrix into arrays, then take rows of them."""
+    arrays = []
+
+    def keep(place, chunk):
+        rows = arrays[-1][place:]
+        rows[:len(chunk) // rows.itemsize] = numpy.frombuffer(
+            chunk, rows.dtype)[:len(rows)]
+
+    with h5py.File(path, 'r') as file:
+        for array in (file['X/data'], file['X/indices']):
+            arrays.append(numpy.empty(array.shape, array.dtype))
+            sum(decode_all(array, keep))
+        yield sum(unchecked(*arrays, file['X/indptr'][()], batches))
 
 
 def compressed_cells(table, folder, sizes):
@@ -267,16 +292,22 @@ def compressed_cells(table, folder, sizes):
     path, count = folder / 'gzip.h5ad', sizes['cells'] // 4
     write_cells(path, count, sizes['values'], compression='gzip')
 
+    def by_blocks():
+        return BlockShuffledScheme(count, CELLS, block_size=256, window=8)
+
+    batches = list(map(numpy.array, by_blocks().get_request_iterator()))
+
     def first_epoch():
         dataset = HDF5Dataset(path, [CSR('X')])
-        scheme = BlockShuffledScheme(count, CELLS, block_size=256, window=8)
-        yield from read(DataStream(dataset, iteration_scheme=scheme))
+        yield from read(DataStream(dataset, iteration_scheme=by_blocks()))
         dataset.close(None)
 
     table.add(
         first_epoch,
         Reference('CSR, gzip, first epoch by blocks, of decoding', 0.8,
-                  lambda: inflated(path, count)),
+                  lambda: decoded_alone(path, count)),
+        Reference('CSR, gzip, first epoch by blocks, of decoding and taking',
+                  0.8, lambda: decoded_and_taken(path, batches)),
         *(Reference('CSR, gzip, first epoch by blocks, of AnnData', 20, work)
           for work in anndata_rows(path, orders(count, CELLS))),
         timed=epoch_rate)
