@@ -4,8 +4,11 @@ The same images are stored in several layouts. References, each in full
 below: `take` on an array over the mapped file; h5py with sorted index
 arrays; h5py reading chunk after chunk on one core; and, where torch is
 installed, the best of four ways to use its DataLoader. Like a training loop,
-each holds a batch until it has the next.
+each holds a batch until it has the next. Where hdf5plugin is installed,
+HDF5's plug-in filters are measured too: Fuel decodes their chunks with
+imagecodecs, or HDF5 does where that is missing.
 """
+import contextlib
 import gc
 import importlib.util
 import json
@@ -29,7 +32,7 @@ from fuel.streams import DataStream
 BATCH = 128
 CHUNK = 64
 # Of the values, for a layout whose filter would not shrink them otherwise.
-LEVELS = {'lzf': 64}
+LEVELS = {'lzf': 64, 'blosc': 64, 'lz4': 64}
 LAYOUTS = {
     'contiguous': {},
     'chunked': {'chunks': (CHUNK, 3, 32, 32)},
@@ -37,6 +40,17 @@ LAYOUTS = {
              'compression_opts': 1},
     'lzf': {'chunks': (CHUNK, 3, 32, 32), 'compression': 'lzf'},
 }
+
+
+PLUGINS = {}
+with contextlib.suppress(ImportError):
+    import hdf5plugin
+    PLUGINS = {'blosc': hdf5plugin.Blosc(), 'blosc2': hdf5plugin.Blosc2(
+                   cname='zstd'),
+               'zstd': hdf5plugin.Zstd(), 'lz4': hdf5plugin.LZ4(),
+               'bitshuffle': hdf5plugin.Bitshuffle()}
+    LAYOUTS |= {name: {'chunks': (CHUNK, 3, 32, 32), **options}
+                for name, options in PLUGINS.items()}
 
 
 def images(rng, count):
@@ -301,6 +315,32 @@ def filtered(table, paths, count, layout):
             layout=layout)
 
 
+def plugin(table, paths, count, layout):
+    """Measure chunks of a plug-in filter, which h5py decodes on one core: a
+    first epoch, and one that decodes again into memory that it has."""
+    path = paths[layout]
+
+    def first_epoch():
+        with opened(path) as dataset:
+            yield from fuel_batches(stream_of(dataset, SequentialScheme))
+
+    with h5py.File(path, 'r') as file, opened(
+            path, cache_bytes=count * 3072 // 10) as dataset:
+        x, stream = file['x'], stream_of(dataset, SequentialScheme)
+
+        def in_order():
+            return h5py_in_order(x, CHUNK)
+
+        table.add(lambda: fuel_batches(stream), Reference(
+            f'{layout}, a tenth in memory, in order, of h5py in order', 1.7,
+            in_order), timed=epoch_rate)
+    with h5py.File(path, 'r') as file:
+        x = file['x']
+        table.add(first_epoch, Reference(
+            f'{layout}, first epoch in order, of h5py in order', 1.7,
+            in_order), timed=epoch_rate)
+
+
 def first_batch(path, rounds):
     """Return milliseconds until the first batch of a new data set."""
     taken = []
@@ -396,7 +436,8 @@ def compare_torch(table, paths, count):
     """Measure PyTorch's DataLoader, if it is installed."""
     if importlib.util.find_spec('torch') is None:
         return
-    for layout, path in paths.items():
+    for layout in [one for one in paths if one not in PLUGINS]:
+        path = paths[layout]
         found = torch_rate(path, count, table.how['seconds'])
         table.keep(layout, 'PyTorch', found)
         table.rows.append((
@@ -418,6 +459,8 @@ def main():
         unfiltered(table, paths, count)
         for layout in ('gzip', 'lzf'):
             filtered(table, paths, count, layout)
+        for layout in PLUGINS:
+            plugin(table, paths, count, layout)
         ragged(table, folder, few)
         table.rows += [
             ('gzip, first batch of a new data set',

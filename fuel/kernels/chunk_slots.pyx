@@ -1,6 +1,7 @@
 """Decoded chunks of a data set, where C finds them."""
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 import numpy
@@ -60,6 +61,19 @@ cdef class Slots:
             if one is not None:
                 self.num_held += sign
                 self.held_nbytes += sign * one.nbytes
+
+    def held(self):
+        """Return the numbers of the chunks in slots: shape (num_held,), dtype
+        intp."""
+        cdef Py_ssize_t chunk, count = 0
+        result = numpy.empty(self.num_chunks, numpy.intp)
+        cdef cnp.npy_intp *numbers = <cnp.npy_intp *>cnp.PyArray_DATA(
+            <cnp.ndarray>result)
+        for chunk in range(self.num_chunks):
+            if PyList_GET_ITEM(self.chunks, chunk) != <PyObject *>None:
+                numbers[count] = chunk
+                count += 1
+        return result[:count].copy()
 
     def checked(self, Py_ssize_t chunk):
         """Return a number if it is that of a chunk."""

@@ -7,11 +7,12 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 import numpy
 
 
-def unshuffle(const uint8_t[::1] data, Py_ssize_t itemsize):
+def unshuffle(const uint8_t[::1] data, Py_ssize_t itemsize, result=None):
     """Undo HDF5's byte shuffle.
 
     Shuffled data hold the first byte of every element, then the second of
     every element, and so on; bytes beyond the last full element follow.
+    `result`: an array of as many bytes to fill; default is a new one.
 
     Examples
     --------
@@ -21,7 +22,7 @@ def unshuffle(const uint8_t[::1] data, Py_ssize_t itemsize):
     if itemsize < 1:
         raise ValueError(f'elements of {itemsize} bytes cannot be shuffled')
     cdef Py_ssize_t size = data.shape[0]
-    result = numpy.empty(size, numpy.uint8)
+    result = room_for(size, result)
     if not size:
         return result
     cdef uint8_t[::1] out = result
@@ -34,6 +35,16 @@ def unshuffle(const uint8_t[::1] data, Py_ssize_t itemsize):
             unshuffle_8(&data[0], &out[0], size)
         else:
             unshuffle_any(&data[0], &out[0], size, itemsize)
+    return result
+
+
+cdef room_for(Py_ssize_t nbytes, result):
+    """Return an array to fill: a new one, or that of the caller."""
+    if result is None:
+        return numpy.empty(nbytes, numpy.uint8)
+    if result.nbytes != nbytes:
+        raise ValueError(f'there is room for {result.nbytes} bytes instead '
+                         f'of {nbytes}')
     return result
 
 
@@ -84,8 +95,10 @@ cdef void copy_rest(const uint8_t *data, uint8_t *out, Py_ssize_t start,
         out[place] = data[place]
 
 
-def lzf_decode(const uint8_t[::1] data, Py_ssize_t nbytes):
+def lzf_decode(const uint8_t[::1] data, Py_ssize_t nbytes, result=None):
     """Decode LZF.
+
+    `result`: an array of `nbytes` bytes to fill; default is a new one.
 
     Examples
     --------
@@ -94,7 +107,7 @@ def lzf_decode(const uint8_t[::1] data, Py_ssize_t nbytes):
     """
     if nbytes < 0:
         raise ValueError(f'cannot decode to {nbytes} bytes')
-    result = numpy.empty(nbytes, numpy.uint8)
+    result = room_for(nbytes, result)
     cdef uint8_t[::1] out = result
     cdef Py_ssize_t written = 0
     if data.shape[0]:

@@ -81,3 +81,40 @@ def _slab(nbytes: int, times: int) -> NDArray[numpy.uint8]:
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return numpy.frombuffer(memory, numpy.uint8).reshape(count, nbytes)
+
+
+class Scratch:
+    """Memory that is needed for a moment: to ask the system for it takes as
+    long as to decode into it. Threads may use one object at once."""
+
+    # Larger arrays are new each time, and so are more of them.
+    LARGEST = 2 << 20
+    MOST = 64
+
+    def __init__(self) -> None:
+        self._all: deque[NDArray[numpy.uint8]] = deque()
+
+    def take(self, nbytes: int) -> NDArray[numpy.uint8]:
+        """Return an array of arbitrary content, which is used again when
+        nobody holds a part of it."""
+        if nbytes > self.LARGEST:
+            return numpy.empty(nbytes, numpy.uint8)
+        for _ in range(len(self._all)):
+            try:
+                whole = self._all.pop()
+            except IndexError:
+                break
+            if sys.getrefcount(whole) == ALONE:
+                part = whole[:nbytes]
+                self._all.append(whole)
+                return part
+            self._all.appendleft(whole)
+        if len(self._all) >= self.MOST:
+            return numpy.empty(nbytes, numpy.uint8)
+        whole = numpy.empty(self.LARGEST, numpy.uint8)
+        self._all.append(whole)
+        return whole[:nbytes]
+
+
+#: What chunks are read into and decoded to, before they are remembered.
+scratch = Scratch()

@@ -87,7 +87,7 @@ class ChunkCache:
     def _forget(self, nbytes: int) -> None:
         """Forget chunks of at least so many bytes, oldest first."""
         stores = [store for store in self.stores() if store.used_bytes]
-        chunks = [store.remembered() for store in stores]
+        chunks = [store.slots.held() for store in stores]
         times = numpy.concatenate([
             store.slots.last_used[mine] for store, mine in zip(
                 stores, chunks, strict=True)])
@@ -119,7 +119,7 @@ class ChunkStore:
         # Of the chunks that are being decoded; gone with who holds them.
         self._decoding: weakref.WeakValueDictionary[int, threading.Lock] = (
             weakref.WeakValueDictionary())
-        # Bytes of the chunks that are being copied into their buffers.
+        # Bytes of the chunks that are being decoded into their buffers.
         self._filling: dict[int, int] = {}
 
     @property
@@ -127,8 +127,12 @@ class ChunkStore:
         """Bytes of the chunks that are remembered (int)."""
         return self.slots.held_nbytes + sum(list(self._filling.values()))
 
-    def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
-        """Return a chunk; decode it if no thread does already."""
+    def get(self, chunk: int, decode: Callable[[int, Decoded], None],
+            ) -> Decoded:
+        """Return a chunk; have it decoded if no thread does already.
+
+        `decode`: fills the array that it is given.
+        """
         with self.cache.lock:
             remembered = self.slots[chunk]
             if remembered is not None:
@@ -139,34 +143,35 @@ class ChunkStore:
             remembered = self.slots[chunk]
             if remembered is not None:
                 return remembered
-            return self._keep(chunk, decode(chunk))
+            return self._decode(chunk, decode)
 
-    def _keep(self, chunk: int, decoded: Decoded) -> Decoded:
+    def _decode(self, chunk: int, decode: Callable[[int, Decoded], None],
+                ) -> Decoded:
         """Return a decoded chunk, remembered if there is room."""
-        nbytes = decoded.nbytes
+        nbytes = size = self.slots.nbytes(chunk)
         if not self._have_one_size:
-            nbytes = buffer_nbytes(nbytes)
+            size = buffer_nbytes(nbytes)
+        buffer = None
         try:
             with self.cache.lock:
-                self.num_decoded += 1
-                if not self.cache.make_room(nbytes):
-                    return decoded
-                self._filling[chunk] = nbytes
-                buffer = self._buffers.take(nbytes)
-            buffer[:decoded.nbytes] = decoded
+                if self.cache.make_room(size):
+                    self._filling[chunk] = size
+                    buffer = self._buffers.take(size)
+            decoded = (numpy.empty(nbytes, numpy.uint8) if buffer is None
+                       else buffer[:nbytes])
+            decode(chunk, decoded)
             with self.cache.lock:
+                self.num_decoded += 1
+                if buffer is None:
+                    return decoded
                 self.slots[chunk] = buffer
                 self._filling.pop(chunk, None)
             return buffer
         finally:
             # Unless all went well.
-            self._filling.pop(chunk, None)
-
-    def remembered(self) -> NDArray[numpy.intp]:
-        """Return the numbers of the chunks that are remembered."""
-        return numpy.array([
-            chunk for chunk, decoded in enumerate(self.slots)
-            if decoded is not None], numpy.intp)
+            if self._filling.pop(chunk, None) and buffer is not None:
+                with self.cache.lock:
+                    self._buffers.give_back(buffer)
 
     def forget(self, chunk: int) -> int:
         """Forget a chunk and return how many bytes it had. A batch that is

@@ -8,7 +8,9 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
+from fuel.storage import plugin_filters
 from fuel.storage.background import Background
+from fuel.storage.buffers import scratch
 from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
 from fuel.storage.errors import raise_lack
@@ -204,8 +206,8 @@ class DecodedReader(DirectReader):
             raise self._damaged(pieces[0][2], str(error)) from error
         self._rows.copy_chunk(chunk, decoded, pieces, batch)
 
-    def decode(self, chunk: int) -> Decoded:
-        """Return the bytes of a chunk as they were before the filters.
+    def decode(self, chunk: int, out: Decoded) -> None:
+        """Fill an array with a chunk as it was before the filters.
 
         The file is checked afterwards: what is remembered was read in the
         state that it is remembered under.
@@ -213,15 +215,14 @@ class DecodedReader(DirectReader):
         address = int(self._parts.addresses[chunk])
         file = file_at(self._file, max(address, 0))
         try:
-            decoded = self._decode(chunk, address)
+            self._decode(chunk, address, out)
         except ValueError:
             # If the file was changed, that is the reason.
             self._file.check()
             raise
         file.check()
-        return decoded
 
-    def _decode(self, chunk: int, address: int) -> Decoded:
+    def _decode(self, chunk: int, address: int, out: Decoded) -> None:
         index = self._index
         array, nbytes = index.array_of(chunk), int(index.sizes[chunk])
         if address == OUTSIDE:
@@ -229,30 +230,36 @@ class DecodedReader(DirectReader):
                 f'the file has {index.file_size(array)} bytes and ends '
                 f'before its chunk, or says it is elsewhere')
         filters, mask = index.filters(array), int(index.masks[chunk])
-        size = int(self._parts.nbytes[chunk])
+        size = out.nbytes
         if not filters:
             # What may follow them in the file is not theirs.
             nbytes = size
-        stored = self._file.read(address, nbytes)
-        if len(stored) < nbytes:
-            raise ValueError(f'the disk gave {len(stored)} of the {nbytes} '
-                             f'bytes of its chunk')
+        stored = scratch.take(nbytes).data
+        count = self._file.read_into(stored, address)
+        if count < nbytes:
+            raise ValueError(f'the disk gave {count} of the {nbytes} bytes of '
+                             f'its chunk')
         # A chunk at the edge may have been left as it is, without a mask;
         # a filtered one of exactly this size is rare.
         doubtful = filters and nbytes == size and not mask
         if doubtful and not index.is_ragged:
-            return self._decode_with_h5py(chunk, array)
+            self._decode_with_h5py(chunk, array, out)
+            return
         try:
-            if filters and not is_known(filters):
+            if filters and not is_known(filters, plugin_filters.codes()):
                 check_filter_lengths(stored, mask, filters, size)
-                return self._decode_with_h5py(chunk, array)
-            return decode_chunk(stored, mask, filters, size,
-                                self._parts.element.stored.itemsize)
+                self._decode_with_h5py(chunk, array, out)
+            else:
+                decode_chunk(stored, mask, filters,
+                             self._parts.element.stored.itemsize, out)
+        except plugin_filters.OnlyHDF5Error:
+            self._decode_with_h5py(chunk, array, out)
         except ValueError as error:
             raise ValueError(f'its chunk cannot be decoded: {error}'
                              ) from error
 
-    def _decode_with_h5py(self, chunk: int, array: int) -> Decoded:
+    def _decode_with_h5py(self, chunk: int, array: int,
+                          out: Decoded) -> None:
         """Let HDF5 decode, which knows more filters than Fuel."""
         dataset = self._index.dataset(array)
         shape = dataset.chunks
@@ -268,7 +275,6 @@ class DecodedReader(DirectReader):
             raise ValueError(f'HDF5 cannot decode its chunk: {error}'
                              ) from error
         # At the edge of the data set, a chunk is larger than its content.
-        whole = numpy.zeros(shape, self._parts.element.stored)
+        out[:] = 0
+        whole = out.view(self._parts.element.stored).reshape(shape)
         whole[tuple(map(slice, part.shape))] = part
-        decoded: Decoded = whole.reshape(-1).view(numpy.uint8)
-        return decoded

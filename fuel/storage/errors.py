@@ -5,6 +5,7 @@ import h5py
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage.layout import ChunkFilter
+from fuel.storage.plugin_filters import DECODERS, codes
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 
@@ -15,11 +16,16 @@ def raise_lack(error: BaseException, path: str, name: str,
         raise with_advice(error, path) from error
     for one in filters:
         if not h5py.h5z.filter_avail(one.code):
+            fast = (
+                "in the clone of Fuel, run pip install -e '.[codecs]', which "
+                'decodes them on all cores, or '
+                if one.code in DECODERS and not codes()
+                else 'for most filters: ')
             raise OSError(
                 f'{path}, source {name!r}: its chunks went through the '
                 f'filter {one.code} ({one.name}), which HDF5 does not have '
-                f'here; for most filters: pip install hdf5plugin, and '
-                f'import hdf5plugin first') from error
+                f'here; {fast}pip install hdf5plugin, and import hdf5plugin '
+                f'first') from error
 
 
 def other_version(path: str) -> DamagedFileError:

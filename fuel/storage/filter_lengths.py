@@ -7,12 +7,16 @@ lengths are compared with those that are known before it is given to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import h5py
 
 from fuel.storage.layout import ChunkFilter, used_filters
 
-BLOSC, LZ4, BITSHUFFLE, ZSTD = 32001, 32004, 32008, 32015
+BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
+
+#: What a filter made of a chunk.
+Stored: TypeAlias = bytes | memoryview
 
 _ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 # How long identifiers of dictionaries and contents' sizes are, by two bits.
@@ -20,7 +24,7 @@ _DICTIONARY = 0, 1, 2, 4
 _CONTENT = 0, 2, 4, 8
 
 
-def check_filter_lengths(stored: bytes, mask: int,
+def check_filter_lengths(stored: Stored, mask: int,
                          filters: tuple[ChunkFilter, ...],
                          nbytes: int) -> None:
     """Check what the filter that comes last made of a chunk."""
@@ -28,15 +32,20 @@ def check_filter_lengths(stored: bytes, mask: int,
     if not used:
         return
     *before, last = used
-    if last.code not in _CHECKS or any(
-            one.code not in (h5py.h5z.FILTER_SHUFFLE,
-                             h5py.h5z.FILTER_FLETCHER32) for one in before):
+    if all(one.code in (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
+           for one in before):
+        check_stored_lengths(stored, last, nbytes + 4 * sum(
+            one.code == h5py.h5z.FILTER_FLETCHER32 for one in before))
+
+
+def check_stored_lengths(stored: Stored, used: ChunkFilter,
+                         nbytes: int) -> None:
+    """Check what a filter made of `nbytes` bytes."""
+    if used.code not in _CHECKS:
         return
-    nbytes += 4 * sum(one.code == h5py.h5z.FILTER_FLETCHER32
-                      for one in before)
     content, end = 0, 0
     try:
-        content, end = _CHECKS[last.code](stored, last, nbytes)
+        content, end = _CHECKS[used.code](stored, used, nbytes)
     except IndexError:
         end = len(stored) + 1
     if end > len(stored):
@@ -46,7 +55,7 @@ def check_filter_lengths(stored: bytes, mask: int,
                          f'of {nbytes}')
 
 
-def _number(stored: bytes, start: int, size: int, order: str) -> int:
+def _number(stored: Stored, start: int, size: int, order: str) -> int:
     """Return a number; IndexError if it is not all there."""
     if start + size > len(stored):
         raise IndexError
@@ -55,11 +64,11 @@ def _number(stored: bytes, start: int, size: int, order: str) -> int:
         'big' if order == '>' else 'little')
 
 
-def _blosc(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
+def _blosc(stored: Stored, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     return _number(stored, 4, 4, '<'), _number(stored, 12, 4, '<')
 
 
-def _lz4(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
+def _lz4(stored: Stored, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     content = _number(stored, 0, 8, '>')
     block = _number(stored, 8, 4, '>')
     if content != nbytes:
@@ -67,7 +76,7 @@ def _lz4(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     return content, _end_of_blocks(stored, _sizes(content, block))
 
 
-def _bitshuffle(stored: bytes, used: ChunkFilter,
+def _bitshuffle(stored: Stored, used: ChunkFilter,
                 nbytes: int) -> tuple[int, int]:
     compresses = len(used.options) > 4 and used.options[4] > 0
     if not compresses:
@@ -92,7 +101,7 @@ def _sizes(content: int, block: int, unit: int = 1) -> Iterator[int]:
         content -= block
 
 
-def _end_of_blocks(stored: bytes, sizes: Iterator[int]) -> int:
+def _end_of_blocks(stored: Stored, sizes: Iterator[int]) -> int:
     """Return where the blocks end: each tells its length, then comes."""
     place = 12
     for _ in sizes:
@@ -100,7 +109,7 @@ def _end_of_blocks(stored: bytes, sizes: Iterator[int]) -> int:
     return place
 
 
-def _zstd(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
+def _zstd(stored: Stored, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     if stored[:4] != _ZSTD_MAGIC:
         raise ValueError('it does not begin as Zstandard does')
     flags = stored[4]
@@ -120,5 +129,5 @@ def _zstd(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     return content, place + 4 * (flags >> 2 & 1)
 
 
-_CHECKS: dict[int, Callable[[bytes, ChunkFilter, int], tuple[int, int]]] = {
+_CHECKS: dict[int, Callable[[Stored, ChunkFilter, int], tuple[int, int]]] = {
     BLOSC: _blosc, LZ4: _lz4, BITSHUFFLE: _bitshuffle, ZSTD: _zstd}

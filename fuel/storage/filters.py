@@ -10,6 +10,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
+from fuel.storage import plugin_filters
+from fuel.storage.buffers import scratch
 from fuel.storage.layout import BZIP2, ChunkFilter, used_filters
 
 try:
@@ -22,40 +24,48 @@ except ImportError:
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[numpy.uint8]
 
 
-def decode_chunk(stored: bytes, mask: int, filters: tuple[ChunkFilter, ...],
-                 nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
+def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
+                 itemsize: int, out: NDArray[numpy.uint8]) -> None:
     """Undo the filters of one chunk.
 
-    `nbytes`: size of the decoded chunk; nothing larger is ever made.
-    Returns: may be read-only.
+    `out`: filled with the decoded chunk; nothing larger is ever made.
     """
     data: Data = stored
     used = used_filters(filters, mask)
     for place in reversed(range(len(used))):
         checksums = sum(one.code == h5py.h5z.FILTER_FLETCHER32
                         for one in used[:place])
-        data = _undo(used[place], data, nbytes + 4 * checksums, itemsize)
-    if len(data) != nbytes:
+        data = _undo(used[place], data, out.nbytes + 4 * checksums, itemsize,
+                     None if place else out)
+    if len(data) != out.nbytes:
         raise ValueError(f'it decodes to {len(data)} bytes instead of '
-                         f'{nbytes}')
-    if not isinstance(data, numpy.ndarray):
-        return numpy.frombuffer(data, numpy.uint8)
-    return data
+                         f'{out.nbytes}')
+    if data is not out:
+        out[:] = numpy.frombuffer(data, numpy.uint8)
 
 
-def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int) -> Data:
-    """Undo one filter; `nbytes` is what a compressor was given."""
+def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
+          out: NDArray[numpy.uint8] | None) -> Data:
+    """Undo one filter; `nbytes` is what a compressor was given, and `out`
+    what a filter that copies may fill."""
     if one.code == h5py.h5z.FILTER_DEFLATE:
         return inflate(data, nbytes)
-    if one.code == h5py.h5z.FILTER_LZF:
-        return lzf_decode(data, nbytes)
     if one.code == BZIP2:
         return bunzip(data, nbytes)
-    if one.code == h5py.h5z.FILTER_SHUFFLE:
-        # The filter has its own idea of an element (of a string, say).
-        size = one.options[0] if one.options else itemsize
-        return unshuffle(data, size) if size > 1 else data
-    return verified(data)
+    if one.code == h5py.h5z.FILTER_FLETCHER32:
+        return verified(data)
+    if one.code != h5py.h5z.FILTER_SHUFFLE:
+        if out is None:
+            out = scratch.take(nbytes)
+        if one.code == h5py.h5z.FILTER_LZF:
+            return lzf_decode(data, nbytes, out)
+        plugin_filters.undo_plugin(data, one, out)
+        return out
+    # The filter has its own idea of an element (of a string, say).
+    size = one.options[0] if one.options else itemsize
+    if size < 2 or len(data) != nbytes:
+        return data
+    return unshuffle(data, size, scratch.take(nbytes) if out is None else out)
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import h5py
@@ -67,8 +68,11 @@ def used_filters(filters: tuple[ChunkFilter, ...],
     return [one for place, one in enumerate(filters) if not mask >> place & 1]
 
 
-def is_known(filters: tuple[ChunkFilter, ...]) -> bool:
+def is_known(filters: tuple[ChunkFilter, ...],
+             plugins: Collection[int] = ()) -> bool:
     """Return whether Fuel can undo a pipeline.
+
+    `plugins`: codes of compressors that it can undo here.
 
     It must compress or check: HDF5 may have left chunks at the data set's
     edge as they are, silently, and that only shows in their size. And
@@ -76,9 +80,10 @@ def is_known(filters: tuple[ChunkFilter, ...]) -> bool:
     and nothing may be decoded without a bound.
     """
     codes = [one.code for one in filters]
-    return (all(code in KNOWN for code in codes)
+    return (all(code in KNOWN or code in plugins for code in codes)
             and any(code != h5py.h5z.FILTER_SHUFFLE for code in codes)
-            and sum(code in COMPRESSORS for code in codes) <= 1)
+            and sum(code in COMPRESSORS or code in plugins
+                    for code in codes) <= 1)
 
 
 class Layout(NamedTuple):

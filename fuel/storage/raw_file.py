@@ -242,7 +242,14 @@ class RawFile(FileWatch):
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes of the file into the caller's memory; return how many."""
         if hasattr(os, 'preadv'):
-            return os.preadv(self._descriptor, [buffer], address)
+            total = 0
+            while total < len(buffer):
+                count = os.preadv(
+                    self._descriptor, [buffer[total:]], address + total)
+                if not count:
+                    break
+                total += count
+            return total
         data = self.read(address, len(buffer))
         buffer[:len(data)] = data
         return len(data)

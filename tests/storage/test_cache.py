@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 from fuel import config
 from fuel.storage import chunk_cache, choose_reader
-from fuel.storage.buffers import SLAB, Buffers, buffer_nbytes
+from fuel.storage.buffers import SLAB, Buffers, Scratch, buffer_nbytes
 from fuel.storage.chunk_cache import ChunkCache, default_budget
 from fuel.storage.decoded import DecodedReader
 
@@ -111,9 +111,9 @@ def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
     """The second one waits for the first."""
     decode = DecodedReader.decode
 
-    def slow(self, chunk):
+    def slow(self, chunk, out):
         wait_until(lambda: len(started) == 6)
-        return decode(self, chunk)
+        decode(self, chunk, out)
 
     monkeypatch.setattr(DecodedReader, 'decode', slow)
     reader = choose_reader(file['x'])
@@ -190,8 +190,7 @@ def test_chunks_of_many_sizes_are_remembered_within_the_budget(is_large):
     store = cache.store('x', sizes)
     for chunk in rng.randint(0, 50, 1000).tolist():
         store.slots.last_used[chunk] = cache.clock.tick()
-        found = store.get(chunk, lambda chunk: numpy.full(
-            sizes[chunk], chunk, 'u1'))
+        found = store.get(chunk, lambda chunk, out: out.fill(chunk))
         assert (found[:sizes[chunk]] == chunk).all()
         assert cache.used <= cache.budget
         assert cache.used == sum(
@@ -207,9 +206,9 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
     model = []
     for chunk in wanted:
         store.slots.last_used[chunk] = cache.clock.tick()
-        store.get(chunk, lambda chunk: numpy.full(1, chunk, 'u1'))
+        store.get(chunk, lambda chunk, out: out.fill(chunk))
         model = ([chunk] + [one for one in model if one != chunk])[:budget]
-        assert sorted(model) == store.remembered().tolist()
+        assert sorted(model) == store.slots.held().tolist()
         assert len(model) == cache.used
 
 
@@ -234,7 +233,7 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
         return frame is not None and (
             frame.f_code is chunk_cache.ChunkStore.get.__code__)
 
-    def interrupted(self, chunk):
+    def interrupted(self, chunk, out):
         monkeypatch.setattr(DecodedReader, 'decode', decode)
         threads.append(threading.Thread(
             target=lambda: found.append(reader.read(5)), daemon=True))
@@ -249,8 +248,36 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
     assert (file['x'][5] == found[0]).all()
 
 
-def _fail(self, chunk):
+def _fail(self, chunk, out):
     raise OSError('no luck')
+
+
+def test_scratch_memory_is_used_again_when_nobody_holds_it():
+    """Also if what is held is a part of a part."""
+    scratch = Scratch()
+    held = scratch.take(100)[10:20]
+    held[:] = 1
+    other = scratch.take(100)
+    assert not numpy.shares_memory(held.base, other)
+    other[:] = 2
+    assert (held == 1).all()
+    place = held.base.ctypes.data
+    del held
+    assert place == scratch.take(50).ctypes.data
+
+
+@pytest.mark.parametrize('nbytes', [1, Scratch.LARGEST + 1])
+def test_scratch_memory_is_bounded(nbytes):
+    """What is large, or too much at once, is kept by who holds it alone."""
+    scratch = Scratch()
+    held = [scratch.take(nbytes) for _ in range(Scratch.MOST + 10)]
+    for number, array in enumerate(held):
+        assert nbytes == array.nbytes
+        array[:] = number
+    assert [number for number, _ in enumerate(held)] == [
+        int(array[0]) for array in held]
+    kept = sum(array.base is not None for array in held)
+    assert kept == (0 if nbytes > 1 else Scratch.MOST)
 
 
 def test_budget_comes_from_the_settings():
@@ -421,7 +448,7 @@ def test_lack_of_memory_leaves_the_budget_as_it_was(file, monkeypatch):
     assert 0 == reader.store.cache.used
     reader.read(slice(None))
     assert 4 * CHUNK == reader.store.cache.used
-    assert 4 == len(reader.store.remembered())
+    assert 4 == len(reader.store.slots.held())
 
 
 def _lack(self, nbytes):

@@ -1,6 +1,7 @@
 """Read chunks of plug-in filters after damage to their stored bytes.
 
-Run as ``python damaged_plugins.py SEED COUNT FOLDER``. Writes filter and kind
+Run as ``python damaged_plugins.py SEED COUNT FOLDER DECODER``, which is
+``imagecodecs`` or ``HDF5``. Writes filter and kind
 of each damage to the file ``told`` before it is read, and what came of it
 after: the last line names the damage that ended the process. (Plug-ins print
 lines of their own.)
@@ -16,7 +17,7 @@ import numpy
 from test_plugins import FILTERS, write
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import choose_reader
+from fuel.storage import choose_reader, plugin_filters
 
 
 def damaged(stored, generator):
@@ -76,4 +77,6 @@ def damage(name, generator, count, folder, told):
 
 
 if __name__ == '__main__':
+    if sys.argv[4] == 'HDF5':
+        plugin_filters.codes = tuple
     main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

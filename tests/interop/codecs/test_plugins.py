@@ -1,33 +1,55 @@
-"""Filters that HDF5 has as plug-ins give what h5py gives, decoded once."""
+"""Filters that HDF5 has as plug-ins give what h5py gives, decoded once, by
+imagecodecs or by HDF5."""
 import os
 import random
 import sys
 from pathlib import Path
 
 import h5py
+import hdf5plugin as plugins
 import numpy
 import pytest
 from support.processes import run_python
 from support.storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import describe, choose_reader
-
-plugins = pytest.importorskip('hdf5plugin', exc_type=ImportError)
+from fuel.storage import choose_reader, describe, plugin_filters
+from fuel.storage.decoded import DecodedReader
 
 FILTERS = {
-    'blosc lz4': lambda: plugins.Blosc(cname='lz4'),
+    'blosc': plugins.Blosc,
     'blosc zstd': lambda: plugins.Blosc(
         cname='zstd', shuffle=plugins.Blosc.BITSHUFFLE),
     'blosc blosclz': lambda: plugins.Blosc(
         cname='blosclz', clevel=9, shuffle=plugins.Blosc.NOSHUFFLE),
-    'blosc2': plugins.Blosc2, 'lz4': plugins.LZ4,
+    'blosc2': plugins.Blosc2,
+    'blosc2 zstd': lambda: plugins.Blosc2(
+        cname='zstd', filters=plugins.Blosc2.BITSHUFFLE),
+    'lz4': plugins.LZ4, 'lz4 blocks': lambda: plugins.LZ4(nbytes=512),
     'zstd': lambda: plugins.Zstd(clevel=1),
     'bitshuffle': lambda: plugins.Bitshuffle(cname='none'),
     'bitshuffle lz4': plugins.Bitshuffle,
     'bitshuffle zstd': lambda: plugins.Bitshuffle(cname='zstd'),
     'bzip2': plugins.BZip2,
 }
+
+
+# It compresses nothing: HDF5 alone knows which chunks it left as they were.
+BY_HDF5 = 'bitshuffle'
+
+
+@pytest.fixture(params=['imagecodecs', 'HDF5'])
+def decoder(request, name, monkeypatch):
+    """Return what decodes; the other one is not there."""
+    if request.param == 'HDF5':
+        monkeypatch.setattr(plugin_filters, 'codes', tuple)
+    elif name != BY_HDF5:
+        monkeypatch.setattr(DecodedReader, '_decode_with_h5py', _fail)
+    return request.param
+
+
+def _fail(*_):
+    raise AssertionError('HDF5 was asked')
 
 
 def write(path, data, options):
@@ -39,7 +61,7 @@ def write(path, data, options):
 @pytest.mark.parametrize('shuffled', [False, True])
 @pytest.mark.parametrize('dtype', ['u1', '<i2', '>f4', '<f8'])
 @pytest.mark.parametrize('name', FILTERS)
-def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled):
+def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled, decoder):
     """In any order; each chunk is decoded once while it is remembered."""
     rng = numpy.random.RandomState(0)
     data = values(rng, (100, 50), dtype)
@@ -58,7 +80,7 @@ def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled):
 
 @pytest.mark.parametrize('checked', [False, True])
 @pytest.mark.parametrize('name', FILTERS)
-def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked):
+def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked, decoder):
     """It names file, source and row."""
     data = values(numpy.random.RandomState(0), (100, 50), '<i4')
     write(tmp_path / 'a.hdf5', data,
@@ -75,7 +97,8 @@ def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked):
 
 
 @pytest.mark.timeout(120)
-def test_damage_never_ends_the_process(tmp_path, request, monkeypatch):
+@pytest.mark.parametrize('name', ['imagecodecs', 'HDF5'])
+def test_damage_never_ends_the_process(tmp_path, request, monkeypatch, name):
     """A chunk that is cut is an error, whatever its filter; other damage is
     one that names the place, or is what the format cannot notice."""
     count = 300 if request.config.getoption('full') else 8
@@ -84,7 +107,7 @@ def test_damage_never_ends_the_process(tmp_path, request, monkeypatch):
         [str(folder.parent), *filter(None, sys.path)]))
     status, _, errors = run_python(
         '-W', 'error', folder / 'damaged_plugins.py',
-        str(random.randrange(2 ** 32)), str(count), tmp_path)
+        str(random.randrange(2 ** 32)), str(count), tmp_path, name)
     lines = (tmp_path / 'told').read_text().splitlines()
     assert (status, count * len(FILTERS)) == (0, len(lines)), (
         lines[-1], errors)
@@ -96,7 +119,7 @@ def test_damage_never_ends_the_process(tmp_path, request, monkeypatch):
 
 
 @pytest.mark.parametrize('name', FILTERS)
-def test_chunks_of_many_blocks(tmp_path, name):
+def test_chunks_of_many_blocks(tmp_path, name, decoder):
     """What their formats say of lengths is understood, to the last byte."""
     rng = numpy.random.RandomState(0)
     data = rng.randint(0, 3, (300, 1003)).astype('<i4')
@@ -111,20 +134,21 @@ def test_chunks_of_many_blocks(tmp_path, name):
 
 
 @pytest.mark.parametrize('name, code, dtype', [
-    ('zstd', 32015, '<i4'), ('lz4', 32004, '<i4'),
+    ('zstd', 32015, '<i4'), ('lz4', 32004, '<i4'), ('blosc', 32001, '<i4'),
     ('bitshuffle', 32008, '<i4'), ('zstd', 32015, 'ragged')])
 def test_filter_that_is_missing_is_no_damage(tmp_path, name, code, dtype):
-    """The error names it, and what to do."""
+    """The error names it, and what to do: the extra, or the plug-in."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         if dtype == 'ragged':
             x = file.create_dataset('x', (20,), h5py.vlen_dtype('i4'),
                                     chunks=(4,), **FILTERS[name]())
             x[...] = [numpy.arange(3)] * 20
         else:
-            file.create_dataset('x', data=numpy.arange(20, dtype=dtype),
-                                chunks=(4,), **FILTERS[name]())
+            file.create_dataset('x', data=numpy.arange(999, dtype=dtype),
+                                chunks=(400,), **FILTERS[name]())
     status, out, errors = run_python('-c', """
 import h5py, sys
+sys.modules['imagecodecs'] = None
 from fuel.storage import choose_reader
 with h5py.File(sys.argv[1], 'r') as file:
     try:
@@ -136,14 +160,15 @@ with h5py.File(sys.argv[1], 'r') as file:
     assert out.startswith(b'OSError ' + os.fsencode(tmp_path / 'a.hdf5')
                           + b", source 'x': ")
     assert f'filter {code} ({name})'.encode() in out
+    assert b"pip install -e '.[codecs]'" in out
     assert b'pip install hdf5plugin' in out
     assert b'import hdf5plugin first' in out
 
 
-def test_bzip2_needs_no_plugin(tmp_path):
-    """Fuel decodes it."""
-    write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'),
-          FILTERS['bzip2']())
+@pytest.mark.parametrize('name', sorted(FILTERS.keys() - {BY_HDF5}))
+def test_no_plugin_is_needed(tmp_path, name):
+    """Fuel decodes what compresses."""
+    write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'), FILTERS[name]())
     assert (0, b'50.0\n', b'') == run_python('-c', """
 import h5py, sys
 from fuel.storage import choose_reader
