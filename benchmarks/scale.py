@@ -1,11 +1,13 @@
 """How far it goes: many ranks, clients, files and threads, on one machine.
 
-    python benchmarks/scale.py [--only ranks|clients|files|threads] [--tiny]
+    python benchmarks/scale.py [--tiny]
+                               [--only ranks|clients|files|threads|model]
 
 Prints what a simulated rank of 1,000 takes to start over 10**12 examples, and
 to resume on 999; what 200 clients take from one server, some of which are
-killed; how long 10,000 files of a server at 20 ms take to open; and how long
-threads wait for each other at the cache of decoded chunks.
+killed; how long 10,000 files of a server at 20 ms take to open; how long
+threads wait for each other at the cache of decoded chunks; and how well the
+formula of the manual's page "How far it goes" tells the seconds of a step.
 """
 import contextlib
 import os
@@ -27,11 +29,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / 'tests'))
 
 from support.range_server import server_process
 
-from fuel.datasets import Dataset, HDF5Dataset, IndexableDataset
+from fuel.datasets import Dataset, HDF5Dataset
 from fuel.schemes import ComputedShuffledScheme
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
-from fuel.transformers import Mix
+from fuel.transformers import Mix, MultiProcessing, Transformer
 
 EXAMPLES, BATCH = 10 ** 12, 64
 # Seconds that the server of files waits before it answers.
@@ -48,6 +50,21 @@ class Numbers(Dataset):
     def get_data(self, state=None, request=None):
         """Return the numbers that were asked for."""
         return (numpy.asarray(request),)
+
+
+class Rows(Dataset):
+    """Rows of 8 KB, each of which holds its number, and take no memory."""
+
+    provides_sources = ('number',)
+    example_iteration_scheme = None
+
+    def __init__(self, num_examples):
+        self.num_examples = num_examples
+        super().__init__()
+
+    def get_data(self, state=None, request=None):
+        """Return the rows that were asked for."""
+        return (numpy.repeat(numpy.array(request, 'f8')[:, None], 1024, 1),)
 
 
 def numbers(seed):
@@ -136,16 +153,17 @@ def forked(work, *arguments):
 
 
 def consume(port, is_local, results):
-    """Read the batches of an epoch; write the number of each, and how long
-    it was waited for."""
+    """Read the batches of an epoch; write the number of each, when it came,
+    and how long it was waited for."""
     with ServerDataStream(('number',), port=port, hwm=2,
                           shared_memory=is_local) as stream:
         epoch = iter(stream)
-        began = time.perf_counter()
+        before = time.monotonic()
         for batch, in epoch:
-            now = time.perf_counter()
-            os.write(results, numpy.array([batch[0, 0], now - began]))
-            began = now
+            now = time.monotonic()
+            os.write(results, numpy.array(
+                [batch[0, 0] // 8, now, now - before]))
+            before = now
 
 
 def serve(stream, count, ports):
@@ -166,10 +184,9 @@ def memory_of(process):
 
 def run_clients(count, num_batches, is_local, num_killed):
     """Have clients read an epoch together; return the numbers that came, how
-    long each was waited for, the seconds of all and the server's memory."""
-    rows = numpy.repeat(numpy.arange(num_batches, dtype='f8'), 8)
-    stream = DataStream(IndexableDataset({'number': numpy.repeat(
-        rows[:, None], 1024, 1)}), batch_size=8)
+    long each was waited for, the seconds from the first to the last, and the
+    memory of the server."""
+    stream = DataStream(Rows(8 * num_batches), batch_size=8)
     read, write = os.pipe()
     memory = 0
     with contextlib.ExitStack() as stack:
@@ -181,11 +198,8 @@ def run_clients(count, num_batches, is_local, num_killed):
         running = {stack.enter_context(forked(
             consume, port, is_local, output)) for _ in range(count)}
         doomed = sorted(running)[:num_killed]
-        while not os.path.getsize(results.name):
-            time.sleep(.001)
-        began = time.perf_counter()
         while running:
-            if doomed and (os.path.getsize(results.name) // 16
+            if doomed and (os.path.getsize(results.name) // 24
                            > num_batches // 4):
                 os.kill(doomed.pop(), signal.SIGKILL)
             memory = max(memory, memory_of(server))
@@ -193,11 +207,10 @@ def run_clients(count, num_batches, is_local, num_killed):
                 if os.waitpid(client, os.WNOHANG)[0]:
                     running.discard(client)
             time.sleep(.02)
-        seconds = time.perf_counter() - began
-        found = numpy.fromfile(results.name).reshape(-1, 2)
+        found, came, waited = numpy.fromfile(results.name).reshape(-1, 3).T
     os.close(read)
     os.close(write)
-    return found[:, 0].astype(int), found[:, 1], seconds, memory
+    return found.astype(int), waited, came.max() - came.min(), memory
 
 
 def clients(tiny):
@@ -287,7 +300,82 @@ def run_threads(dataset, num_rows, count, seconds):
     return waits
 
 
-PARTS = {part.__name__: part for part in (ranks, clients, files, threads)}
+def spend(seconds):
+    """Use a processor for some time, of this thread's own."""
+    over = time.thread_time() + seconds
+    while time.thread_time() < over:
+        pass
+
+
+class Making(Transformer):
+    """Takes some processor time for each batch."""
+
+    def __init__(self, data_stream, seconds):
+        super().__init__(data_stream, data_stream.produces_examples)
+        self.seconds = seconds
+
+    def transform_batch(self, batch):
+        """Return the batch, later."""
+        spend(self.seconds)
+        return batch
+
+
+def seconds_of_steps(stream, step, count):
+    """Return the seconds of a step of a trainer that leaves the processors
+    alone, reading included."""
+    epoch = iter(stream)
+    for _ in range(4):
+        next(epoch)
+    began = time.perf_counter()
+    for _ in range(count):
+        next(epoch)
+        time.sleep(step)
+    return (time.perf_counter() - began) / count
+
+
+def expected_step(make, step, workers, cost, cores):
+    """Return the seconds of a step, by the formula.
+
+    `make`: processor seconds to make a batch.
+    `step`: seconds of a step of the trainer.
+    `cost`: processor seconds to send and to receive a batch.
+    """
+    if not workers:
+        return make + step
+    return max(step + cost, (make + cost) / min(workers, cores))
+
+
+def model(tiny):
+    """Compare the formula with what is measured."""
+    count = 8 if tiny else 300
+    cores = len(os.sched_getaffinity(0))
+
+    def stream(seconds):
+        return Making(DataStream(Rows(100 * count), batch_size=8), seconds)
+
+    # Of a sleep too: it takes longer than asked for.
+    with MultiProcessing(stream(0.), num_workers=1) as sent:
+        cost = seconds_of_steps(sent, 0., count)
+    idle = seconds_of_steps(stream(0.), .001, count) - .001
+    for make, step in ((.0005, .004), (.002, .002), (.008, .002)):
+        for workers in (0, 1, 2):
+            made = stream(make)
+            if workers:
+                with MultiProcessing(made, num_workers=workers) as made:
+                    found = seconds_of_steps(made, step, count)
+            else:
+                found = seconds_of_steps(made, step, count)
+            wanted = expected_step(make, step + idle, workers, cost, cores)
+            name = (f'{make * 1e3:g} ms to make, steps of {step * 1e3:g} ms, '
+                    f'{workers or "no"} workers: formula')
+            detail = (f'{found * 1e3:.2f} ms a step, by the formula '
+                      f'{wanted * 1e3:.2f}')
+            yield (name, f'{min(wanted / found, found / wanted):.2f}',
+                   'at least 0.8', detail)
+
+
+PARTS = {part.__name__: part for part in (
+    ranks, clients, files, threads, model)}
 
 
 def main(arguments=None):
