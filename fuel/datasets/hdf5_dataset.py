@@ -208,6 +208,8 @@ class HDF5Dataset(RowsDataset):
         """Return the file and the group that a row lies in."""
         parts = self.readers.parts
         part = int(parts.bounds.searchsorted(row, 'right')) - 1
+        # After all rows, there may be runs without any.
+        part = min(part, len(parts) - 1)
         return RowPlace(parts.path_of(part), parts.names.names[part],
                         row - int(parts.bounds[part]))
 

@@ -11,12 +11,14 @@ from fuel.layouts.formats import DATA_ENDINGS
 MOST_LEVELS = 8
 
 
-def files_by_split(folder: str) -> dict[str, list[str]]:
+def files_by_split(folder: str, wanted: Sequence[str] = (),
+                   ) -> dict[str, list[str]]:
     """Return the paths of the data files of a folder, by split.
 
     They are in the folder itself, which makes one split without a name; or
     in its subfolders, which are splits, unless their names say the value of
-    something, as in ``healpix=7``. A folder of one folder is looked into.
+    something, as in ``healpix=7``. A folder of one folder is looked into,
+    unless that is a split which is wanted.
 
     Raises: FileNotFoundError if there are none.
     """
@@ -25,7 +27,7 @@ def files_by_split(folder: str) -> dict[str, list[str]]:
         files, folders = _look_into(folder)
         if files:
             return {'': files}
-        if len(folders) != 1:
+        if len(folders) != 1 or os.path.basename(folders[0]) in wanted:
             break
         folder = folders[0]
     found = {os.path.basename(one): _look_into(one)[0] for one in folders}

@@ -96,23 +96,25 @@ def _format_of_all(paths: Sequence[str]) -> str:
 def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
     """Return the files of a folder, and what is left of the split."""
-    by_split = files_by_split(folder)
+    names = [split] if isinstance(split, str) else split
+    by_split = files_by_split(folder, names or ())
     if '' in by_split:
         return as_pattern(by_split['']), split, kwargs
     every = [path for paths in by_split.values() for path in paths]
     if 'splits' in kwargs:
         return every, split, kwargs
-    names = [split] if isinstance(split, str) else split
+    more = {'splits': by_split, **kwargs} if (
+        _format_of_all(every) == 'hdf5') else kwargs
     if names is None or (names == [ALL] and ALL not in by_split):
-        return every, None, {'splits': by_split, **kwargs}
+        return every, None, more
     for name in names:
         if name not in by_split:
             raise ValueError(
                 f'{folder!r} has no folder {name!r} of a split; it has '
                 f'{", ".join(map(repr, by_split))}')
-    if _format_of_all(every) == 'hdf5':
+    if more is not kwargs:
         # All files, so that a category has one code in all splits.
-        return every, names, {'splits': by_split, **kwargs}
+        return every, names, more
     if len(names) == 1:
         return as_pattern(by_split[names[0]]), None, kwargs
     return [path for name in names for path in by_split[name]], None, kwargs
@@ -173,6 +175,11 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
     if kind == 'npy' and len(paths) > 1:
         data = {os.path.splitext(os.path.basename(path))[0]: path
                 for path in paths}
+        if len(data) < len(paths):
+            raise ValueError(
+                f'several .npy files are sources by their names, and two of '
+                f'{", ".join(map(repr, paths))} have one name: load those of '
+                f'each split by themselves, as in split=...')
     elif data is paths[0] and len(paths) > 1:
         raise ValueError(
             f'{name} reads one file, got {len(paths)}; the first is '

@@ -488,7 +488,8 @@ STORED = numpy.array([[0, 5], [-32767, 100]], 'int16')
      [[0, numpy.nan], [-32767, 100]]),
     ({'missing_value': [5., 100.], 'scale_factor': 2.}, 'float64',
      [[0, numpy.nan], [-65534, numpy.nan]]),
-    ({'_FillValue': 1e20}, 'int16', STORED.tolist()),
+    *[({'_FillValue': value}, 'int16', STORED.tolist())
+      for value in (1e20, numpy.inf, -numpy.inf, .5)],
     ({}, 'int16', STORED.tolist()),
 ])
 def test_packed_numbers_are_unpacked(tmp_path, attributes, dtype, wanted):

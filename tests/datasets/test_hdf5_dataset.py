@@ -308,6 +308,18 @@ def test_examples_know_their_group_and_the_row_in_it(demos):
                 for number in range(len(windows))} > {'data/demo_2'}
 
 
+def test_runs_without_rows_say_where_the_next_ones_begin(tmp_path):
+    """Also after all rows."""
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        for name, count in zip('abcd', (3, 0, 2, 0), strict=True):
+            file[f'{name}/x'] = numpy.arange(count)
+    runs = Runs(HDF5Dataset(path, ['x'], parts='*'))
+    assert [(0, 'a', 0), (1, 'c', 0), (2, 'c', 0), (3, 'd', 0)] == [
+        (found.run, found.part, found.row_of_part) for found in map(
+            runs.provenance, range(len(runs)))]
+
+
 def test_attributes_of_runs(demos, years):
     """Of the group or the file that a run lies in."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',

@@ -166,3 +166,32 @@ def test_files_without_rows_say_so(tmp_path):
         file['x'] = numpy.zeros((0, 3))
     with pytest.raises(ValueError, match=r"x\.h5': 'x' has no rows"):
         fuel.load(path, columns=['x'])
+
+
+def test_arrays_of_one_name_are_not_lost(tmp_path):
+    """Those of each split have the same, and are no sources beside each
+    other."""
+    for split, count in (('train', 4), ('test', 3)):
+        (tmp_path / split).mkdir()
+        numpy.save(tmp_path / split / 'x.npy', numpy.arange(count))
+    with pytest.raises(ValueError, match=r'x.npy.*have one name: load'):
+        fuel.load(tmp_path)
+    with pytest.raises(ValueError, match='have one name'):
+        fuel.load(sorted(tmp_path.glob('*/x.npy')))
+    assert (4, 3) == tuple(len(fuel.load(tmp_path, split))
+                           for split in ('train', 'test'))
+
+
+def test_folder_of_one_split_has_that_split(tmp_path):
+    """As where only one was downloaded; without naming it, too."""
+    folder = tmp_path / 'fluid' / 'data' / 'train'
+    folder.mkdir(parents=True)
+    for number in range(2):
+        with h5py.File(folder / f'{number}.h5', 'w') as file:
+            file['x'] = numpy.arange(3)
+    for given in (tmp_path, tmp_path / 'fluid' / 'data'):
+        for split in ('train', ['train'], None, 'all'):
+            assert 6 == len(fuel.load(given, split))
+        with pytest.raises(ValueError, match="no split 'test'"):
+            fuel.load(given, 'test')
+    assert 6 == len(fuel.load(folder))

@@ -56,6 +56,19 @@ def _indptr_ends_beyond(file):
     file['X/indptr'][-1] += 5
 
 
+@spoils('h5ad', DamagedFileError, 'should have 40 rows, and indptr has 0')
+def _indptr_is_one_number(file):
+    replaced(file, 'X/indptr', 5)
+
+
+@spoils('h5ad', DamagedFileError, 'obs/cell_type', 'the code 1844674',
+        load=read_all)
+def _code_without_a_sign_is_none(file):
+    codes = numpy.zeros(40, 'u8')
+    codes[3] = 2 ** 64 - 1
+    replaced(file, 'obs/cell_type/codes', codes)
+
+
 @spoils('h5ad', DamagedFileError, 'indptr should go from 0')
 def _indptr_begins_late(file):
     file['X/indptr'][0] = 1

@@ -139,7 +139,9 @@ class CategoryReader(ChangedReader):
         if len(self._counts) > 1:
             parts = part_numbers(self.part_bounds, numbers).reshape(
                 -1, *[1] * (rows.ndim - 1))
-        wrong = (places < 0) | (places >= self._counts[parts])
+        # Without a sign, no code stands for what is missing.
+        lowest = 0 if rows.dtype.kind == 'i' else 1
+        wrong = (places < lowest) | (places >= self._counts[parts])
         if wrong.any():
             place = numpy.argwhere(wrong)[0]
             row = int(numbers[place[0]])

@@ -174,7 +174,8 @@ def _columns_of(parts: FileParts, number: int, path: str) -> int:
             f"{where}: the group {path!r} should have an attribute 'shape' "
             f'of two whole numbers')
     indptr = parts.find(number, f'{path}/indptr')
-    rows = len(indptr) - 1 if isinstance(indptr, h5py.Dataset) else 0
+    rows = indptr.shape[0] - 1 if isinstance(
+        indptr, h5py.Dataset) and indptr.shape else 0
     found = [str(read_attribute(node, name)) for name in FORMATS
              if name in node.attrs]
     is_by_columns = (any('csc' in one for one in found) if found

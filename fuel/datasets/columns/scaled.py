@@ -81,8 +81,9 @@ class Packing:
                    for one in self.given.get(name, numpy.empty(0)).tolist()]
         # Numbers that the type does not hold are nowhere in the array.
         return [one for one in dict.fromkeys(numbers) if one == one and (
-            dtype.kind == 'f' or (one == int(one) and numpy.iinfo(
-                dtype).min <= one <= numpy.iinfo(dtype).max))]
+            dtype.kind == 'f' or ((isinstance(one, int) or one.is_integer())
+                                  and numpy.iinfo(dtype).min <= one
+                                  <= numpy.iinfo(dtype).max))]
 
 
 class ScaledReader(ChangedReader):

@@ -70,16 +70,17 @@ def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
     """Return the rows of a split in one file."""
     number, content = listed
     where = f'split {split!r} of {parts.files.paths[number]!r}'
-    inside = [part for part, file in enumerate(parts.names.file_numbers)
-              if file == number]
+    # Parts come in the order of their files.
+    inside = range(*numpy.searchsorted(
+        parts.names.file_numbers, [number, number + 1]).tolist())
     if content.dtype.kind in 'SO':
-        known = set(inside)
         numbers = _numbers(parts, where, map(_text, content.ravel().tolist()))
-        # In the order of the parts, which files do not keep.
-        return _rows_of_parts(parts, sorted(known.intersection(numbers)))
+        # In the order of the parts, which files do not keep; a list may name
+        # those of other files too.
+        return _rows_of_parts(parts, sorted({*inside}.intersection(numbers)))
     assert parts.bounds is not None
-    first, stop = ((int(parts.bounds[inside[0]]),
-                    int(parts.bounds[inside[-1] + 1])) if inside else (0, 0))
+    first, stop = (int(parts.bounds[place])
+                   for place in (inside.start, inside.stop))
     if content.dtype.kind == 'b' and content.shape == (stop - first,):
         return first + numpy.flatnonzero(content)
     if content.ndim != 1 or content.dtype.kind not in 'iu':
