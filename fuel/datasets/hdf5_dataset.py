@@ -9,16 +9,14 @@ import h5py
 import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.datasets.columns.base import FileColumn, Columns
+from fuel.datasets.columns.base import Columns, FileColumn
 from fuel.datasets.columns.default_columns import default_columns
-from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.file_paths import Files, as_files, expand
-from fuel.storage.linked_files import LinkedFiles
+from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.part_names import PartNames
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
-from fuel.storage.file_access import access_to, open_all
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RowPlace, RowSource
@@ -28,12 +26,13 @@ from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import StorageOptions
+from fuel.storage.file_access import access_to, open_all
+from fuel.storage.linked_files import LinkedFiles
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
 from fuel.utils.checks import not_negative
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
-
 
 
 @do_not_pickle_attributes('readers', '_order')

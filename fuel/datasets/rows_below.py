@@ -120,7 +120,7 @@ def _find_stored(dataset: DatasetLike, source: str) -> RowSource | None:
 
 
 def find_runs(dataset: Any, runs: RunsGiven | None,
-               ) -> tuple[IndexArray, IndexArray]:
+              ) -> tuple[IndexArray, IndexArray]:
     """Return the bounds of the runs of a data set's examples, and the number
     that each had before splits cut it."""
     count = int(num_examples_of(dataset))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy
 
 from fuel.datasets.row_orders import IndexArray
+from fuel.datasets.rows_below import RunRows
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
     no_zeros)
-from fuel.datasets.rows_below import RunRows
 from fuel.datasets.runs import RunDataset, refuse_paths
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of

@@ -35,8 +35,8 @@ def recognise(seen: Seen) -> Call | None:
 
 def _call(file: SeenFile, path: str, levels: int, positions: str) -> Call:
     """Return the call for molecules of which one has a path."""
-    count, atoms = (*getattr(file.array(f'{path}/{positions}'), 'shape', ()),
-                    0, 0)[:2]
+    found = file.array(f'{path}/{positions}')
+    count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]
     columns: dict[str, FileColumn] = {}
     others: list[Array] = []
     for array in file.arrays(path):

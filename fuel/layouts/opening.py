@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
@@ -157,6 +157,7 @@ def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
         if split is None or not isinstance(dataset, HDF5Dataset) or (
                 ALL not in dataset.split_names):
             return dataset
+        dataset.close(None)
     chosen: Dataset = build(which_sets=_names_of(split), **kwargs)
     return chosen
 

@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 import numpy
 
-from fuel.storage.linked_files import LinkedFiles
-from fuel.storage.file_access import access_to, open_all
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
+from fuel.storage.file_access import access_to, open_all
 from fuel.storage.kept_arrays import Arrays
+from fuel.storage.linked_files import LinkedFiles
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.version import version

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.storage.linked_files import LinkedFiles
 from fuel.datasets.columns.part_names import natural_key
 from fuel.datasets.columns.parts import read_whole
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
+from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import Node, first_names, has_rows, is_group, walk
 
 # Of a group with more names than this only the first are looked at, in the

@@ -10,8 +10,8 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.kept_arrays import Arrays
+from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_node, is_group
 from fuel.utils.hdf5_errors import naming_file
 

@@ -9,7 +9,6 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
 from fuel.datasets.columns.part_names import SHOWN, PartNames
 from fuel.datasets.columns.readers import with_text
 from fuel.datasets.row_orders import IndexArray
@@ -18,6 +17,7 @@ from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.kept_index import index_arrays, restored_index
+from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
 from fuel.storage.nodes import Node, find_arrays, find_at_once
 from fuel.storage.part_index import IndexBuilder, PartIndex
 from fuel.storage.ragged import read_text_value
