@@ -171,8 +171,8 @@ class HDF5Dataset(RowsDataset):
         parts = FileParts(
             files, PartNames(files, self.parts, self.missing == 'skip'),
             self._runs, self.cache_bytes)
+        besides = names_in(self._runs)
         if not self.columns:
-            besides = names_in(self._runs)
             if isinstance(self._splits, str):
                 besides.append(self._splits)
             self.columns = dict(default_columns(parts, besides, self._used))
@@ -181,6 +181,9 @@ class HDF5Dataset(RowsDataset):
         readers = OpenColumns(parts, Wanted(
             self.columns, self._used, self._splits, self.which_sets,
             self.missing))
+        for name in names_in(self._runs):
+            # What the other parts lack is said when runs are asked for.
+            parts.array(0, name)
         self.readers, self._order = readers, readers.order
 
     def _find_order(self, num_rows: int,
@@ -400,8 +403,8 @@ def _as_columns(columns: Columns) -> dict[str, FileColumn]:
     else:
         several = [columns] if isinstance(columns, (str, FileColumn)) else (
             list(columns))
-        names = [column if isinstance(column, str) else column.paths()[0]
-                 for column in several]
+        names = [column.paths()[0] if isinstance(column, FileColumn)
+                 else column for column in several]
         named = dict(zip(names, several, strict=True))
         if len(named) < len(several):
             raise ValueError(

@@ -81,8 +81,11 @@ def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
 
 
 def names_in(runs: RunsGiven | None) -> list[str]:
-    """Return the names of what says where runs begin and end."""
-    if runs is None or isinstance(runs, str):
+    """Return the names of what says where runs begin and end.
+
+    Raises: ValueError if nothing is known to do so.
+    """
+    if runs is None or (isinstance(runs, str) and runs == 'all'):
         return []
     kind, value = _kind_of(runs)
     names = _as_several(value) if kind == 'ends' else [value]

@@ -34,6 +34,14 @@ def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
     return number
 
 
+def any_integer(name: str, value: object) -> int:
+    """Return an integer of any sign.
+
+    See :func:`positive`.
+    """
+    return _integer(name, value, 'an integer')
+
+
 def in_order(name: str, names: object) -> None:
     """Refuse a set where the order of names is that of data.
 

@@ -320,6 +320,30 @@ def test_runs_without_rows_say_where_the_next_ones_begin(tmp_path):
             runs.provenance, range(len(runs)))]
 
 
+@pytest.mark.parametrize('kwargs, text', [
+    ({'runs': {'length': 'num'}}, "runs must be 'all' or one of"),
+    ({'runs': 'al'}, "runs must be 'all' or one of"),
+    ({'runs': {'lengths': 'gone'}}, "has no array 'gone'"),
+    ({'runs': {'ends': ('actions', 'gone')}}, "has no array 'gone'"),
+    ({'splits': {'a': 'demo_1'}, 'which_sets': ('a',)},
+     r"names of parts, got 'demo_1': write \['demo_1'\]"),
+    ({'columns': [None]}, 'got None: None')], ids=str)
+def test_mistake_is_told_when_the_data_set_is_made(demos, kwargs, text):
+    """Not when runs or splits are first asked for."""
+    with pytest.raises(ValueError, match=text):
+        HDF5Dataset(demos, **{'columns': ['actions'], **kwargs},
+                    parts='data/demo_*')
+
+
+@pytest.mark.parametrize('name', ['start', 'stop', 'axis'])
+@pytest.mark.parametrize('value', [1.5, 'a', True])
+def test_rows_are_counted_by_integers(name, value):
+    """NumPy's become plain ones, which can be pasted."""
+    with pytest.raises(TypeError, match=rf"^{name} of Rows\('x'\) must be "):
+        Rows('x', **{name: value})
+    assert f"Rows('x', {name}=1)" == repr(Rows('x', **{name: numpy.int8(1)}))
+
+
 def test_attributes_of_runs(demos, years):
     """Of the group or the file that a run lies in."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',

@@ -19,6 +19,7 @@ from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
 from fuel.storage.scales import own_labels
 from fuel.suggestions import did_you_mean
+from fuel.utils.checks import any_integer
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +55,14 @@ class Rows(PathColumn):
     start: int | None = None
     stop: int | None = None
     ragged: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ('axis', 'start', 'stop'):
+            value = getattr(self, name)
+            if value is not None or name == 'axis':
+                # A plain one, which the repr shows.
+                object.__setattr__(self, name, any_integer(
+                    f'{name} of Rows({self.path!r})', value))
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
         """Return which row of its array is the first one of each part."""

@@ -63,6 +63,10 @@ def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
             all(isinstance(part, (str, bytes)) for part in split)):
         return _rows_of_parts(
             parts, _numbers(parts, f'split {name!r}', map(_text, split)))
+    if isinstance(split, (str, bytes)):
+        raise ValueError(
+            f'split {name!r} must be rows or a list of names of parts, got '
+            f'{split!r}: write [{split!r}]')
     return split
 
 
