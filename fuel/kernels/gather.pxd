@@ -13,7 +13,7 @@ cdef class Rows:
     cdef readonly cnp.ndarray addresses
     cdef int64_t *places
     cdef FileStates states
-    cdef int begin(self, Window *window, char *out,
+    cdef int begin(self, Window *window, char *out, Py_ssize_t count,
                    const Conversion *conversion) except -1
     cdef unsigned char *none_used(self) except NULL
     cdef bint copy_plain(self, const Request *request, char *out,

@@ -35,6 +35,10 @@ OUTSIDE = -2
 cdef enum:
     MISSING_CHUNK = -1
     OUTSIDE_CHUNK = -2
+    # Long rows of batches that a core's cache does not hold take up to a
+    # fifth less time by the C library's copy than line by line.
+    LONG_ROW = 24576
+    LARGE_BATCH = 4 << 20
 
 
 cdef const cnp.npy_intp *numbers_of(cnp.ndarray array) except NULL:
@@ -149,11 +153,13 @@ cdef class Rows:
             raise MemoryError
         return used
 
-    cdef int begin(self, Window *window, char *out,
+    cdef int begin(self, Window *window, char *out, Py_ssize_t count,
                    const Conversion *conversion) except -1:
-        """Describe where pieces go, and as what."""
+        """Describe where pieces go, of how many rows, and as what."""
         window.count = 0
         window.row_nbytes = self.table.row_nbytes
+        window.by_lines = (self.table.row_nbytes < LONG_ROW
+                           or count * self.table.row_nbytes < LARGE_BATCH)
         window.conversion = conversion
         window.out = out
         window.out_row_nbytes = (self.table.row_nbytes // conversion.itemsize
@@ -322,7 +328,7 @@ cdef class MappedRows(Rows):
         """Copy rows; return whether the maps could be read, and the files
         are what they were."""
         cdef bint intact
-        self.begin(&job.window, out, conversion)
+        self.begin(&job.window, out, request.count, conversion)
         job.request = request
         job.table = &self.table.table
         job.bases = self.bases
@@ -412,7 +418,7 @@ cdef class DecodedRows(Rows):
         cdef Window window
         cdef unsigned char *used = self.none_used()
         try:
-            self.begin(&window, out, conversion)
+            self.begin(&window, out, request.count, conversion)
             return (self.run(&window, request, used, None)
                     and self.states.are_current(used))
         finally:
@@ -499,7 +505,8 @@ cdef class DecodedRows(Rows):
         cdef dict absent = {}
         cdef unsigned char *used
         check(self.table, rows, out, 0, None, &request)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), request.count,
+                   conversion_of(None))
         used = self.none_used()
         try:
             self.run(&window, &request, used, absent)
@@ -522,7 +529,8 @@ cdef class DecodedRows(Rows):
             raise ValueError('rows are copied into a plain array')
         count = cnp.PyArray_NBYTES(out) // max(1, self.table.row_nbytes)
         self.slots.check(chunk, decoded)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), count,
+                   conversion_of(None))
         for place, rows, row in pieces:
             if place < 0 or rows < 1 or rows > count or place > count - rows:
                 raise IndexError(f'place {place} of {count}')

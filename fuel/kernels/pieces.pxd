@@ -40,6 +40,8 @@ cdef struct Window:
     const Conversion *conversion
     char *out
     Py_ssize_t out_row_nbytes
+    # Whether a row is copied line by line, see `fuel_copy_row`.
+    bint by_lines
 
 
 cdef void put_pieces(Window *window) noexcept nogil

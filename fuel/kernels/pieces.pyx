@@ -94,7 +94,7 @@ cdef void put_pieces(Window *window) noexcept nogil:
             continue
         put(window.conversion,
             window.out + piece.first * window.out_row_nbytes, piece.source,
-            piece.rows * window.row_nbytes, piece.rows == 1,
+            piece.rows * window.row_nbytes, piece.rows == 1 and window.by_lines,
             coming if coming != NULL else piece.source)
     window.count = 0
 

@@ -142,6 +142,19 @@ def test_large_batches_are_left_to_several_threads():
     assert direct.read(numpy.zeros(6, numpy.intp)) is None
 
 
+@pytest.mark.parametrize('nbytes', [24575, 24576, 30001])
+def test_long_rows_of_large_batches_equal_those_of_numpy(nbytes):
+    """Which are copied in another way than those of small ones."""
+    data = numpy.random.RandomState(0).randint(
+        0, 256, (40, nbytes), numpy.uint8)
+    part = PlainRows(mapped(data, 1), (nbytes,), data.dtype)
+    direct = Batches([(part, 0)], len(data), 8 << 20, None)
+    for count in (1, 170, 171, 200):
+        request = numpy.random.RandomState(count).randint(0, 40, count)
+        batch, = direct.read(request)
+        assert (data[request] == batch).all()
+
+
 @pytest.mark.parametrize('address', [OUTSIDE, 9, 1 << 62])
 def test_chunks_that_are_not_in_the_file_are_declined(address):
     """Others of the same source are not."""
