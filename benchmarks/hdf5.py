@@ -32,7 +32,7 @@ from fuel.streams import DataStream
 BATCH = 128
 CHUNK = 64
 # Of the values, for a layout whose filter would not shrink them otherwise.
-LEVELS = {'lzf': 64, 'blosc': 64, 'lz4': 64}
+LEVELS = {'lzf': 64}
 LAYOUTS = {
     'contiguous': {},
     'chunked': {'chunks': (CHUNK, 3, 32, 32)},
@@ -51,6 +51,7 @@ with contextlib.suppress(ImportError):
                'bitshuffle': hdf5plugin.Bitshuffle()}
     LAYOUTS |= {name: {'chunks': (CHUNK, 3, 32, 32), **options}
                 for name, options in PLUGINS.items()}
+    LEVELS |= dict.fromkeys(PLUGINS, 64)
 
 
 def images(rng, count):
