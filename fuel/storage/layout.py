@@ -1,10 +1,10 @@
 """How an HDF5 data set is stored, and whether Fuel can read it directly."""
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sys
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import h5py
@@ -68,8 +68,9 @@ def used_filters(filters: tuple[ChunkFilter, ...],
     return [one for place, one in enumerate(filters) if not mask >> place & 1]
 
 
+@functools.cache
 def is_known(filters: tuple[ChunkFilter, ...],
-             plugins: Collection[int] = ()) -> bool:
+             plugins: frozenset[int] = frozenset()) -> bool:
     """Return whether Fuel can undo a pipeline.
 
     `plugins`: codes of compressors that it can undo here.

@@ -130,6 +130,9 @@ class PartIndex:
 
     def array_of(self, chunk: int) -> int:
         """Return the number of the array that a chunk belongs to."""
+        if len(self.first_chunks) == 2:
+            # Of one array, which is not worth a search.
+            return 0
         return int(self.first_chunks.searchsorted(chunk, 'right')) - 1
 
     def first_chunk(self, array: int) -> int:

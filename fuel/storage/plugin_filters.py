@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy
@@ -25,9 +25,10 @@ class OnlyHDF5Error(Exception):
     """A chunk is in a form that HDF5's plug-in alone may know."""
 
 
-def codes() -> Collection[int]:
+@functools.cache
+def codes() -> frozenset[int]:
     """Return the codes of the filters that can be undone here."""
-    return DECODERS if _functions() else ()
+    return frozenset(DECODERS if _functions() else ())
 
 
 @functools.cache

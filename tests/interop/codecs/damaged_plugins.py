@@ -78,5 +78,5 @@ def damage(name, generator, count, folder, told):
 
 if __name__ == '__main__':
     if sys.argv[4] == 'HDF5':
-        plugin_filters.codes = tuple
+        plugin_filters.codes = frozenset
     main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
