@@ -1,14 +1,18 @@
-"""Workers over arrays in memory, by each way to start a process.
+"""Workers over arrays in memory, by each way to start a process, and threads.
 
-    python benchmarks/workers.py [--workers 8] [--tiny]
+    python benchmarks/workers.py [--workers 8] [--tiny] [--only threads]
 
 Each way is measured in a process of its own: the seconds to the first batch,
 the memory that all processes need beside the arrays (proportional set size,
 so that what is shared counts once; Linux only), and the rate of batches.
 Beside it: as many interpreters that only import Fuel, and workers that are
 forked, which share all that there is.
+
+Then the rate of a stage in threads, and in as many processes, of its rate
+without, which takes turns with theirs.
 """
 import argparse
+import io
 import json
 import multiprocessing
 import os
@@ -19,11 +23,13 @@ from pathlib import Path
 
 import measure
 import numpy
+from PIL import Image
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import MultiProcessing
+from fuel.transformers import Mapping, MultiProcessing, MultiThreading
+from fuel.transformers.image import ImagesFromBytes
 
 SHAPE, BATCH = (3, 32, 32), 256
 METHODS = ('fork', 'forkserver', 'spawn')
@@ -103,22 +109,86 @@ def interpreters(count):
     return time.perf_counter() - start
 
 
-def main():
-    """Print the table."""
-    parser = measure.parser(__doc__)
-    parser.add_argument('--workers', type=int, default=8)
-    parser.add_argument('--bytes', type=int, default=1 << 30)
-    parser.add_argument('--seconds', type=float, default=5.0)
-    parser.add_argument('--measure', help=argparse.SUPPRESS,
-                        choices=METHODS)
-    arguments = parser.parse_args()
-    if arguments.tiny:
-        arguments.workers, arguments.bytes = 2, 4 << 20
-        arguments.seconds = 0.0
-    sizes = arguments.workers, arguments.bytes, arguments.seconds
-    if arguments.measure:
-        print(json.dumps(measure_method(arguments.measure, *sizes)))
-        return
+def decode_in_turn(batch):
+    """Return the images of a batch, decoded one after another."""
+    return ([numpy.asarray(Image.open(io.BytesIO(file)))
+             for file in batch[0]],)
+
+
+def compute(batch):
+    """Return a batch after some work of NumPy."""
+    return (numpy.tanh(numpy.sqrt(batch[0] + 1)),)
+
+
+def count_in_python(batch):
+    """Return a batch after some work in pure Python."""
+    for _ in range(60000):
+        pass
+    return batch
+
+
+def stages():
+    """Yield texts, and makers of streams that have one stage with work."""
+    rng = numpy.random.default_rng(0)
+    smooth = rng.integers(0, 256, (64, 9, 9, 3), dtype='u1')
+    files = []
+    for pixels in smooth:
+        file = io.BytesIO()
+        Image.fromarray(pixels).resize((256, 256)).save(file, 'JPEG')
+        files.append(file.getvalue())
+
+    def stream(data, size):
+        return DataStream(
+            IndexableDataset({'x': data}),
+            iteration_scheme=ShuffledScheme(len(data), size))
+
+    yield 'decodes JPEG files, of Fuel', lambda: ImagesFromBytes(
+        stream(files, 16))
+    yield 'decodes JPEG files, one after another', lambda: Mapping(
+        stream(files, 16), decode_in_turn, pure=True)
+    numbers = rng.random((64, 50000), 'f4')
+    yield 'computes with NumPy', lambda: Mapping(
+        stream(numbers, 8), compute, pure=True)
+    yield 'runs in pure Python', lambda: Mapping(
+        stream(numbers[:, :10], 4), count_in_python, pure=True)
+    large = rng.integers(0, 256, (1024, 76800), dtype='u1')
+    yield 'passes batches of 19 MB on', lambda: Mapping(
+        stream(large, 256), tuple, pure=True)
+
+
+def reader_of(stream):
+    """Return a function that reads a batch, in as many epochs as it takes."""
+    epochs = stream.iterate_epochs()
+    epoch = iter(())
+
+    def read():
+        nonlocal epoch
+        batch = next(epoch, None)
+        while batch is None:
+            epoch = next(epochs)
+            batch = next(epoch, None)
+
+    return read
+
+
+def measure_stages(options):
+    """Yield rows of rates in threads and processes, of those without."""
+    wanted = {'decodes JPEG files, one after another': 'at least 1.5',
+              'computes with NumPy': 'at least 1.5'}
+    for text, build in stages():
+        rows = []
+        for kind in MultiThreading, MultiProcessing:
+            number = {'num_threads' if kind is MultiThreading
+                      else 'num_workers': 2}
+            with kind(build(), 8, **number) as ahead:
+                rows.append(measure.compare(
+                    reader_of(build()), reader_of(ahead), **options))
+        yield (f'{text}: 2 threads', str(rows[0]), wanted.get(text, ''))
+        yield ('  2 processes', str(rows[1]), '')
+
+
+def measure_methods(arguments, sizes):
+    """Return the rows of the ways to start processes."""
     methods = [method for method in METHODS
                if method in multiprocessing.get_all_start_methods()]
     found = {method: in_own_process(method, *sizes) for method in methods}
@@ -141,6 +211,31 @@ def main():
             rows.append(('  rate, of the rate of forked workers',
                          f"{values['rate'] / found['fork']['rate']:.2f}",
                          rate))
+    return rows
+
+
+def main():
+    """Print the table."""
+    parser = measure.parser(__doc__)
+    parser.add_argument('--workers', type=int, default=8)
+    parser.add_argument('--bytes', type=int, default=1 << 30)
+    parser.add_argument('--seconds', type=float, default=5.0)
+    parser.add_argument('--only', choices=('methods', 'threads'))
+    parser.add_argument('--measure', help=argparse.SUPPRESS,
+                        choices=METHODS)
+    arguments = parser.parse_args()
+    if arguments.tiny:
+        arguments.workers, arguments.bytes = 2, 4 << 20
+        arguments.seconds = 0.0
+    sizes = arguments.workers, arguments.bytes, arguments.seconds
+    if arguments.measure:
+        print(json.dumps(measure_method(arguments.measure, *sizes)))
+        return
+    rows = [] if arguments.only == 'threads' else measure_methods(
+        arguments, sizes)
+    if arguments.only != 'methods':
+        rows += measure_stages(
+            measure.TINY if arguments.tiny else measure.FULL)
     measure.print_table(rows)
 
 

@@ -74,7 +74,8 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
         safely([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
     # What a worker makes is made there stage by stage.
-    inside = here if here.endswith(('worker', 'workers')) else runs_in
+    inside = here if here.endswith(
+        ('worker', 'workers', 'thread', 'threads')) else runs_in
     for child in safely(list[Any](), child_streams, stream):
         _describe(child, number, depth + 1, inside, found)
     dataset = safely(None, lambda: vars(stream).get('dataset'))

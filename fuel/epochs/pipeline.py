@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import Stage, stage_of
 from fuel.typing import Batch, StreamLike
@@ -81,9 +82,12 @@ def skip(iterator: DataIterator, count: int) -> None:
         stage_of(iterator.data_stream).skip(iterator.epoch, count)
 
 
-def source_examples(iterator: DataIterator,
+def source_examples(iterator: DataIterator | ReadAhead,
                     count: int) -> SourceExamples | None:
     """Return the examples that the last items of an epoch were made of."""
+    if isinstance(iterator, ReadAhead):
+        return _examples_before(
+            iterator.source, iterator.num_ahead, count)
     epoch, stream = iterator.epoch, iterator.data_stream
     requests = _last_requests(epoch, count)
     if requests is None:
@@ -91,6 +95,21 @@ def source_examples(iterator: DataIterator,
     with stage_of(stream).showing(epoch):
         found: SourceExamples | None = stream.source_examples(requests)
     return found
+
+
+def _examples_before(iterator: DataIterator, later: int,
+                     count: int) -> SourceExamples | None:
+    """Return the examples of the items before some later ones."""
+    if iterator.epoch.finished and stage_of(
+            iterator.data_stream).dataset is None:
+        # It was read to its end, and has let go of what it has read.
+        return None
+    found = source_examples(iterator, count + later)
+    after = source_examples(iterator, later) if later else None
+    if found is None or (after is None and later):
+        return None
+    end = len(found.indices) - (0 if after is None else len(after.indices))
+    return found._replace(indices=found.indices[:end])
 
 
 def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
@@ -107,7 +126,7 @@ def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
         epoch.requested - count, epoch.requested)]
 
 
-def note_examples(error: Exception, child: DataIterator,
+def note_examples(error: Exception, child: DataIterator | ReadAhead,
                   data: Batch) -> None:
     """Add to an error which example of the data set it came from."""
     place = getattr(error, 'place', None)
@@ -116,7 +135,7 @@ def note_examples(error: Exception, child: DataIterator,
         error.add_note(name)
 
 
-def name_examples(child: DataIterator, data: Batch,
+def name_examples(child: DataIterator | ReadAhead, data: Batch,
                   places: list[int] | None = None) -> str:
     """Return a description of the examples that a stage has just read."""
     try:

@@ -5,10 +5,13 @@ from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import CompiledReader
 from fuel.typing import StreamLike
 
-class ItemReader(CompiledReader): ...
+class ItemReader(CompiledReader):
+    def explained(self, error: Exception, child: object,
+                  item: object) -> Exception: ...
 
 class StageReader(ItemReader):
     child: Iterator[Any] | None
+    transform: Callable[[Any, Any], Any]
     def __init__(
         self, stage: StreamLike, child: Iterator[Any],
         transform: Callable[[Any, Any], Any]) -> None: ...

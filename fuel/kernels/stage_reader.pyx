@@ -58,6 +58,10 @@ cdef class ItemReader(CompiledReader):
             raise explained from error
         return data
 
+    def explained(self, error, child, item):
+        """Return an error of a transformation with what is known of it."""
+        return self.stage()._explained(error, child, item)
+
     def read(self):
         """Return the next item."""
         data = self.take()
@@ -87,7 +91,7 @@ cdef class StageReader(ItemReader):
     """
 
     cdef public object child
-    cdef object transform
+    cdef readonly object transform
 
     def __init__(self, stage, child, transform):
         ItemReader.__init__(self, stage)

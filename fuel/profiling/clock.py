@@ -8,6 +8,7 @@ from typing import Any
 from numpy import ndarray
 from numpy.typing import NDArray
 
+from fuel.epochs.ahead import ReadAhead, TaskReader
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import StreamLike
@@ -55,7 +56,11 @@ class Clock(DataIterator):
         try:
             item = super().__next__()
         finally:
-            self.tally.seconds += time.perf_counter() - begin
+            reader = self.epoch.reader
+            # What threads make was waited for, not made, meanwhile.
+            self.tally.seconds += (
+                reader.seconds if isinstance(reader, TaskReader)
+                else time.perf_counter() - begin)
         self.tally.items += 1
         self._measure(item)
         return item
@@ -131,6 +136,9 @@ def instrument(iterator: DataIterator,
     clock = Clock(iterator, tally_of(iterator.data_stream))
 
     def measured(child: object) -> Any:
+        if isinstance(child, ReadAhead):
+            child.source = measured(child.source)
+            return child
         if not isinstance(child, DataIterator):
             return child
         clock.children.append(instrument(child, tally_of))
@@ -143,6 +151,9 @@ def instrument(iterator: DataIterator,
 def remove(clock: Clock) -> DataIterator:
     """Return the epoch iterator that a clock stands for, without clocks."""
     def plain(child: object) -> Any:
+        if isinstance(child, ReadAhead):
+            child.source = plain(child.source)
+            return child
         return remove(child) if isinstance(child, Clock) else child
 
     _replace_children(clock.iterator, plain)
@@ -157,7 +168,7 @@ def _replace_children(iterator: DataIterator,
     if 'child_epoch_iterator' in attributes:
         child = new(attributes['child_epoch_iterator'])
         attributes['child_epoch_iterator'] = child
-        if isinstance(epoch.reader, StageReader):
+        if isinstance(epoch.reader, (StageReader, TaskReader)):
             # It has read before.
             epoch.reader.child = child
     if 'child_epoch_iterators' in attributes:

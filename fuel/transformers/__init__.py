@@ -39,17 +39,21 @@ from fuel.transformers.to_dense import ToDense
 if TYPE_CHECKING:
     from fuel.transformers.multiprocessing import (BackgroundProcess,
                                                    MultiProcessing)
+    from fuel.transformers.multithreading import MultiThreading
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
     'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain',
     'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
-    'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing', 'Padding',
-    'Rename', 'ScaleAndShift', 'SeededTransformer', 'SortMapping',
-    'SourcewiseTransformer', 'Take', 'ToDense', 'Transformer', 'Unpack']
+    'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing',
+    'MultiThreading', 'Padding', 'Rename', 'ScaleAndShift',
+    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer', 'Take',
+    'ToDense', 'Transformer', 'Unpack']
 
-# Most programs do without processes, so these are imported when asked for.
-_LAZY = ('BackgroundProcess', 'MultiProcessing')
+# Most programs do without workers, so these are imported when asked for.
+_LAZY = {'BackgroundProcess': 'multiprocessing',
+         'MultiProcessing': 'multiprocessing',
+         'MultiThreading': 'multithreading'}
 # So are these, which have stages of their own.
 _MODULES = ('defaults', 'image', 'label_encoding', 'noise', 'sequences',
             'shuffling', 'standardization', 'whitening')
@@ -65,8 +69,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(
             f'module {__name__!r} has no attribute {name!r}')
-    from fuel.transformers import multiprocessing
-    value = getattr(multiprocessing, name)
+    value = getattr(import_module(f'{__name__}.{_LAZY[name]}'), name)
     value.__module__ = __name__
     return value
 

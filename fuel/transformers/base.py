@@ -90,7 +90,7 @@ class Transformer(AbstractDataStream):
     #: Whether the same item gives the same result, in any order and in
     #: several threads at a time, whatever the epoch (bool). A stage that says
     #: so is not shown the attributes of the epoch, and read faster.
-    pure = False
+    pure: Any = False
     #: Whether row for row a batch is made of that of `data_stream` (bool), so
     #: that a rank need only read its rows.
     keeps_rows = False

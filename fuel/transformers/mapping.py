@@ -30,6 +30,10 @@ class Mapping(AgnosticTransformer):
     mapping_accepts : {list, dict}, optional
         With dict, the function takes and returns a dict whose keys are
         names of sources. Defaults to list, which means a tuple.
+    pure : bool, optional
+        Whether the function gives the same result for the same data, in any
+        order and in several threads at a time, so that `MultiThreading` may
+        call it so. Defaults to False.
     **kwargs
         See :mod:`fuel.transformers`.
 
@@ -53,10 +57,13 @@ class Mapping(AgnosticTransformer):
 
     # A mapping may change the rows of a batch.
     keeps_rows = False
+    pure = False
+    unsaved_arguments = ('pure',)
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
-                 mapping_accepts: type = list, **kwargs: Any) -> None:
+                 mapping_accepts: type = list, *, pure: bool = False,
+                 **kwargs: Any) -> None:
         if mapping_accepts not in (list, dict):
             raise ValueError('mapping_accepts must be list or dict, got '
                              f'{mapping_accepts!r}')
@@ -68,6 +75,8 @@ class Mapping(AgnosticTransformer):
         self.mapping = mapping
         self.add_sources = add_sources
         self.mapping_accepts = mapping_accepts
+        if pure:
+            self.pure = True
 
     # Whether the function's first result was looked at.
     _is_checked = False

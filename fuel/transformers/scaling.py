@@ -22,6 +22,7 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from fuel.describe.source_types import SourceType
+from fuel.epochs.ahead import TransformAsRead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.convert import scale_and_shift
@@ -151,16 +152,19 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
                   for _, source in places if source in wanted}
         child.request_conversions({**wanted, **self._scaled(dtypes)})
 
-        def transform(stage: ScaleAndShift, data: Batch) -> Batch:
+        def bind() -> Transformation:
             converted = child.converted
 
-            def scale(part: object, source: str) -> Any:
-                return part if source in converted else stage._scale(
-                    part, source, dtypes.get(source, FLOAT64))
+            def transform(stage: ScaleAndShift, data: Batch) -> Batch:
+                def scale(part: object, source: str) -> Any:
+                    return part if source in converted else stage._scale(
+                        part, source, dtypes.get(source, FLOAT64))
 
-            return transform_chosen(stage, data, sources, places, scale)
+                return transform_chosen(stage, data, sources, places, scale)
 
-        return transform
+            return transform
+
+        return TransformAsRead(bind)
 
     def _scaled(self, dtypes: Mapping[str, numpy.dtype[Any]],
                 ) -> dict[str, Conversion]:

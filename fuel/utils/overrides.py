@@ -83,12 +83,12 @@ def is_default(instance: object, hook: str) -> bool:
 
 
 def declares(stage: object, name: str) -> bool:
-    """Return whether a stage's class has an attribute that is True.
+    """Return whether a stage, or its class, has an attribute that is True.
 
     One that a base class declares says nothing of methods that were
     overridden since.
     """
-    return (getattr(type(stage), name, None) is True
+    return (getattr(stage, name, None) is True
             and covers(stage, name, ITEM_METHODS))
 
 

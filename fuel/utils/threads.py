@@ -157,11 +157,12 @@ def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
             # It starts a thread only when no other is idle.
             _pool = ThreadPoolExecutor(
                 MAX_THREADS, thread_name_prefix='fuel',
-                initializer=_mark_thread)
+                initializer=mark_thread)
         return [_pool.submit(work) for _ in range(times)]
 
 
-def _mark_thread() -> None:
+def mark_thread() -> None:
+    """Let this thread compute alone, as one of the pool."""
     _thread.is_ours = True
 
 

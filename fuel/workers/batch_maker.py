@@ -72,6 +72,7 @@ class BatchMaker(Generic[Description]):
     `share`: ``(place, step)``: of every `step` batches the one at `place` is
         made.  Defaults to all of them.
     `expected`: what `sizes` was for another epoch of the stream.
+    `prepare`: called with the epoch iterator before the first batch is read.
     `base`: state before the first batch, or why there is none.
     `number`: how many batches and errors were made.
     `sizes`: bytes of the slot that the next batch will probably take, 0 if
@@ -82,7 +83,8 @@ class BatchMaker(Generic[Description]):
                  encode: Callable[[Batch], tuple[Description, Sequence[Any]]],
                  *, state: State | None = None, after: bool = False,
                  calls: Sequence[str] = (), share: tuple[int, int] = (0, 1),
-                 expected: Sizes = (0, ())) -> None:
+                 expected: Sizes = (0, ()),
+                 prepare: Callable[[Any], None] | None = None) -> None:
         self.stream = stream
         self._encode = encode
         self._reads_rows = not child_streams(stream)
@@ -90,6 +92,7 @@ class BatchMaker(Generic[Description]):
         self._delta = StateDelta(self._iterator)
         self.base = self._delta.base
         self._first, self._step = share
+        self._prepare = prepare
         self.number = 0
         self.ended = False
         self.sizes = expected
@@ -174,6 +177,9 @@ class BatchMaker(Generic[Description]):
             self._iterator = remove(self._iterator)
 
     def _next_batch(self) -> Batch:
+        prepare, self._prepare = self._prepare, None
+        if prepare is not None:
+            prepare(self._iterator)
         if self._step > 1:
             skip(self._iterator,
                  self._step - 1 if self.number else self._first)

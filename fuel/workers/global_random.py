@@ -9,11 +9,14 @@ import functools
 import hashlib
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy
+
+from fuel.epochs.stage import Stage
+from fuel.utils.rng_state import generator_in
 
 log = logging.getLogger(__name__)
 
@@ -78,10 +81,45 @@ class GeneratorSource:
 @contextmanager
 def warn_if_drawn() -> Iterator[None]:
     """Warn, once in a process, if something is drawn from them."""
-    before = Generators.here(0)
+    before = _present()
     yield
-    if _as_bytes(tuple(before)) != _as_bytes(tuple(Generators.here(0))):
+    if before != _present():
         _warn()
+
+
+@contextmanager
+def refuse_if_drawn(stream: object) -> Iterator[None]:
+    """Raise if something is drawn from them, or they are set.
+
+    The threads that share them with this one must not draw meanwhile.
+    """
+    before = _present()
+    yield
+    if before != _present():
+        raise ValueError(
+            f'a stage of {type(stream).__name__} draws from numpy.random or '
+            'random, or sets their seed: the threads would share them with '
+            'your program, so what both draw would depend on which one comes '
+            'first. Give it seed=, if it takes one, derive it from '
+            'SeededTransformer, or use MultiProcessing')
+
+
+def refuse_global(stages: Iterable[Stage]) -> None:
+    """Refuse stages whose generator is one of them."""
+    # Of which the functions of the modules are methods.
+    ours = [getattr(function, '__self__', None) for function in (
+        random.getstate, numpy.random.get_state)]
+    for stage in stages:
+        if any(owned is one for one in ours for owned in (
+                stage.generator, generator_in(stage.scheme))):
+            raise ValueError(
+                f'the generator of {stage.name} is that of numpy.random or '
+                'random itself, which threads would share with your '
+                'program: give it a generator of its own, or seed=')
+
+
+def _present() -> bytes:
+    return _as_bytes(tuple(Generators.here(0)))
 
 
 @functools.cache

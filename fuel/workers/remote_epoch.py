@@ -45,10 +45,14 @@ class RemoteEpoch:
         """Record that the worker has begun the epoch, or could not."""
         self.opened = True
         if failed:
-            self.failure = pipeline_error(answer)
-            self.base = Unavailable(self.failure)
+            self.fail(pipeline_error(answer))
         else:
             self.base = pickle.loads(answer)
+
+    def fail(self, error: Exception) -> None:
+        """Record that there is no epoch, and why."""
+        self.base = Unavailable(error)
+        self.failure, self.opened = error, True
 
 
 class Receipt(NamedTuple):

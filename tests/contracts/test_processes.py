@@ -1,4 +1,4 @@
-"""Workers and servers keep the promises of every stream."""
+"""Workers, threads and servers keep the promises of every stream."""
 import pickle
 from functools import partial
 
@@ -33,6 +33,15 @@ def end_servers():
 def test_worker_keeps_promise(name, promise, files, another_process):
     """However its stream is made, read, saved and closed."""
     check_stream(partial(elsewhere.in_worker, name, files),
+                 promises=[promise], draws=name in pipelines.DRAWING,
+                 another_process=another_process)
+
+
+@pytest.mark.parametrize('promise', STREAM_PROMISES)
+@pytest.mark.parametrize('name', [*NAMES, 'Cast', 'ImagesFromBytes'])
+def test_threads_keep_promise(name, promise, files, another_process):
+    """Also where stages run ahead."""
+    check_stream(partial(elsewhere.in_threads, name, files),
                  promises=[promise], draws=name in pipelines.DRAWING,
                  another_process=another_process)
 

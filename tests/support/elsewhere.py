@@ -1,11 +1,11 @@
-"""Pipelines that run in a worker process, or behind a server."""
+"""Pipelines that run in workers, in threads, or behind a server."""
 from contextlib import ExitStack
 
 from support import pipelines
 
 from fuel.server import Server
 from fuel.streams import ServerDataStream
-from fuel.transformers import MultiProcessing
+from fuel.transformers import MultiProcessing, MultiThreading
 
 # Ends the servers that were started here.
 SERVERS = ExitStack()
@@ -19,6 +19,11 @@ def in_worker(name, folder):
 def in_workers(name, folder):
     """Return a new pipeline that two worker processes run."""
     return MultiProcessing(pipelines.build(name, folder), num_workers=2)
+
+
+def in_threads(name, folder):
+    """Return a new pipeline that threads run."""
+    return MultiThreading(pipelines.build(name, folder), num_threads=2)
 
 
 def behind_server(name, folder):

@@ -63,6 +63,7 @@ from fuel.transformers import (
     Merge,
     Mix,
     MultiProcessing,
+    MultiThreading,
     Padding,
     Rename,
     ScaleAndShift,
@@ -586,6 +587,8 @@ PIPELINES = {
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
     'MultiProcessing': lambda f: Flatten(MultiProcessing(
         Mapping(batches(), double)), which_sources=('x',)),
+    'MultiThreading': lambda f: Flatten(MultiThreading(
+        Cast(Mapping(batches(), double), 'float32')), which_sources=('x',)),
     'ShuffleBuffer': lambda f: ShuffleBuffer(Unpack(batches()), 3),
     'ShuffleBuffer in order': lambda f: ShuffleBuffer(sentences(), 1),
     # Sparse batches.

@@ -599,5 +599,6 @@ def test_every_public_stage_is_held_against_numpy(module):
         'Take', 'ToDense',
         'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
         'BackgroundProcess', 'ExpectsAxisLabels', 'MultiProcessing',
+        'MultiThreading',
         'SeededTransformer', 'SourcewiseTransformer', 'Transformer'}
     assert set(module.__all__) - elsewhere <= globals().keys()

@@ -11,12 +11,13 @@ import numpy
 from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, name_examples
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
                                           as_shape, map_images)
 from fuel.transformers.ragged import pick_examples
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Batch, Request, StreamLike
+from fuel.typing import Batch, EpochReader, Request, StreamLike
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -122,6 +123,18 @@ class ImagesFromBytes(ImageStage):
     def one_to_one(self) -> bool:
         """Whether each item is made of one, so that workers may share."""
         return self.on_error == 'raise'
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing is kept from one item to the next (bool)."""
+        return self.on_error == 'raise'
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return a reader of an epoch that does what :meth:`get_data` does.
+
+        See :meth:`~fuel.transformers.Transformer.open_reader`.
+        """
+        return super().open_reader(epoch) if self.pure else None
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next example or batch, decoded.

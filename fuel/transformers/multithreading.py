@@ -1,0 +1,106 @@
+"""Prefetching of batches in threads of this process."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fuel.epochs.stage import Stage, stage_of
+from fuel.transformers.worker_stage import WorkerStage
+from fuel.typing import StreamLike
+from fuel.utils.checks import positive
+from fuel.utils.threads import number_of_threads
+from fuel.workers.global_random import refuse_global
+from fuel.workers.team import Team
+from fuel.workers.thread_worker import ThreadWorker
+
+
+class MultiThreading(WorkerStage):
+    """Prefetches batches in threads of this process.
+
+    While the model trains on one batch, the next are made.  Stages that are
+    declared pure run in several threads, all others, and the data set, one
+    item after another in one more thread.  Nothing is pickled, so functions
+    may be lambdas.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        What to run in the threads.  Nothing else should read it meanwhile.
+    max_store : int, optional
+        How many batches may wait.  Twice `num_threads` more may be in work
+        in each run of pure stages.  Defaults to 10.
+    num_threads : int, optional
+        How many threads run the pure stages.  Defaults to
+        ``config.num_threads``, the number of cores.
+    timeout : float, optional
+        Seconds without a new batch after which the threads count as stalled.
+        Defaults to ``config.stall_timeout``, 600.
+    **kwargs
+        Arguments of :class:`Transformer`.
+
+    Raises
+    ------
+    ValueError
+        If the generator of a stage is that of `numpy.random` or `random`
+        itself, which the threads would share with the program; by the epoch
+        iterator, if what a stage does for the first batch draws from these
+        or sets their seed.
+    fuel.exceptions.WorkerError
+        By the epoch iterator, if the threads stall.
+
+    Notes
+    -----
+    The threads start when the first batch is asked for and end with
+    :meth:`close`, with the stream, or with this process.
+
+    The order and the values are those of the wrapped stream, and so are
+    states: one that was saved here fits the stream itself, and
+    :class:`MultiProcessing`.  What was made ahead when an epoch is left,
+    saved or pickled is dropped: the next epoch, or the restored iterator,
+    follows what was delivered.  What a stage raises is raised when its batch
+    is asked for, with its own traceback.
+
+    A thread is of use where Python waits or computes without its lock: while
+    images are decoded, files are read, or NumPy works on large arrays.
+    Stages in pure Python are faster in :class:`MultiProcessing`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> from fuel.transformers import Mapping
+    >>> stream = DataStream(IndexableDataset([1, 2, 3]), batch_size=2)
+    >>> double = Mapping(
+    ...     stream, lambda data: ([2 * x for x in data[0]],), pure=True)
+    >>> with MultiThreading(double, num_threads=2) as ahead:
+    ...     list(ahead.get_epoch_iterator())
+    [([2, 4],), ([6],)]
+    """
+
+    unsaved_arguments = ('num_threads',)
+
+    def __init__(self, data_stream: StreamLike, max_store: int = 10, *,
+                 num_threads: int | None = None,
+                 timeout: float | None = None, **kwargs: Any) -> None:
+        refuse_global(_stages(stage_of(data_stream)))
+        super().__init__(data_stream, 1, max_store, None, timeout, **kwargs)
+        self.num_threads = number_of_threads() if num_threads is None else (
+            positive('num_threads', num_threads))
+
+    @property
+    def runs_in(self) -> str:
+        """Where the data stream is read (str)."""
+        return ('1 thread' if self.num_threads == 1
+                else f'{self.num_threads} threads')
+
+    def _start_team(self) -> Team:
+        return Team([ThreadWorker(
+            type(self.data_stream).__name__, self.data_stream,
+            self.num_threads, self.max_store, self.timeout)])
+
+
+def _stages(stage: Stage) -> Iterator[Stage]:
+    """Yield a stage and all below it."""
+    yield stage
+    for stream in stage.inputs:
+        yield from _stages(stage_of(stream))

@@ -1,0 +1,182 @@
+"""Threads that belong to one owner, and pause while the process forks."""
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+
+from fuel.utils.forks import Step, at_fork
+from fuel.utils.threads import mark_thread, stack_of
+
+log = logging.getLogger(__name__)
+
+# Seconds that tasks which are running have to end: before a fork, and when
+# their owner is closed.
+_PATIENCE = 5.0
+_numbers = itertools.count()
+
+
+class Crew:
+    """Threads that run the tasks of one owner, the first task first.
+
+    They start when there are tasks, and end with :meth:`close`, which the
+    owner must call, since they keep this object.
+
+    `size`: how many threads there are at most.
+    `name`: of the threads.
+    `is_nested`: whether tasks share the cores with those of other threads of
+        the crew, so that what they call uses no more threads.
+    """
+
+    def __init__(self, size: int, name: str, *,
+                 is_nested: bool = False) -> None:
+        self.size = size
+        self.name = name
+        self.number = next(_numbers)
+        self._is_nested = is_nested
+        self._make_locks()
+        _crews.add(self)
+
+    def _make_locks(self) -> None:
+        """Begin without threads: also in a child, which has none."""
+        self._changed = threading.Condition()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._threads: list[threading.Thread] = []
+        self._running = 0
+        self._idle = 0
+        self._paused = False
+        self._closed = False
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether tasks that have not begun have to wait (bool)."""
+        return self._paused or self._closed
+
+    def submit(self, task: Callable[[], None]) -> None:
+        """Let a thread run a task, which may raise nothing."""
+        with self._changed:
+            if self._closed:
+                return
+            self._tasks.append(task)
+            self._changed.notify()
+            # Those that were woken are idle until they have taken a task.
+            if self._idle < len(self._tasks) and (
+                    len(self._threads) < self.size):
+                thread = threading.Thread(
+                    target=self._work, daemon=True,
+                    name=f'{self.name}-{len(self._threads)}')
+                self._threads.append(thread)
+                thread.start()
+
+    def _work(self) -> None:
+        if self._is_nested:
+            mark_thread()
+        _own.is_member = True
+        while True:
+            with self._changed:
+                while not self._closed and (
+                        self._paused or not self._tasks):
+                    self._idle += 1
+                    self._changed.wait()
+                    self._idle -= 1
+                if self._closed:
+                    return
+                task = self._tasks.popleft()
+                self._running += 1
+            try:
+                task()
+            finally:
+                # It may hold much.
+                del task
+                with self._changed:
+                    self._running -= 1
+                    if self.is_halted:
+                        self._changed.notify_all()
+
+    def pause(self, deadline: float) -> bool:
+        """Let no task run; return whether those that ran have ended."""
+        with self._changed:
+            self._paused = True
+            while self._running:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    return not self._running
+        return True
+
+    def resume(self) -> None:
+        """Let tasks run again."""
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
+
+    def forget_threads(self) -> None:
+        """Begin without threads and tasks, in a process that was forked."""
+        self._make_locks()
+        self._closed = True
+
+    def close(self) -> None:
+        """End the threads, after the tasks that have begun.
+
+        One that does not end in time is left to end by itself.
+        """
+        with self._changed:
+            self._closed = True
+            self._tasks.clear()
+            self._changed.notify_all()
+        deadline = time.monotonic() + _PATIENCE
+        for thread in self._threads:
+            # The collector may close the crew in one of its own threads.
+            if thread is not threading.current_thread():
+                thread.join(max(0., deadline - time.monotonic()))
+
+    def stacks(self) -> str:
+        """Return what the threads are doing."""
+        return '\n'.join(
+            f'{thread.name}:\n{stack_of(thread.ident)}'
+            for thread in self._threads if thread.ident is not None)
+
+
+class _Own(threading.local):
+    """What is known of the running thread.
+
+    `is_member`: whether it belongs to a crew.
+    """
+
+    is_member = False
+
+
+_own = _Own()
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    # A member that forks cannot wait for itself.
+    if _own.is_member:
+        return
+    deadline = time.monotonic() + _PATIENCE
+    # An older one may wait for a newer one, which its tasks have made.
+    for crew in sorted(_crews, key=lambda crew: crew.number):
+        if not crew.pause(deadline):
+            log.warning(
+                'this process forks while threads of %s run: a lock that '
+                'they hold is never released in the child', crew.name)
+
+
+def _after_fork_in_parent() -> None:
+    if not _own.is_member:
+        for crew in list(_crews):
+            crew.resume()
+
+
+def _after_fork_in_child() -> None:
+    _own.is_member = False
+    for crew in list(_crews):
+        crew.forget_threads()
+
+
+at_fork(Step.PREFETCH, before=_before_fork, in_parent=_after_fork_in_parent,
+        in_child=_after_fork_in_child)
