@@ -1,4 +1,4 @@
-"""Threads that belong to one owner, and pause while the process forks."""
+"""Threads that belong to one owner, and end before the process forks."""
 from __future__ import annotations
 
 import itertools
@@ -46,7 +46,6 @@ class Crew:
         self._changed = threading.Condition()
         self._tasks: deque[Callable[[], None]] = deque()
         self._threads: list[threading.Thread] = []
-        self._running = 0
         self._idle = 0
         self._paused = False
         self._closed = False
@@ -63,14 +62,18 @@ class Crew:
                 return
             self._tasks.append(task)
             self._changed.notify()
-            # Those that were woken are idle until they have taken a task.
-            if self._idle < len(self._tasks) and (
-                    len(self._threads) < self.size):
-                thread = threading.Thread(
-                    target=self._work, daemon=True,
-                    name=f'{self.name}-{len(self._threads)}')
-                self._threads.append(thread)
-                thread.start()
+            self._start_threads()
+
+    def _start_threads(self) -> None:
+        # Those that were woken are idle until they have taken a task.
+        while not self.is_halted and self._idle < len(self._tasks) and (
+                len(self._threads) < self.size):
+            thread = threading.Thread(
+                target=self._work, daemon=True,
+                name=f'{self.name}-{len(self._threads)}')
+            self._threads.append(thread)
+            self._idle += 1
+            thread.start()
 
     def _work(self) -> None:
         if self._is_nested:
@@ -78,40 +81,43 @@ class Crew:
         _own.is_member = True
         while True:
             with self._changed:
-                while not self._closed and (
-                        self._paused or not self._tasks):
-                    self._idle += 1
+                while not self._tasks and not self.is_halted:
                     self._changed.wait()
-                    self._idle -= 1
-                if self._closed:
+                self._idle -= 1
+                if self.is_halted:
+                    self._threads.remove(threading.current_thread())
                     return
                 task = self._tasks.popleft()
-                self._running += 1
             try:
                 task()
             finally:
                 # It may hold much.
                 del task
                 with self._changed:
-                    self._running -= 1
-                    if self.is_halted:
-                        self._changed.notify_all()
+                    self._idle += 1
 
     def pause(self, deadline: float) -> bool:
-        """Let no task run; return whether those that ran have ended."""
+        """End the threads, after the tasks that have begun, but keep the
+        others; return whether all have ended in time."""
         with self._changed:
             self._paused = True
-            while self._running:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._changed.wait(left):
-                    return not self._running
-        return True
+        return self._end_threads(deadline)
+
+    def _end_threads(self, deadline: float) -> bool:
+        with self._changed:
+            self._changed.notify_all()
+            threads = list(self._threads)
+        for thread in threads:
+            # The collector may close the crew in one of its own threads.
+            if thread is not threading.current_thread():
+                thread.join(max(0., deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
 
     def resume(self) -> None:
-        """Let tasks run again."""
+        """Let tasks run again, in new threads."""
         with self._changed:
             self._paused = False
-            self._changed.notify_all()
+            self._start_threads()
 
     def forget_threads(self) -> None:
         """Begin without threads and tasks, in a process that was forked."""
@@ -126,18 +132,13 @@ class Crew:
         with self._changed:
             self._closed = True
             self._tasks.clear()
-            self._changed.notify_all()
-        deadline = time.monotonic() + _PATIENCE
-        for thread in self._threads:
-            # The collector may close the crew in one of its own threads.
-            if thread is not threading.current_thread():
-                thread.join(max(0., deadline - time.monotonic()))
+        self._end_threads(time.monotonic() + _PATIENCE)
 
     def stacks(self) -> str:
         """Return what the threads are doing."""
         return '\n'.join(
             f'{thread.name}:\n{stack_of(thread.ident)}'
-            for thread in self._threads if thread.ident is not None)
+            for thread in list(self._threads) if thread.ident is not None)
 
 
 class _Own(threading.local):

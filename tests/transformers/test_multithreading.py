@@ -504,6 +504,7 @@ def test_child_of_a_fork_makes_threads_of_its_own(ahead):
         if not child:
             status = 1
             try:
+                assert own_threads() == []
                 with pytest.raises(WorkerError, match='its child'):
                     next(epoch)
                 assert len(list(stream.get_epoch_iterator())) == N
