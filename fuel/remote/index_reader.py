@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from fuel.remote.disk_cache import CacheEntry
-from fuel.remote.pages import CLAIMED, PageTable, Resident
+from fuel.remote.pages import PageTable, Resident
 from fuel.remote.store import Answer
 
 # Bytes that are fetched at once: first, and at most where the index, or what
@@ -121,7 +121,7 @@ class IndexReader:
         """Return bytes that were fetched for others, if they were."""
         table = self._table
         first, last = start // table.page, -(-stop // table.page)
-        if table.count(first, last, CLAIMED):
+        if table.is_claimed(first, last):
             self._settle(first, last)
         if self._entry is not None and table.is_on_disk(first, last):
             return self._entry.read(start, stop - start) or None

@@ -139,22 +139,28 @@ class PageTable:
         self.states[run.first:run.last] = bytes([state]) * (
             run.last - run.first)
 
-    def count(self, first: int, last: int, *states: int) -> int:
-        """Return how many pages of a run are in one of some states."""
-        return sum([self.states.count(state, first, last)
-                    for state in states])
-
     def is_here(self, first: int, last: int) -> bool:
         """Return whether all pages of a run can be read."""
-        return self.count(first, last, ON_DISK, IN_MEMORY) == last - first
+        return self.is_on_disk(first, last) or last - first == (
+            self.states.count(ON_DISK, first, last)
+            + self.states.count(IN_MEMORY, first, last))
 
     def is_on_disk(self, first: int, last: int) -> bool:
         """Return whether all pages of a run are in the file on disk."""
-        return self.count(first, last, ON_DISK) == last - first
+        return self.states.count(ON_DISK, first, last) == last - first
 
     def is_in_memory(self, first: int, last: int) -> bool:
         """Tell whether all pages of a run are in memory only."""
-        return self.count(first, last, IN_MEMORY) == last - first
+        return self.states.count(IN_MEMORY, first, last) == last - first
+
+    def is_claimed(self, first: int, last: int) -> bool:
+        """Tell whether the checksum of a page of a run was not compared."""
+        return self.states.find(CLAIMED, first, last) >= 0
+
+    def missing(self, first: int, last: int) -> int:
+        """Return how many pages of a run are not here and not under way."""
+        return (self.states.count(ABSENT, first, last)
+                + self.states.count(CLAIMED, first, last))
 
     def begin(self, fetch: Fetch) -> None:
         """Add a fetch of pages that are under no other."""

@@ -142,8 +142,8 @@ class Transfers:
         names, so that they can be read; the others are absent from now on."""
         with self.lock:
             for record in overlapping(self._claims, first, last):
-                if self.table.count(
-                        record.first, record.last, CLAIMED) and self.entry:
+                if self.entry is not None and self.table.is_claimed(
+                        record.first, record.last):
                     self.table.set(record, self._state_of(record))
 
     def _state_of(self, record: Record) -> int:
@@ -246,7 +246,7 @@ class Transfers:
     def missing_bytes(self, firsts: list[int], lasts: list[int]) -> int:
         """Return the bytes of pages that are not here and not under way."""
         return self.table.page * sum([
-            self.table.count(first, last, ABSENT, CLAIMED)
+            self.table.missing(first, last)
             for first, last in zip(firsts, lasts, strict=True)])
 
 
