@@ -4,7 +4,7 @@ The splits are ranges and lists of rows, for files that do not name any.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -27,6 +27,7 @@ from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
+from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader, Request
 from fuel.utils.checks import in_order
 
@@ -228,13 +229,33 @@ def order_of_splits(splits: Mapping[str, Any] | None,
     splits = splits or {}
     for name in which_sets:
         if name not in splits:
-            raise ValueError(
-                f'there is no split {name!r}; the splits are '
-                f'{tuple(splits)}')
+            raise ValueError(no_split(name, splits, some_of(num_rows)))
     if not which_sets:
         raise ValueError('which_sets must name at least one split, got ()')
     return concatenate([_order(name, splits[name], num_rows)
                         for name in which_sets])
+
+
+def some_of(num_rows: int) -> tuple[int, int]:
+    """Return what could be a split of rows, for an error."""
+    return 0, max(1, num_rows * 4 // 5)
+
+
+def no_split(name: object, splits: Iterable[str], example: object) -> str:
+    """Return the text of the error that there is no split of a name.
+
+    `example`: what could be one.
+    """
+    known = tuple(splits)
+    if known:
+        hint = did_you_mean(name, known, ' ({})')
+        return f'there is no split {name!r}{hint}; the splits are {known}'
+    return (
+        f'there is no split {name!r}, and no other: neither the data nor the '
+        f'argument splits= say any. Say which rows it has, as in '
+        f'splits={{{name!r}: {example!r}}}, or take rows at random, '
+        f'splits=random_split(dataset, {{{name!r}: .8, ...}}) of the data '
+        f'set of all rows')
 
 
 def _type_of(reader: Reader) -> SourceType:

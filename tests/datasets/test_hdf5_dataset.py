@@ -179,6 +179,25 @@ def test_mistake_is_explained(demos, make, text):
         make(demos)
 
 
+def test_split_of_data_without_any_is_explained(tmp_path):
+    """What to write, and where a file is called by it, which file."""
+    paths = [write(tmp_path / f'jets_{name}.h5', x=numpy.arange(10))
+             for name in ('test', 'train')]
+    with pytest.raises(ValueError, match=(
+            r"jets_test.h5': there is no split 'train', and no other.*"
+            r"splits=\{'train': \(0, 8\)\}.*splits=random_split\(")):
+        HDF5Dataset(paths[0], which_sets=('train',))
+    assert 8 == len(HDF5Dataset(paths[0], which_sets=('train',),
+                                splits={'train': (0, 8)}))
+    with pytest.raises(ValueError, match=r"jets_test.h5' and 1 more: there is "
+                       r"no split.*splits=\{'train': \['jets_train.h5'\]\}"):
+        HDF5Dataset(paths, which_sets=('train',))
+    with pytest.raises(ValueError, match=r"no split 'trian' \(did you mean "
+                       r"'train'\?\); the splits are \('train',\)"):
+        HDF5Dataset(paths, which_sets=('trian',),
+                    splits={'train': ['jets_train.h5']})
+
+
 def test_file_of_fuels_own_is_refused(tmp_path):
     """The error names the class that reads it, and a split."""
     path = write(tmp_path / 'own.hdf5', x=numpy.arange(4))

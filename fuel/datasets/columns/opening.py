@@ -16,9 +16,9 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import part_numbers
 from fuel.datasets.columns.splits import find_splits, rows_of_split
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
-from fuel.datasets.rows_dataset import order_of_splits
+from fuel.datasets.rows_dataset import (
+    no_split, order_of_splits, some_of)
 from fuel.storage import Reader
-from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
 
@@ -132,14 +132,20 @@ class OpenColumns(dict[str, Reader]):
         if which_sets is not None and not isinstance(which_sets, str):
             for name in which_sets:
                 if name not in found:
-                    hint = did_you_mean(name, found, ' ({})')
-                    raise ValueError(
-                        f'{self.parts.files.paths[0]!r}: there is no split '
-                        f'{name!r}{hint}; the splits are {tuple(found)}')
+                    raise ValueError(self._no_split(name))
                 found[name] = rows_of_split(
                     self.parts, name, self.splits[name])
         return self._with_twins(
             order_of_splits(found, which_sets, self.num_rows))
+
+    def _no_split(self, name: object) -> str:
+        """Return the text of the error that there is no split of a name."""
+        paths, parts = self.parts.files.paths, self.parts.names.known()
+        more = f' and {len(paths) - 1} more' * (len(paths) > 1)
+        # Files and groups are often called by the split that they are.
+        called = [part for part in parts if str(name) in part]
+        return f'{paths[0]!r}{more}: ' + no_split(
+            name, self.splits, called[:1] or some_of(self.num_rows))
 
     def _with_twins(self, order: Order) -> Order:
         """Return the rows whose later rows, of columns that begin further
