@@ -50,7 +50,8 @@ class OwnThreadLoop(asyncio.SelectorEventLoop):
 class IndexReader:
     """Reads a remote file in the calling thread.
 
-    `settle`: sees to it that no page of a run is `CLAIMED` any more.
+    `settle`: sees to it that no page of a run is `CLAIMED` any more; waits
+        for no other thread.
     `new_origin`: takes an event loop, and returns what fetches on it.
     `fetched`: begin and content of what was fetched here, for whoever can
         put it into the cache.
@@ -155,7 +156,8 @@ class IndexReader:
         if self._num_equal < 2 or self._distance <= end - begin:
             return {}
         found: dict[int, int] = {}
-        for number in range(1, min(AT_ONCE, LARGEST // (end - begin))):
+        nbytes = max(end - begin, stop - self._address)
+        for number in range(1, min(AT_ONCE, LARGEST // nbytes)):
             first = self._address + number * self._distance
             last = first + stop - self._address
             if last > self.size:
@@ -167,8 +169,10 @@ class IndexReader:
 
     def _remember(self, begin: int, answer: bytes) -> None:
         for place in range(0, len(answer), BLOCK):
-            self._pieces[begin + place] = answer[place:place + BLOCK]
-        self._nbytes += len(answer)
+            # The reads before may have brought a part of it.
+            before = self._pieces.pop(begin + place, b'')
+            self._pieces[begin + place] = piece = answer[place:place + BLOCK]
+            self._nbytes += len(piece) - len(before)
         while self._nbytes > MOST_BYTES:
             _, dropped = self._pieces.popitem(last=False)
             self._nbytes -= len(dropped)

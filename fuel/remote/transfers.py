@@ -139,12 +139,19 @@ class Transfers:
 
     def settle(self, first: int, last: int) -> None:
         """Compare the checksums of pages that the index of the cache on disk
-        names, so that they can be read; the others are absent from now on."""
-        with self.lock:
+        names, so that they can be read; the others are absent from now on.
+
+        Nothing is done while another thread uses the table: it may wait for
+        h5py's lock, which whoever calls this holds.
+        """
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
             for record in overlapping(self._claims, first, last):
-                if self.entry is not None and self.table.is_claimed(
-                        record.first, record.last):
+                if self.table.is_claimed(record.first, record.last):
                     self.table.set(record, self._state_of(record))
+        finally:
+            self.lock.release()
 
     def _state_of(self, record: Record) -> int:
         """Return whether a run of pages is on disk, as the index says."""

@@ -109,6 +109,20 @@ def test_damaged_cache_is_never_read(server, content, cache, damage):
     assert again.counts.nbytes > 1
 
 
+def test_read_from_within_hdf5_waits_for_no_thread(server, content, cache):
+    """It has h5py's lock, for which a thread that frees an object waits."""
+    read_all(open_file(server))
+    file = open_file(server)
+    stream, found = file.stream('a'), []
+    stream.seek(SIZE // 2)
+    reader = threading.Thread(
+        target=lambda: found.append(stream.read(100)), daemon=True)
+    with file._transfers.lock:
+        reader.start()
+        reader.join(15)
+        assert [content[SIZE // 2:][:100]] == found
+
+
 def test_half_a_record_hides_none_after_it(server, content, cache):
     """One that a process wrote that was killed in the middle of it."""
     file = open_file(server)

@@ -4,7 +4,7 @@ import asyncio
 import numpy
 import pytest
 
-from fuel.remote.index_reader import AT_ONCE, BLOCK, IndexReader
+from fuel.remote.index_reader import AT_ONCE, BLOCK, LARGEST, IndexReader
 from fuel.remote.pages import PageTable, Resident
 from fuel.remote.store import Answer
 
@@ -74,6 +74,24 @@ def test_reads_at_equal_distances_are_answered_together(make, distance):
     asked = [begin for answered in origin.rounds for begin, _ in answered]
     assert len(asked) == len(set(asked))
     assert max(map(len, origin.rounds)) <= AT_ONCE
+
+
+def test_nothing_is_fetched_ahead_of_long_reads(make):
+    """Of which together more would be fetched than is remembered."""
+    origin = Origin()
+    reader = make(origin)
+    for address in range(0, SIZE, 40 * BLOCK):
+        read(reader, address, 33 * BLOCK + 9)
+    assert max(sum(stop - start for start, stop in answered)
+               for answered in origin.rounds) <= LARGEST
+
+
+def test_pieces_that_come_again_are_counted_once(make):
+    """Read from the last to the first, each with the one behind it."""
+    reader = make(Origin())
+    for place in reversed(range(10)):
+        read(reader, place * BLOCK, 2 * BLOCK)
+    assert sum(map(len, reader._pieces.values())) == reader._nbytes
 
 
 def test_nothing_is_fetched_before_distances_are_equal(make):
