@@ -63,9 +63,12 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
         return out
     # The filter has its own idea of an element (of a string, say).
     size = one.options[0] if one.options else itemsize
-    if size < 2 or len(data) != nbytes:
+    if size < 2:
         return data
-    return unshuffle(data, size, scratch.take(nbytes) if out is None else out)
+    if out is None or len(data) != len(out):
+        # It may have been given what a compressor made.
+        out = scratch.take(len(data))
+    return unshuffle(data, size, out)
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:

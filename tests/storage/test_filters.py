@@ -3,6 +3,7 @@ import h5py
 import numpy
 import pytest
 
+from fuel.datasets import HDF5Dataset
 from fuel.storage.filters import decode_chunk
 from fuel.storage.layout import ChunkFilter
 
@@ -24,6 +25,28 @@ def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
         ChunkFilter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', options),),
         itemsize, found)
     assert DATA.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize('order', [
+    ('deflate', 'shuffle'), ('lzf', 'shuffle', 'fletcher32'),
+    ('deflate', 'fletcher32', 'shuffle'), ('shuffle', 'deflate', 'shuffle')])
+def test_filters_are_undone_in_any_order(tmp_path, order):
+    """Also a shuffle of what was compressed, which HDF5 applies."""
+    rows = numpy.random.RandomState(0).randint(0, 50, (100, 8), numpy.int32)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((16, 8))
+    for name in order:
+        if name == 'lzf':
+            properties.set_filter(h5py.h5z.FILTER_LZF)
+        else:
+            getattr(properties, f'set_{name}')()
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
+        h5py.Dataset(h5py.h5d.create(
+            file.id, b'x', h5py.h5t.NATIVE_INT32,
+            h5py.h5s.create_simple(rows.shape), properties))[...] = rows
+    dataset = HDF5Dataset(tmp_path / 'x.hdf5', 'x')
+    found, = dataset.get_data(None, slice(0, 100))
+    assert numpy.array_equal(rows, found)
 
 
 def test_chunk_of_another_size_is_refused():
