@@ -33,9 +33,11 @@ class Background:
         if self._stopped or not tasks:
             return
         self._tasks.extend(tasks)
-        most = min(number_of_threads(), self._workers + len(tasks))
-        while self._workers < most:
+        # No more threads than tasks: some may be done before the next starts.
+        for _ in tasks:
             with self._lock:
+                if self._workers >= number_of_threads():
+                    return
                 self._workers += 1
             try:
                 start(_Worker(weakref.ref(self)))

@@ -386,3 +386,20 @@ def test_background_does_tasks_in_order_and_survives_errors():
     background.go_on()
     del background
     gc.collect()
+
+
+def test_background_starts_no_more_threads_than_there_are_tasks(monkeypatch):
+    """Also where each task is done before the next thread is started."""
+    started, done = [], []
+
+    def start(work):
+        assert len(started) < 3
+        started.append(work)
+        work()
+
+    monkeypatch.setattr('fuel.storage.background.start', start)
+    background = Background()
+    background.add(*(lambda number=number: done.append(number)
+                     for number in range(3)))
+    assert [0, 1, 2] == done
+    assert background.is_idle
