@@ -10,7 +10,7 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 # The number of the system call ``futex``, by the kind of machine.
 _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
@@ -47,15 +47,21 @@ class Usage(NamedTuple):
     pages: int
 
 
+def _open(pid: int | None, name: str) -> IO[str]:
+    """Open what the system tells of a process, in which the names of programs
+    and files may be in any encoding."""
+    return open(f'/proc/{pid}/{name}', encoding='latin-1')
+
+
 def usage_of(pid: int) -> Usage | None:
     """Return what a process has had, None if that is unknown."""
     try:
-        with open(f'/proc/{pid}/stat') as file:
+        with _open(pid, 'stat') as file:
             fields = file.read().rpartition(')')[2].split()
     except OSError:
         return None
     delay = 0.0
-    with suppress(OSError), open(f'/proc/{pid}/schedstat') as file:
+    with suppress(OSError), _open(pid, 'schedstat') as file:
         delay = int(file.read().split()[1]) / 1e9
     ticks = int(fields[11]) + int(fields[12])
     return Usage(fields[0], ticks / os.sysconf('SC_CLK_TCK'), delay,
@@ -137,7 +143,7 @@ class UsageWatch:
 
 def _place_of_wait(pid: int | None) -> str:
     """Return the function of the kernel in which a process sleeps."""
-    with suppress(OSError), open(f'/proc/{pid}/wchan') as file:
+    with suppress(OSError), _open(pid, 'wchan') as file:
         return file.read().strip().lstrip('0')
     return ''
 
@@ -157,7 +163,7 @@ def may_wait(pid: int, asking: int | None = None) -> bool | None:
         for thread in os.listdir(f'/proc/{pid}/task'):
             if int(thread) == asking:
                 continue
-            with open(f'/proc/{pid}/task/{thread}/syscall') as file:
+            with _open(pid, f'task/{thread}/syscall') as file:
                 call = file.read().split()
             if asking is None and int(thread) != pid and (
                     call[0] == 'running'):
@@ -176,7 +182,7 @@ def may_wait(pid: int, asking: int | None = None) -> bool | None:
 
 def _is_any_shared(pid: int, addresses: list[int]) -> bool:
     """Return whether an address is in memory that processes share."""
-    with open(f'/proc/{pid}/maps') as file:
+    with _open(pid, 'maps') as file:
         for line in file:
             place, access = line.split()[:2]
             start, stop = (int(end, 16) for end in place.split('-'))

@@ -15,7 +15,7 @@ from support.waiting import wait_until
 from fuel import config
 from fuel.exceptions import WorkerError
 from fuel.transformers import MultiProcessing
-from fuel.workers.processes import Usage, UsageWatch, usage_of
+from fuel.workers.processes import Usage, UsageWatch, may_wait, usage_of
 
 pytestmark = [
     pytest.mark.timeout(60),
@@ -123,6 +123,21 @@ def test_process_that_gets_no_processor_is_starved(start):
 
 
 WAITING = Usage('S', 5., 0., 100)
+
+
+def test_names_of_any_encoding_are_no_obstacle(start, tmp_path):
+    """The system cuts the name of a process within a character, and files
+    that a process has mapped have the names that they have."""
+    path = os.fsencode(tmp_path) + b'/\xe9'
+    pid = start(f"""import ctypes, mmap
+ctypes.CDLL(None).prctl(15, {'αβγδεζηθ'.encode()!r})
+file = open({path!r}, 'w+b')
+file.truncate(9)
+memory = mmap.mmap(file.fileno(), 9)
+import threading
+threading.Event().wait()""")
+    wait_until(lambda: usage_of(pid).state == 'S')
+    assert may_wait(pid) is False
 
 
 @pytest.mark.parametrize('after, kept, what', [
