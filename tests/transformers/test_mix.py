@@ -387,6 +387,14 @@ def test_counts_of_a_long_range_are_found_at_once():
 
 
 @pytest.mark.timeout(30)
+def test_stream_that_hardly_any_point_chooses_ends_no_mixture():
+    """It would have its last item after all that are counted."""
+    endless = Mix([numbers(1, 3)], stop='forever')
+    mixture = Mix([numbers(0, 99), endless], [1e-18, 1.], stop='first')
+    assert planned.ENDLESS == planned.items_of(mixture.get_epoch_iterator())
+
+
+@pytest.mark.timeout(30)
 def test_a_rank_of_more_items_than_could_be_counted_begins_at_once():
     """What it has is that rank's part of the whole order."""
     def build():

@@ -98,6 +98,9 @@ class Mixture:
             return ENDLESS
         thresholds, stop = as_thresholds(weights), _FIRST_COUNTED
         while not (self.points.counts(0, stop, thresholds) > left).any():
+            if stop >= ENDLESS:
+                # A stream of hardly any weight would end later.
+                return ENDLESS
             stop *= 2
         return self.first_beyond(0, stop, left, thresholds)
 
