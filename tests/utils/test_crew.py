@@ -27,14 +27,19 @@ def names():
             if thread.name.startswith('crew-of-tests')]
 
 
+def meet(crew):
+    """Let three tasks wait for one another."""
+    barrier, met = threading.Barrier(3), []
+    for _ in range(3):
+        crew.submit(lambda: met.append(barrier.wait(20)))
+    wait_until(lambda: len(met) == 3)
+
+
 def test_tasks_run_at_the_same_time(crew):
     """As many as there are threads, which start with the first ones."""
     assert names() == []
-    barrier = threading.Barrier(3)
     for _ in range(5):
-        for _ in range(3):
-            crew.submit(lambda: barrier.wait(20))
-        wait_until(lambda: barrier.n_waiting == 0)
+        meet(crew)
     assert len(names()) == 3
 
 
@@ -108,11 +113,7 @@ def test_a_thread_that_is_late_for_a_fork_goes_on(crew, monkeypatch):
     crew.submit(lambda: done.append(2))
     go_on.set()
     wait_until(lambda: len(done) == 4)
-    barrier = threading.Barrier(3)
-    for _ in range(3):
-        crew.submit(lambda: barrier.wait(20))
-    wait_until(lambda: barrier.n_waiting == 0)
-    assert not barrier.broken
+    meet(crew)
 
 
 @pytest.mark.parametrize('is_nested', [False, True])
