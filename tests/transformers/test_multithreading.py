@@ -6,7 +6,6 @@ import operator
 import os
 import pickle
 import random
-import sys
 import textwrap
 import threading
 import time
@@ -35,6 +34,7 @@ from fuel.transformers import (
     MultiProcessing,
     MultiThreading,
     Take,
+    Transformer,
     Unpack,
 )
 from fuel.transformers.noise import GaussianNoise
@@ -247,6 +247,59 @@ def test_epoch_that_is_left_is_followed_by_the_next(taken, ahead):
         del one, other
 
 
+def test_stage_that_ends_early_leaves_the_streams_below_where_they_are(
+        ahead):
+    """Though the stages below it could run ahead of the end."""
+    def build():
+        return Take(Cast(Noise(numbers()), 'float32'), 3)
+
+    plain, threads = build(), ahead(build())
+    for _ in range(3):
+        one, other = plain.get_epoch_iterator(), threads.get_epoch_iterator()
+        for _ in range(4):
+            assert outcome(one) == outcome(other)
+            assert plain.state_dict() == threads.state_dict()
+
+
+class Remembering(Transformer):
+    """Keeps a list of what it has read, and shows it to states."""
+
+    epoch_attributes = (*Transformer.epoch_attributes, 'seen')
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, False)
+
+    def start_epoch(self):
+        """Begin anew."""
+        super().start_epoch()
+        self.seen = []
+
+    def get_data(self, request=None):
+        """Return the next batch."""
+        data = next(self.child_epoch_iterator)
+        self.seen.append(float(data[0][0]))
+        return data
+
+    def get_leftover(self):
+        """Return the list itself, which goes on to grow."""
+        return self.seen
+
+    def set_leftover(self, leftover):
+        """Take up a list."""
+        self.seen = leftover
+
+
+def test_states_are_of_the_moment_when_an_item_was_read(ahead):
+    """Also of what a stage goes on to change."""
+    plain, threads = Remembering(numbers()), ahead(
+        pure(Remembering(numbers()), nap))
+    one, other = plain.get_epoch_iterator(), threads.get_epoch_iterator()
+    for _ in range(N // 2):
+        assert outcome(one) == outcome(other)
+        assert plain.state_dict() == threads.state_dict()['children'][0] | {
+            'crc': plain.state_dict()['crc']}
+
+
 def test_ranks_share_the_order(ahead):
     """A rank's threads read its share alone."""
     found = []
@@ -314,12 +367,12 @@ def test_other_stages_run_one_after_another_and_in_order(ahead):
 
 def test_no_more_is_made_than_there_is_room_for(ahead):
     """Those that wait, and twice as many as threads in work."""
-    read, made = Watched(0), Watched(0)
+    read, made = Watched(0), Watched(0.05)
     stream = Mapping(Mapping(numbers(1), read), made, pure=True)
     epoch = ahead(stream, 2, max_store=3).get_epoch_iterator()
     next(epoch)
     wait_until(lambda: read.calls >= 4)
-    time.sleep(0.2)
+    time.sleep(0.5)
     assert 4 <= made.calls <= read.calls <= 1 + 3 + 2 * 2
     assert len(list(epoch)) == N - 1
 
@@ -521,14 +574,13 @@ def test_child_of_a_fork_makes_threads_of_its_own(ahead):
 def test_forks_while_a_stage_takes_long_are_told(ahead, monkeypatch, caplog):
     """The fork waits for a while, and no longer."""
     monkeypatch.setattr('fuel.utils.crew._PATIENCE', 0.1)
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
     stream = ahead(Mapping(numbers(), lambda data: (
-        go_on.wait(20), data)[1]))
+        begun.set(), go_on.wait(20), data)[-1]))
     epoch = stream.get_epoch_iterator()
     thread = threading.Thread(target=next, args=(epoch,))
     thread.start()
-    wait_until(own_threads)
-    wait_until(lambda: 'go_on' in stream_stack())
+    begun.wait(20)
     caplog.set_level(logging.WARNING)
     child = os.fork()
     if not child:
@@ -537,14 +589,6 @@ def test_forks_while_a_stage_takes_long_are_told(ahead, monkeypatch, caplog):
     go_on.set()
     thread.join()
     assert 'forks while threads of fuel-Mapping run' in caplog.text
-
-
-def stream_stack():
-    """Return where the threads of all streams are."""
-    frames = sys._current_frames()
-    return ''.join(''.join(traceback.format_stack(frames.get(thread.ident)))
-                   for thread in threading.enumerate()
-                   if thread.name.startswith('fuel-'))
 
 
 @pytest.mark.parametrize('is_pure', [False, True])
@@ -568,9 +612,9 @@ def test_threads_that_make_nothing_are_told_with_their_stacks(
 
 def test_close_by_another_thread_ends_the_wait(ahead):
     """Who waits for a batch gets an error."""
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
     stream = ahead(Mapping(numbers(), lambda data: (
-        go_on.wait(20), data)[1]))
+        begun.set(), go_on.wait(20), data)[-1]))
     errors = []
 
     def read():
@@ -581,7 +625,7 @@ def test_close_by_another_thread_ends_the_wait(ahead):
 
     thread = threading.Thread(target=read)
     thread.start()
-    wait_until(lambda: 'go_on' in stream_stack())
+    begun.wait(20)
     threading.Timer(0.3, go_on.set).start()
     stream.close()
     thread.join()
