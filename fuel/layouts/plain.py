@@ -1,6 +1,7 @@
-"""Recognise arrays of one length, at any depth."""
+"""Recognise arrays of one length, at any depth, whose splits may be groups."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fuel.datasets.columns.rows import Rows
@@ -12,6 +13,11 @@ from fuel.layouts.seen import Array, Seen, SeenFile
 MOST_LENGTHS = 5
 
 
+# What groups, and lists of rows, are called that are splits.
+SPLITS = re.compile('(train|test|val|dev|eval|hold_?out)[a-z]*', re.I)
+LISTS = re.compile('(splits?|masks?|indices|folds?|partitions?)', re.I)
+
+
 def recognise(seen: Seen) -> Sequence[Call] | None:
     """Recognise arrays of one length; of several, a call for each."""
     file = seen.files[0]
@@ -20,16 +26,60 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
         raise ValueError(
             f'{file.path!r} holds the weights of a Keras model, and is no '
             f'data set')
-    lengths = {array.shape[0] for array in arrays}
-    if len(lengths) > MOST_LENGTHS or file.has_more():
+    if file.has_more():
+        return None
+    by_group = _groups_as_splits(file, arrays)
+    if by_group is not None:
+        return [by_group]
+    listed = _lists_of_rows(file)
+    others = [array for array in arrays
+              if listed is None or not array.path.startswith(f'{listed}/')]
+    lengths = {array.shape[0] for array in others}
+    if len(lengths) > MOST_LENGTHS:
         return None
     return [Call(
-        {array.path: Rows(array.path) for array in arrays
-         if array.shape[0] == length},
-        notes=note_of([array for array in arrays
+        {array.path: Rows(array.path) for array in others
+         if array.shape[0] == length}, splits=listed,
+        notes=note_of([array for array in others
                        if array.shape[0] != length],
                       f'they do not have {length} rows'))
         for length in sorted(lengths, reverse=True)] or None
+
+
+def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
+                      ) -> Call | None:
+    """Return the call for a file whose groups, called as splits are, have
+    the same arrays, each of one length; None for another one."""
+    groups: dict[str, dict[str, Array]] = {}
+    for array in arrays:
+        name, _, path = array.path.partition('/')
+        groups.setdefault(name, {})[path] = array
+    # An array in no group has no path below one.
+    if not groups or any('' in below for below in groups.values()) or not all(
+            SPLITS.fullmatch(name) for name in groups):
+        return None
+    first, *others = groups.values()
+    if any(below.keys() != first.keys() for below in others) or any(
+            len({array.shape[0] for array in below.values()}) > 1
+            for below in groups.values()):
+        return None
+    has_others = any(file.is_group(name) for name in file.names()
+                     if name not in groups)
+    return Call({path: Rows(path) for path in first}, parts='*',
+                splits={name: [name] for name in groups},
+                missing='skip' if has_others else None)
+
+
+def _lists_of_rows(file: SeenFile) -> str | None:
+    """Return the path of a group of a list of rows for each split, None
+    without one."""
+    for name in file.names():
+        below = file.arrays(name) if LISTS.fullmatch(name) else []
+        if below and all(SPLITS.fullmatch(array.path) and len(
+                array.shape) == 1 and array.dtype.kind in 'iub'
+                for array in below):
+            return name
+    return None
 
 
 def _has_weights(file: SeenFile, arrays: Sequence[Array]) -> bool:

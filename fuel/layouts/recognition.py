@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy
 
 from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
@@ -80,7 +81,8 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     calls = [(name, call.of(seen.given)) for name, several in found.items()
              for call in several]
     if len(calls) > 1:
-        listed = '\n'.join(f'    {call!r}' for _, call in calls)
+        listed = '\n'.join(
+            f'    {call!r}{_counted(seen, call)}' for _, call in calls)
         names = ' and '.join(map(repr, found))
         raise AmbiguousLayoutError(
             f'{seen.given!r} can be opened in several ways, by the layout '
@@ -93,6 +95,16 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
             seen, f'signs of the layout {name!r}, but no array of its '
                   f'examples'))
     return name, call
+
+
+def _counted(seen: Seen, call: Call) -> str:
+    """Return a comment with the number of rows that a call would find in
+    the first file, if its arrays are read as they are."""
+    column = next(iter(call.columns.values()), None)
+    if call.parts is not None or not isinstance(column, Rows) or column.axis:
+        return ''
+    count = seen.files[0].length(column.path)
+    return '' if count is None else f'  # {count} rows'
 
 
 def _chosen(layout: str | None) -> Iterator[dict[str, Recogniser]]:

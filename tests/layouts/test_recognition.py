@@ -9,6 +9,7 @@ from support.layouts import miniature_named
 
 import fuel
 from fuel import config
+from fuel.datasets import HDF5Dataset
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts import recognition
 from fuel.layouts.recognition import seen_files
@@ -54,6 +55,65 @@ def test_attributes_of_odd_types_are_no_sign(odd, tmp_path):
     dataset = fuel.load(path)
     assert ('images', 'labels/kind') == dataset.sources
     assert 10 == dataset.num_examples
+
+
+@pytest.mark.parametrize('lengths', [(8, 4), (6, 6)])
+def test_groups_that_are_called_as_splits_are_splits(lengths, tmp_path):
+    """Whatever their lengths, and beside groups without arrays; ``repr``
+    opens the same."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        for name, count in zip(('train', 'test'), lengths, strict=True):
+            file[f'{name}/images'] = numpy.full((count, 2), count)
+            file[f'{name}/labels/kind'] = numpy.arange(count)
+        file['about/version'] = 3
+    dataset = fuel.load(path, 'train')
+    assert ('images', 'labels/kind') == dataset.sources
+    assert ('test', 'train') == tuple(sorted(dataset.split_names))
+    assert numpy.array_equal(
+        numpy.arange(lengths[0]), dataset[:][1])
+    assert numpy.array_equal(dataset[:][1], eval(
+        repr(dataset), {'HDF5Dataset': HDF5Dataset})[:][1])
+    assert sum(lengths) == len(fuel.load(path))
+
+
+@pytest.mark.parametrize('spoil', [
+    lambda file: file.move('test', 'weights'),
+    lambda file: file.move('test/y', 'test/z'),
+    lambda file: file.create_dataset('top', data=range(3))])
+def test_groups_of_other_names_or_arrays_are_no_splits(spoil, tmp_path):
+    """They are arrays as others."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        for name in ('train', 'test'):
+            file[f'{name}/x'], file[f'{name}/y'] = range(3), range(3)
+        spoil(file)
+    assert {'train/x', 'train/y'} < {*fuel.load(path).sources}
+
+
+@pytest.mark.parametrize('lists', [
+    {'train': [0, 2, 3], 'test': [1]}, {'train': [True, False, True, True]}])
+def test_lists_of_rows_for_each_split_are_splits(lists, tmp_path):
+    """And no sources."""
+    path = str(tmp_path / 'listed.h5')
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(4)
+        for name, rows in lists.items():
+            file[f'splits/{name}'] = rows
+    dataset = fuel.load(path, 'train')
+    assert ('x',) == dataset.sources
+    assert [0, 2, 3] == dataset[:][0].tolist()
+    assert "splits='splits'" in repr(dataset)
+
+
+def test_ways_to_open_a_file_say_how_many_rows_they_have(tmp_path):
+    """Which is why there are several."""
+    path = str(tmp_path / 'uneven.h5')
+    with h5py.File(path, 'w') as file:
+        file['x'], file['y'] = numpy.zeros((200, 3)), numpy.zeros(199)
+    with pytest.raises(AmbiguousLayoutError, match=(
+            r"\['x'\]\)  # 200 rows\n.*\['y'\]\)  # 199 rows")):
+        fuel.load(path)
 
 
 @pytest.mark.parametrize('odd', ODD)
@@ -260,7 +320,6 @@ def test_calls_of_an_error_open_the_file(tmp_path):
         fuel.load(path)
     calls = [line.strip() for line in str(caught.value).splitlines()
              if line.startswith('    ')]
-    from fuel.datasets import HDF5Dataset
     counts = [eval(call, {'HDF5Dataset': HDF5Dataset}).num_examples
               for call in calls]
     assert [6, 3] == counts
