@@ -79,6 +79,8 @@ class DeviceStage(AgnosticTransformer):
         # Prefetched items, in states those of the stream: of no rank.
         self.passes_items_on = copies
         if copies:
+            # What it makes of a batch is not yet on the device.
+            self.pure = False
             self.epoch_attributes = (
                 *Transformer.epoch_attributes, '_held', '_position')
 

@@ -3,14 +3,21 @@
 They call Python once for each item, for what the stage does with it.
 """
 cimport cython
+cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem, PyDict_Update
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport (
+    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New,
+    PyTuple_SET_ITEM)
 
 from fuel.kernels.epoch_iterator cimport EpochPosition
 from fuel.kernels.epoch_reader cimport CompiledReader
 
 import weakref
 from collections.abc import Iterator
+
+cnp.import_array()
 
 
 @cython.auto_pickle(False)
@@ -170,6 +177,47 @@ cdef class BoundStageReader(ItemReader):
         except Exception as error:
             note_request(error, request)
             raise
+
+
+@cython.auto_pickle(False)
+@cython.final
+cdef class OfPlainArrays:
+    """Calls a function with each array of an item.
+
+    `function`: takes an array that is laid out as those of Fuel are.
+    `otherwise`: takes the stage and an item that has other parts, or one that
+        the function refuses.
+    """
+
+    cdef object function, otherwise
+
+    def __init__(self, function, otherwise):
+        self.function = function
+        self.otherwise = otherwise
+
+    def __call__(self, stage, data):
+        """Return an item, transformed."""
+        if PyTuple_CheckExact(data):
+            try:
+                made = self.each(data)
+                if made is not None:
+                    return made
+            except (TypeError, ValueError):
+                pass
+        return self.otherwise(stage, data)
+
+    cdef tuple each(self, tuple data):
+        cdef Py_ssize_t place, count = PyTuple_GET_SIZE(data)
+        cdef tuple made = PyTuple_New(count)
+        for place in range(count):
+            part = <object>PyTuple_GET_ITEM(data, place)
+            if not (cnp.PyArray_CheckExact(part)
+                    and cnp.PyArray_ISCARRAY(part)):
+                return None
+            part = self.function(part)
+            Py_INCREF(part)
+            PyTuple_SET_ITEM(made, place, part)
+        return made
 
 
 def note_request(error, request):

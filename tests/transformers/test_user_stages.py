@@ -188,6 +188,12 @@ def reader_of(stage):
     return type(epoch.epoch.reader)
 
 
+class TakenBack(Pure):
+    def __init__(self, data_stream):
+        super().__init__(data_stream)
+        self.pure = False
+
+
 class OwnMethod(Pure):
     def transform_batch(self, batch):
         return (*batch[:-1], batch[-1] + 5)
@@ -201,7 +207,7 @@ class OwnCast(Cast):
 @pytest.mark.parametrize('build, reader', [
     (Pure, StageReader), (Sources, StageReader), (Generated, StageReader),
     (Plain, BoundStageReader), (Counting, BoundStageReader),
-    (OwnMethod, BoundStageReader),
+    (OwnMethod, BoundStageReader), (TakenBack, BoundStageReader),
     (lambda stream: OwnCast(stream, 'float32'), BoundStageReader),
     (lambda stream: Cast(stream, 'float32'), StageReader),
     (lambda stream: Mapping(stream, tuple), BoundStageReader)])

@@ -6,11 +6,15 @@ from typing import Any, TypeAlias
 
 import torch
 
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.interop.device_stage import DeviceStage, names_of_types
 from fuel.interop.torch.callers import refuse_state_ahead, refuse_to_restart
 from fuel.interop.torch.tensors import as_pinned, as_tensors, dense_parts
+from fuel.kernels.stage_reader import OfPlainArrays
+from fuel.transformers.base import Transformation
 from fuel.typing import Batch, State, StreamLike
+from fuel.utils.overrides import calls
 
 #: A type of tensors, or its name.
 DType: TypeAlias = 'str | torch.dtype'
@@ -92,6 +96,7 @@ class ToTorch(DeviceStage):
     without.  A batch that was copied in advance counts as not read.
     """
 
+    pure = True
     unsaved_arguments = ('device', 'pin_memory')
 
     def __init__(self, data_stream: StreamLike,
@@ -137,6 +142,13 @@ class ToTorch(DeviceStage):
         """Return what copies batches in this process."""
         assert self.device is not None
         return DeviceCopier(self.device, self.pin_memory)
+
+    @calls()
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        transform = type(self).transform_any
+        if self.dtype or self.pin_memory or self.which_sources is not None:
+            return transform
+        return OfPlainArrays(torch.from_numpy, transform)
 
     def transform_any(self, data: Batch) -> Batch:
         """Return the data of each source as a tensor in memory."""

@@ -1,5 +1,6 @@
 """Streams of Fuel whose data are tensors."""
 import pickle
+import sys
 from functools import partial
 
 import numpy
@@ -8,7 +9,7 @@ import torch
 from support.torch_pipelines import copied_ahead, examples, ordered, shuffled
 
 from fuel.datasets import IndexableDataset
-from fuel.interop.torch import to_torch
+from fuel.interop.torch import ToTorch, to_torch
 from fuel.interop.torch.stage import DeviceCopier
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
@@ -43,6 +44,59 @@ class Recording(IndexableDataset):
 def test_stage_keeps_the_promises(stage, another_process):
     """Of every stage: epochs, states, pickles, other processes."""
     check_stage(stage, another_process=another_process)
+
+
+def test_batches_of_arrays_take_no_function_of_python():
+    """Between two updates of a model each would run from cold caches."""
+    epoch = to_torch(DataStream(
+        IndexableDataset({'x': numpy.ones((8, 2)), 'y': numpy.arange(8)}),
+        iteration_scheme=SequentialScheme(8, 2))).get_epoch_iterator()
+    next(epoch)
+    called, before = [], sys.getprofile()
+    sys.setprofile(lambda frame, event, _: called.append(
+        frame.f_code.co_name) if event == 'call' else None)
+    try:
+        x, y = next(epoch)
+    finally:
+        sys.setprofile(before)
+    assert [] == called
+    assert [2, 3] == y.tolist()
+    assert (2, 2) == x.shape
+
+
+class Doubled(ToTorch):
+    """A stage with a method of its own."""
+
+    def transform_any(self, data):
+        return tuple([2 * part for part in super().transform_any(data)])
+
+
+def test_methods_that_are_overridden_make_the_tensors(monkeypatch):
+    """In a subclass, on an instance, and in the class itself."""
+    stream = of(numpy.arange(4))
+
+    def batches(stage):
+        return [batch.tolist() for batch, in stage.get_epoch_iterator()]
+    assert [[0, 2], [4, 6]] == batches(Doubled(stream))
+    stage = to_torch(stream)
+    assert [[0, 1], [2, 3]] == batches(stage)
+    stage.transform_any = lambda data: (torch.ones(1),)
+    assert [[1], [1]] == batches(stage)
+    monkeypatch.setattr(
+        ToTorch, 'transform_any', lambda self, data: (torch.zeros(1),))
+    assert [[0], [0]] == batches(to_torch(stream))
+
+
+def test_items_of_arrays_and_others_become_tensors():
+    """Arrays that are laid out otherwise are converted as others are."""
+    scheme = SequentialScheme(4, 2)
+    for column, dtype in [([1, 2, 3, 4], torch.int64),
+                          (numpy.arange(1, 5, dtype='>i4'), torch.int32)]:
+        batches = list(to_torch(DataStream(
+            IndexableDataset({'x': numpy.arange(4.), 'y': column}),
+            iteration_scheme=scheme)).get_epoch_iterator())
+        assert [[1, 2], [3, 4]] == [y.tolist() for _, y in batches]
+        assert {dtype} == {y.dtype for _, y in batches}
 
 
 def test_tensors_are_over_the_memory_of_the_arrays():
