@@ -6,6 +6,9 @@ turns in one process, at least a second each, five times; the median of the
 ratios and their spread are what counts.
 """
 import argparse
+import contextlib
+import os
+import signal
 import statistics
 import time
 from pathlib import Path
@@ -89,6 +92,69 @@ def private_memory():
                   Path('/proc/self/status').read_text().splitlines())
     return sum(int(fields[name].split()[0]) * 1024
                for name in ('RssAnon', 'RssShmem'))
+
+
+@contextlib.contextmanager
+def forked(work, *arguments):
+    """Run a function in another process, which is killed in the end.
+
+    Parameters
+    ----------
+    work : callable
+    *arguments
+        Of `work`.
+
+    Yields
+    ------
+    int
+        The identifier of the process.
+
+    """
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            work(*arguments)
+            code = 0
+        finally:
+            os._exit(code)
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+@contextlib.contextmanager
+def server_of(stream, **kwargs):
+    """Serve a stream in another process.
+
+    Parameters
+    ----------
+    stream : fuel.streams.AbstractDataStream
+    **kwargs
+        Arguments of :class:`fuel.server.Server`.
+
+    Yields
+    ------
+    process, port : int
+
+    """
+    read, write = os.pipe()
+
+    def serve():
+        from fuel.server import Server
+        server = Server(stream, port=0, **kwargs)
+        server.start()
+        os.write(write, server.address.rpartition(':')[2].encode())
+        signal.pause()
+
+    with forked(serve) as process:
+        os.close(write)
+        port = int(os.read(read, 20))
+        os.close(read)
+        yield process, port
 
 
 def print_table(rows, header=('workload', 'measured', 'target')):

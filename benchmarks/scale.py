@@ -31,7 +31,6 @@ from support.range_server import server_process
 
 from fuel.datasets import Dataset, HDF5Dataset
 from fuel.schemes import ComputedShuffledScheme
-from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mix, MultiProcessing, Transformer
 
@@ -133,25 +132,6 @@ def ranks(tiny):
                    f'{max(found) * 1e3:.1f} ms at most, {used / 1e3:.0f} kB')
 
 
-@contextlib.contextmanager
-def forked(work, *arguments):
-    """Run a function in another process, which is killed in the end."""
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            work(*arguments)
-            code = 0
-        finally:
-            os._exit(code)
-    try:
-        yield child
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-
-
 def consume(port, is_local, results):
     """Read the batches of an epoch; write the number of each, when it came,
     and how long it was waited for."""
@@ -164,14 +144,6 @@ def consume(port, is_local, results):
             os.write(results, numpy.array(
                 [batch[0, 0] // 8, now, now - before]))
             before = now
-
-
-def serve(stream, count, ports):
-    """Serve at a free port, which is written to a pipe."""
-    server = Server(stream, port=0, num_clients=count, reconnect=1.)
-    server.start()
-    os.write(ports, server.address.rpartition(':')[2].encode())
-    signal.pause()
 
 
 def memory_of(process):
@@ -187,15 +159,14 @@ def run_clients(count, num_batches, is_local, num_killed):
     long each was waited for, the seconds from the first to the last, and the
     memory of the server."""
     stream = DataStream(Rows(8 * num_batches), batch_size=8)
-    read, write = os.pipe()
     memory = 0
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(tempfile.NamedTemporaryFile())
         output = os.open(results.name, os.O_WRONLY | os.O_APPEND)
         stack.callback(os.close, output)
-        server = stack.enter_context(forked(serve, stream, count, write))
-        port = int(os.read(read, 20))
-        running = {stack.enter_context(forked(
+        server, port = stack.enter_context(measure.server_of(
+            stream, num_clients=count, reconnect=1.))
+        running = {stack.enter_context(measure.forked(
             consume, port, is_local, output)) for _ in range(count)}
         doomed = sorted(running)[:num_killed]
         while running:
@@ -208,8 +179,6 @@ def run_clients(count, num_batches, is_local, num_killed):
                     running.discard(client)
             time.sleep(.02)
         found, came, waited = numpy.fromfile(results.name).reshape(-1, 3).T
-    os.close(read)
-    os.close(write)
     return found.astype(int), waited, came.max() - came.min(), memory
 
 

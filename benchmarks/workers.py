@@ -1,4 +1,4 @@
-"""Workers over arrays in memory, by each way to start a process, and threads.
+"""Workers over arrays in memory, by each way to have them, and threads.
 
     python benchmarks/workers.py [--workers 8] [--tiny] [--only threads]
 
@@ -6,12 +6,13 @@ Each way is measured in a process of its own: the seconds to the first batch,
 the memory that all processes need beside the arrays (proportional set size,
 so that what is shared counts once; Linux only), and the rate of batches.
 Beside it: as many interpreters that only import Fuel, and workers that are
-forked, which share all that there is.
+forked, which share all that there is; threads; and a server.
 
 Then the rate of a stage in threads, and in as many processes, of its rate
 without, which takes turns with theirs.
 """
 import argparse
+import contextlib
 import io
 import json
 import multiprocessing
@@ -27,12 +28,14 @@ from PIL import Image
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
-from fuel.streams import DataStream
+from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping, MultiProcessing, MultiThreading
 from fuel.transformers.image import ImagesFromBytes
 
 SHAPE, BATCH = (3, 32, 32), 256
-METHODS = ('fork', 'forkserver', 'spawn')
+METHODS = 'fork', 'forkserver', 'spawn'
+# They are of one process, however many workers there are.
+OTHERS = 'threads', 'server'
 
 
 def pipeline(num_bytes):
@@ -63,13 +66,26 @@ def descendants(pid):
     return found
 
 
+@contextlib.contextmanager
+def elsewhere(method, stream, workers):
+    """Yield a stream whose batches are made in one way or another."""
+    if method == 'server':
+        with measure.server_of(stream) as (_, port), ServerDataStream(
+                stream.sources, port=port) as served:
+            yield served
+        return
+    with (MultiThreading(stream, num_threads=workers)
+          if method == 'threads' else MultiProcessing(
+              stream, num_workers=workers, start_method=method)) as ahead:
+        yield ahead
+
+
 def measure_method(method, workers, num_bytes, seconds):
     """Return what one way to start workers takes."""
     stream = pipeline(num_bytes)
     before = memory_of([os.getpid()])
     start = time.perf_counter()
-    with MultiProcessing(stream, num_workers=workers,
-                         start_method=method) as ahead:
+    with elsewhere(method, stream, workers) as ahead:
         epoch = ahead.get_epoch_iterator()
         next(epoch)
         first = time.perf_counter() - start
@@ -191,13 +207,15 @@ def measure_methods(arguments, sizes):
     """Return the rows of the ways to start processes."""
     methods = [method for method in METHODS
                if method in multiprocessing.get_all_start_methods()]
-    found = {method: in_own_process(method, *sizes) for method in methods}
+    found = {method: in_own_process(method, *sizes)
+             for method in (*methods, *OTHERS)}
     rows = [(f'{arguments.workers} interpreters that import Fuel',
              f'{interpreters(arguments.workers):.2f} s', '')]
     once, rate = 'at most 1.25 of the arrays', 'at least 0.95'
     wanted = {'fork': ('at most 0.14 s', 'at most 173 MiB', ''),
               'forkserver': ('at most 1.5 s', once, rate),
-              'spawn': ('at most 2.5 s', once, rate)}
+              'spawn': ('at most 2.5 s', once, rate),
+              **dict.fromkeys(OTHERS, ('', '', ''))}
     for method, values in found.items():
         first, memory, rate = wanted[method]
         rows += [
@@ -207,7 +225,7 @@ def measure_methods(arguments, sizes):
               f"{values['memory'] / arguments.bytes:.2f} of the arrays"),
              memory),
             ('  batches a second', f"{values['rate']:.0f}", '')]
-        if 'fork' in found and method != 'fork':
+        if 'fork' in found and method in METHODS[1:]:
             rows.append(('  rate, of the rate of forked workers',
                          f"{values['rate'] / found['fork']['rate']:.2f}",
                          rate))
@@ -222,7 +240,7 @@ def main():
     parser.add_argument('--seconds', type=float, default=5.0)
     parser.add_argument('--only', choices=('methods', 'threads'))
     parser.add_argument('--measure', help=argparse.SUPPRESS,
-                        choices=METHODS)
+                        choices=METHODS + OTHERS)
     arguments = parser.parse_args()
     if arguments.tiny:
         arguments.workers, arguments.bytes = 2, 4 << 20
