@@ -196,15 +196,14 @@ class ReadAhead:
                 (stage, transform.bind() if isinstance(
                     transform, TransformAsRead) else transform)
                 for stage, transform in self._stages])
+            self._threads.submit(task)
         except StopIteration as end:
             self._has_ended, failure = True, end
         except Exception as error:  # noqa: BLE001 - raised in its turn
-            failure = error
+            task, failure = None, error
         seconds = time.perf_counter() - begin
         self._entries.append(_Entry(
             task, failure, _kept(position_of(self.source)), seconds))
-        if task is not None:
-            self._threads.submit(task)
 
     def get_position(self) -> Standing:
         """Return where `source` stood after what was handed out."""

@@ -56,13 +56,20 @@ class Crew:
         return self._paused or self._closed
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Let a thread run a task, which may raise nothing."""
+        """Let a thread run a task, which may raise nothing.
+
+        Raises: RuntimeError if there is no thread, and none can be started.
+        """
         with self._changed:
             if self._closed:
                 return
             self._tasks.append(task)
             self._changed.notify()
-            self._start_threads()
+            try:
+                self._start_threads()
+            except RuntimeError:
+                self._tasks.remove(task)
+                raise
 
     def _start_threads(self) -> None:
         # Those that were woken are idle until they have taken a task.
@@ -73,7 +80,15 @@ class Crew:
                 name=f'{self.name}-{len(self._threads)}')
             self._threads.append(thread)
             self._idle += 1
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                # The process has as many as it may, or is about to end.
+                self._threads.remove(thread)
+                self._idle -= 1
+                if not self._threads:
+                    raise
+                return
 
     def _work(self) -> None:
         if self._is_nested:

@@ -142,8 +142,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         """Receive the next batch of an epoch, or its error, as pending."""
         if self.owner != os.getpid():
             raise WorkerError(
-                f'{self.kind} of {self.name} belongs to process {self.owner} '
-                f'and cannot be used by its child {os.getpid()}: '
+                f'{self.kind} of {self.name}, of process {self.owner}, cannot '
+                f'be used by its child {os.getpid()}: '
                 f'{self.remedy}')
         with self._given_up_if_interrupted():
             received = self._receive(epoch)

@@ -69,6 +69,11 @@ def ahead():
     assert own_threads() == []
 
 
+def twice(data):
+    """Return twice the only source."""
+    return 2 * data[0],
+
+
 def own_threads():
     """Return the threads that belong to such streams."""
     return [thread.name for thread in threading.enumerate()
@@ -424,6 +429,27 @@ def test_what_would_end_a_thread_is_an_error(ahead, is_pure, error):
                        match=error.__name__) as caught:
         next(epoch)
     assert isinstance(caught.value.__cause__, error)
+
+
+def test_epoch_goes_on_where_no_thread_can_be_started(ahead, monkeypatch):
+    """Each item that has none is an error, and those that follow are not."""
+    start, refused = threading.Thread.start, []
+
+    def start_some(thread):
+        if thread.name.endswith('-pure-0') and len(refused) < 3:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, 'start', start_some)
+    epoch = ahead(Mapping(DataStream(
+        IndexableDataset(numpy.arange(10)),
+        iteration_scheme=SequentialScheme(10, 1)), twice, pure=True),
+        timeout=20).get_epoch_iterator()
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match='start new thread'):
+            next(epoch)
+    assert [6, 8, 10, 12, 14, 16, 18] == [int(data[0]) for data, in epoch]
 
 
 def test_stop_iteration_of_a_function_ends_no_epoch(ahead):

@@ -61,6 +61,29 @@ def test_one_thread_runs_tasks_in_their_order():
     assert (names(), len(done)) == ([], 51)
 
 
+@pytest.mark.parametrize('most', [0, 1])
+def test_as_many_threads_as_the_process_may_have_are_enough(
+        crew, monkeypatch, most):
+    """Without any, a task is refused, and the crew can be closed."""
+    start, done = threading.Thread.start, []
+
+    def start_some(thread):
+        if len(names()) >= most:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, 'start', start_some)
+    if most == 0:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match='start new thread'):
+                crew.submit(lambda: done.append(None))
+        monkeypatch.undo()
+    for number in range(5):
+        crew.submit(lambda number=number: done.append(number))
+    wait_until(lambda: len(done) == 5)
+    assert {*range(5)} == {*done}
+
+
 def test_tasks_that_have_not_begun_wait_for_the_end_of_a_fork(crew):
     """Those that have begun end before it, and no thread is left then."""
     begun, go_on, done = [], threading.Event(), []
