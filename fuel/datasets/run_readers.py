@@ -17,6 +17,8 @@ from fuel.storage.reader import Places, rows_of_ranges
 
 # Runs of fewer bytes on average are read together, and then copied.
 SMALL_RUN = 1 << 14
+# Of batches that are copied in C.
+MOST_AXES = 32
 
 
 class Spans(NamedTuple):
@@ -226,7 +228,8 @@ class WindowReader(SpanReader):
     def direct(self) -> Part | None:
         """See :meth:`Reader.direct`."""
         part = self.rows.direct()
-        if type(part) is not PlainRows or self._pad is not None:
+        if type(part) is not PlainRows or self._pad is not None or (
+                len(self.shape) > MOST_AXES):
             return None
         return WindowRows(
             part.rows, self.shape[1:], self.dtype, self._cuts.first_examples,

@@ -666,6 +666,18 @@ def test_plain_batches_of_windows_are_read_in_c(tmp_path, monkeypatch):
                 assert_array_equal(whole[request], batch)
 
 
+def test_windows_have_as_many_axes_as_numpy_takes(tmp_path):
+    """Also where those that C copies have fewer."""
+    most = 33 if numpy.lib.NumpyVersion(numpy.__version__) >= '2.0.0' else 32
+    rows = numpy.arange(20).reshape(20, *[1] * (most - 3))
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
+        file['x'] = rows
+    windows = Windows(HDF5Dataset(tmp_path / 'x.hdf5'), 3, dense=['x'])
+    batch, = next(DataStream(windows, batch_size=4).get_epoch_iterator())
+    assert batch.ndim == most
+    assert_array_equal(batch.ravel(), [0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5])
+
+
 def test_chunks_of_windows_are_decoded_in_advance(tmp_path):
     """While the consumer works, as for rows."""
     path = tmp_path / 'rows.h5'
