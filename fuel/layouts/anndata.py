@@ -7,6 +7,7 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import Categorical
 from fuel.datasets.columns.csr import ARRAYS, CSR
 from fuel.datasets.columns.rows import Rows
+from fuel.exceptions import DamagedFileError
 from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
 
@@ -80,6 +81,11 @@ def _table(file: SeenFile, path: str) -> dict[str, FileColumn]:
     columns: dict[str, FileColumn] = {}
     for name in file.texts('column-order', path):
         column = f'{path}/{name}'
+        if file.node(column) is None:
+            raise DamagedFileError(
+                f'{file.path!r}: {path!r} should have the column {name!r}, '
+                f"which its attribute 'column-order' names, and has not; the "
+                f'file is damaged: restore it from its origin')
         names = set(file.names(column))
         if {'values', 'mask'} <= names:
             # What may be missing.

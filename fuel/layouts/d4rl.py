@@ -6,18 +6,19 @@ from fuel.layouts.rows import columns_of_length, places_of_files
 from fuel.layouts.seen import Seen
 
 NAMES = ('observations', 'actions', 'rewards', 'terminals')
+OF_STEPS = (*NAMES, 'infos', 'next_observations', 'timeouts')
 NO_TIMEOUTS = ("there is no array 'timeouts', so an episode that a time limit "
                'ended goes on in the next one')
 
 
 def recognise(seen: Seen) -> Call | None:
-    """Recognise four arrays of steps, of one length."""
+    """Recognise four arrays of steps."""
     file = seen.files[0]
-    lengths = {file.length(name) for name in NAMES}
-    if len(lengths) != 1 or None in lengths:
+    if any(file.length(name) is None for name in NAMES):
         return None
     columns, left_out = columns_of_length(
-        places_of_files(seen, 'observations'), besides=['metadata'])
+        places_of_files(seen, 'observations'), besides=['metadata'],
+        always=OF_STEPS)
     if 'timeouts' in columns:
         return Call(columns, runs={'ends': ('terminals', 'timeouts')},
                     notes=left_out)

@@ -11,6 +11,8 @@ from fuel.layouts.seen import Seen, SeenFile
 
 FIRST = 'config_batch_0/config_0'
 ATOMS = ('atomic_numbers', 'positions')
+# Another number of rows than of positions is an error when they are opened.
+OF_ATOMS = (*ATOMS, 'charges', 'forces')
 # What a configuration has as a whole, though it be as long as three atoms.
 OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
 # Groups of values, beside those of a configuration itself.
@@ -61,8 +63,9 @@ def _configurations(file: SeenFile) -> Sequence[str]:
 def _is_of_atoms(file: SeenFile, configurations: Sequence[str],
                  path: str) -> bool:
     """Return whether an array has a row for each atom, in each of them."""
-    if path.rpartition('/')[2] in OF_ALL:
-        return False
+    name = path.rpartition('/')[2]
+    if name in (*OF_ALL, *OF_ATOMS):
+        return name in OF_ATOMS
     return all(file.length(f'{one}/{path}') == file.length(f'{one}/positions')
                for one in configurations)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.rows import note_of
+from fuel.layouts.rows import SHOWN, note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 
@@ -27,6 +27,15 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
                    for array in arrays}, notes=left_out)
              for axis in (0, -1)
              if len({array.shape[axis] for array in arrays}) == 1]
+    if arrays and not calls:
+        shown = ', '.join(f'{array.path!r} {array.shape}'
+                          for array in arrays[:SHOWN])
+        raise ValueError(
+            f'{file.path!r}: arrays of MATLAB should have as many examples '
+            f'as each other, along the first axis or the last, and have '
+            f'not: {shown}; name those that belong together, such as '
+            f'HDF5Dataset({seen.given!r}, [Rows({arrays[0].path!r}, '
+            f'axis=-1)])')
     # Of one axis, the first is the last.
     return (calls[:1] if all(len(array.shape) == 1 for array in arrays)
             else calls) or None

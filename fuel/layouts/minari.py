@@ -9,6 +9,9 @@ from fuel.layouts.seen import Array, Seen
 
 # Of these, an episode has one row more than steps.
 WITH_LAST = ('observations', 'infos')
+# Another number of rows is an error when they are opened.
+OF_STEPS = ('actions', 'observations', 'rewards', 'terminations',
+            'truncations')
 
 
 def recognise(seen: Seen) -> Call | None:
@@ -30,7 +33,7 @@ def recognise(seen: Seen) -> Call | None:
             if path.split('/')[0] in WITH_LAST and length - 1 == count:
                 columns[path] = Rows(path, stop=-1)
                 columns[f'next_{path}'] = Rows(path, start=1)
-            elif length == count:
+            elif length == count or path.split('/')[0] in OF_STEPS:
                 columns[path] = Rows(path)
             else:
                 others[path] = array

@@ -11,6 +11,8 @@ from fuel.layouts.seen import Array, Seen, SeenFile
 # The arrays of conformations, and of the elements of their atoms.
 POSITIONS = ('conformations', 'coordinates')
 ELEMENTS = ('atomic_numbers', 'species')
+# ANI has further conformations, of high energy: others than the examples.
+FURTHER = 'HE'
 MOST_LEVELS = 8
 # Of more molecules the first are looked at, and the last.
 MOST_SEEN = 50
@@ -37,19 +39,25 @@ def _call(file: SeenFile, path: str, levels: int, positions: str) -> Call:
     """Return the call for molecules of which one has a path."""
     found = file.array(f'{path}/{positions}')
     count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]
+    group = path.rpartition('/')[0]
+    last = f'{group}/{file.names(group or "/")[-1]}'.lstrip('/')
     columns: dict[str, FileColumn] = {}
     others: list[Array] = []
     for array in file.arrays(path):
         is_number = array.dtype.kind in 'iuf' and array.path not in ELEMENTS
-        if array.shape[0] == count and (
-                len(array.shape) > 1 or is_number):
-            columns[array.path] = Rows(array.path, ragged=_is_of_atoms(
-                file, path, array.path, positions))
-        elif len(array.shape) == 1 and (
+        is_counted = count == array.shape[0] or (
+            # The first may have lost rows.
+            file.length(f'{last}/{array.path}')
+            == file.length(f'{last}/{positions}'))
+        if len(array.shape) == 1 and not (is_number and is_counted) and (
                 not is_number or array.shape[0] in (1, atoms)):
             columns[array.path] = Constant(array.path)
-        else:
+        elif array.shape[0] != count and array.path.endswith(FURTHER):
             others.append(array)
+        else:
+            # Another number of rows is an error when it is opened.
+            columns[array.path] = Rows(array.path, ragged=_is_of_atoms(
+                file, path, array.path, positions))
     return Call(columns, parts='/'.join('*' * levels), notes=note_of(
         others, f'they do not have {count} conformations'))
 

@@ -13,6 +13,7 @@ def recognise(seen: Seen) -> Call | None:
     if file.length('object_id') is None:
         return None
     columns, left_out = columns_of_length(
-        places_of_files(seen, 'object_id'))
+        places_of_files(seen, 'object_id'),
+        always=[array.path for array in file.arrays()])
     # Spectra are padded to the widest of their file.
     return Call({**columns, **ragged_columns(seen, columns)}, notes=left_out)

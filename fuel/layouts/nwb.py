@@ -26,9 +26,8 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     for array in file.arrays():
         group, _, name = array.path.rpartition('/')
         count = file.length(f'{group}/data')
-        if count == array.shape[0] and (
-                name == 'data' or name == 'timestamps') and (
-                    file.is_group(group) and _is_series(file, group)):
+        if count is not None and name in ('data', 'timestamps') and (
+                _is_series(file, group)):
             columns.setdefault(count, {})[array.path] = Rows(array.path)
     if not columns and file.length(f'{SPIKES}_index') is not None:
         return [Call({SPIKES: Ragged(SPIKES, ends=f'{SPIKES}_index')})]

@@ -4,7 +4,6 @@ from __future__ import annotations
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.rows import Place, columns_of_length
 from fuel.layouts.seen import Seen
 
 COORDINATES = ('x-coordinate', 'y-coordinate', 'z-coordinate',
@@ -18,9 +17,8 @@ def recognise(seen: Seen) -> Call | None:
     file = seen.files[0]
     solution = next(filter(None, map(file.array, SOLUTIONS)), None)
     if file.length(COORDINATES[0]) is not None and solution is not None:
-        columns, left_out = columns_of_length(
-            [Place(file, '/', solution.shape[0])], besides=COORDINATES)
-        return Call(columns, notes=left_out)
+        return Call({array.path: Rows(array.path) for array in file.arrays()
+                     if array.path not in COORDINATES})
     groups = file.groups('/', '[0-9]+')
     if groups and file.array(f'{groups[0]}/data') is not None and (
             file.is_group(f'{groups[0]}/grid')):

@@ -22,6 +22,6 @@ def recognise(seen: Seen) -> Call | None:
         path: Ragged(path, lengths='seqLengths' if len(lengths.shape) == 1
                      else ('seqLengths', number))
         for number, path in enumerate(values)}
-    if file.length('seqTags') == lengths.shape[0]:
+    if file.length('seqTags') is not None:
         columns['seqTags'] = Rows('seqTags')
     return Call(columns)

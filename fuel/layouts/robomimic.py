@@ -5,6 +5,9 @@ from fuel.layouts.call import Call
 from fuel.layouts.rows import Place, columns_of_length
 from fuel.layouts.seen import Seen
 
+OF_SAMPLES = ('actions', 'dones', 'next_obs', 'obs', 'rewards',
+              'robot_states', 'states')
+
 
 def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``data/demo_<number>`` that count their samples."""
@@ -16,6 +19,7 @@ def recognise(seen: Seen) -> Call | None:
         return None
     columns, left_out = columns_of_length([
         Place(file, demo, file.length(f'{demo}/actions') or count or 0)
-        for demo, count in zip(demos, counts, strict=True)])
+        for demo, count in zip(demos, counts, strict=True)],
+        always=OF_SAMPLES)
     return Call(columns, parts='data/demo_*', notes=left_out,
                 splits='mask' if file.is_group('mask') else None)

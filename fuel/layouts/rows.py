@@ -25,21 +25,25 @@ class Place(NamedTuple):
 
 
 def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
+                      always: Sequence[str] = (),
                       ) -> tuple[dict[str, FileColumn], tuple[str, ...]]:
     """Return a column for each array that has a row for each example in one
     of several places, such as the first and the last part; and a note of the
     others. What one of them lacks is an error when it is opened.
 
     `besides`: paths that are no sources, nor what is below them.
+    `always`: paths that are sources, and what is below them: another number
+        of rows is an error when they are opened.
     """
-    hidden = tuple([f'{path}/' for path in besides])
+    hidden, known = [tuple([f'{path}/' for path in paths])
+                     for paths in (besides, always)]
     columns: dict[str, FileColumn] = {}
     others: dict[str, Array] = {}
     for file, group, count in places:
         for array in file.arrays(group):
-            if hidden and f'{array.path}/'.startswith(hidden):
+            if f'{array.path}/'.startswith(hidden):
                 continue
-            if array.shape[0] == count:
+            if array.shape[0] == count or f'{array.path}/'.startswith(known):
                 columns[array.path] = Rows(array.path)
             else:
                 others[array.path] = array

@@ -23,7 +23,11 @@ def recognise(seen: Seen) -> Call | None:
                 f"{file.path!r}: 'ep_offset' should be the sum of the "
                 f"'ep_len' before, and is not; the file is damaged: restore "
                 f'it from its origin')
-    count = int(first.read('ep_len').sum())
+    lengths = first.read('ep_len')
+    # Others have at most a row for each episode.
+    of_steps = [array.path for array in first.arrays()
+                if array.shape[0] > len(lengths)]
     columns, left_out = columns_of_length(
-        [Place(first, '/', count)], besides=['ep_len', 'ep_offset'])
+        [Place(first, '/', int(lengths.sum()))],
+        besides=['ep_len', 'ep_offset'], always=of_steps)
     return Call(columns, runs={'lengths': 'ep_len'}, notes=left_out)

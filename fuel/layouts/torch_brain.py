@@ -18,11 +18,13 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     file = seen.files[0]
     if file.text('object') != 'Data':
         return None
+    counts: dict[str, int] = {}
     columns: dict[int, dict[str, FileColumn]] = {}
     for array in file.arrays():
         group, _, name = array.path.rpartition('/')
         if file.text('object', group or '/') in SERIES and (
                 name != 'timestamp_indices_1s'):
-            columns.setdefault(array.shape[0], {})[
-                array.path] = Rows(array.path)
+            # Those of a series belong together, whatever their lengths.
+            count = counts.setdefault(group, array.shape[0])
+            columns.setdefault(count, {})[array.path] = Rows(array.path)
     return calls_by_length(columns)

@@ -1,11 +1,12 @@
 """Files that almost have a layout: an error that says why, never a wrong
 row, never a guess."""
 import os
+from pathlib import Path
 
 import h5py
 import numpy
 import pytest
-from support.layouts import miniature_named
+from support.layouts import MINIATURES, miniature_named
 
 import fuel
 from fuel.datasets import CSR, Flat, HDF5Dataset, Ragged, Rows, Runs, Windows
@@ -122,6 +123,11 @@ def _column_of_obs_is_short(file):
     replaced(file, 'obs/depth', file['obs/depth'][:-1])
 
 
+@spoils('h5ad', DamagedFileError, "'obs' should have the column 'depth'")
+def _column_of_obs_is_gone(file):
+    del file['obs/depth']
+
+
 @spoils('h5ad', ValueError, "'obs/cell_type' must be integers")
 def _codes_are_floating(file):
     replaced(file, 'obs/cell_type/codes', numpy.zeros(40))
@@ -218,10 +224,25 @@ def _episode_lacks_infos(file):
     del file['episode_4/infos/x']
 
 
-@spoils('D4RL', AmbiguousLayoutError, "'plain'", 'HDF5Dataset(')
+@spoils('D4RL', ValueError, "'rewards' has 59", 'has 60')
 def _rewards_are_short(file):
     replaced(file, 'rewards', file['rewards'][:-1])
     del file['metadata']
+
+
+@spoils('Minari', ValueError, "'rewards' has 2", "'actions' has 3")
+def _only_episode_is_uneven(file):
+    for number in range(1, 12):
+        del file[f'episode_{number}']
+    replaced(file, 'episode_0/rewards', numpy.zeros(2))
+
+
+@spoils('robomimic', ValueError, "'obs/robot0_eef_pos' has 2",
+        "'actions' has 3")
+def _only_demo_is_uneven(file):
+    for number in range(1, 12):
+        del file[f'data/demo_{number}']
+    replaced(file, 'data/demo_0/obs/robot0_eef_pos', numpy.zeros((2, 3)))
 
 
 @spoils('D4RL', ValueError, 'terminals', load=lambda files: fuel.load(
@@ -380,6 +401,13 @@ def _length_is_negative(file):
     file['seqLengths'][4, 0] = -2
 
 
+@spoils('PDEBench', ValueError, "'Vx' has 4", "'Vy' has 5")
+def _velocity_is_short(file):
+    del file['tensor']
+    file['Vx'] = numpy.zeros((4, 5, 6))
+    file['Vy'] = file['pressure'] = numpy.zeros((5, 5, 6))
+
+
 @spoils('PDEBench groups', ValueError, '0005', 'data')
 def _solution_is_missing(file):
     del file['0005/data']
@@ -427,6 +455,63 @@ def test_near_misses_are_errors(name, tmp_path):
         load(written.files)
     text = str(caught.value)
     assert all(word in text for word in words), text
+
+
+def cut(file, path, axis):
+    """Leave out the last row of an array; return how many are left."""
+    array = file[path]
+    count = array.shape[axis] - 1
+    if array.maxshape[axis] is None:
+        array.resize(count, axis)
+    else:
+        replaced(file, path, array[()].take(range(count), axis))
+    return count
+
+
+def array_of(file, path):
+    """Return the path of the array that has a row for each of a source."""
+    path = path.lstrip('/')
+    return next(one for one in (
+        path, f'{path}/codes', f'{path}/indptr', path.rpartition('/')[0])
+        if isinstance(file.get(one), h5py.Dataset))
+
+
+@pytest.mark.parametrize('miniature', [
+    one for one in MINIATURES if one.layout != 'plain'], ids=str)
+def test_array_of_another_length_is_an_error(miniature, tmp_path):
+    """Of whatever source it is; the text names it, and its length."""
+    numbers = iter(range(100))
+
+    def write():
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        files = miniature.write(folder, numpy.random.default_rng(5)).files
+        return folder, files
+
+    folder, files = write()
+    dataset = fuel.load(files)
+    rows = dataset.dataset if isinstance(dataset, Runs) else dataset
+    # Of trajectories and times the latter.
+    paths = {column.paths()[0]: 1 if isinstance(column, Flat) else getattr(
+        column, 'axis', 0)
+             for source, column in rows.columns.items()
+             if column.counts_rows and source in rows.sources}
+    # The first run whose arrays have rows left.
+    row = int(rows.runs[numpy.flatnonzero(numpy.diff(rows.runs) > 1)[0]])
+    place = rows.place_of_row(row)
+    for path in paths if len(paths) > 1 else []:
+        other, files = write()
+        with h5py.File(other / Path(place.file).relative_to(folder),
+                       'r+') as file:
+            array = array_of(file, f'{place.part}/{path}')
+            # Of offsets there is one more.
+            count = cut(file, array, paths[path]) - array.endswith('indptr')
+        with pytest.raises((ValueError, DamagedFileError),
+                           match=rf'\b{count}\b') as caught:
+            read_all(files)
+        text = str(caught.value)
+        # Or the array, of a table.
+        assert path in text or array in text
 
 
 def test_there_are_enough_near_misses():

@@ -67,8 +67,9 @@ def makani(folder, rng):
         times = first + 21600. * numpy.arange(6)
         first = times[-1] + 21600.
         with h5py.File(folder / f'{year}.h5', 'w') as file:
-            file['fields'] = fields
-            file['timestamp'] = times
+            file.create_dataset(
+                'fields', data=fields, maxshape=(None, 2, 3, 4))
+            file.create_dataset('timestamp', data=times, maxshape=(None,))
             file['channel'] = numpy.array([b'u10m', b't2m'])
             file['lat'], file['lon'] = numpy.arange(3.), numpy.arange(4.)
             for axis, name in enumerate(('timestamp', 'channel', 'lat',
