@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 from support.process_pipelines import Faulty, assert_same, build
@@ -30,6 +31,14 @@ LOCK = threading.Lock()
 SHARED = multiprocessing.get_context('fork').Lock()
 # Seconds, of which a worker is given far fewer.
 WAIT = 1.5
+
+
+# The worker needs the memory of this process, as it is.
+FORKED = pytest.mark.parametrize('start_method', ['fork'])
+
+
+def do_nothing():
+    """Be no fault."""
 
 
 def take_lock():
@@ -97,13 +106,13 @@ def compute():
 
 
 @pytest.fixture
-def ahead():
+def ahead(start_method):
     """Return a maker of streams whose workers are judged early."""
     made = []
 
     def make(fault, **kwargs):
         made.append(MultiProcessing(
-            Faulty(build(), 1, fault), start_method='fork', **kwargs))
+            Faulty(build(), 1, fault), start_method=start_method, **kwargs))
         return made[-1].get_epoch_iterator()
 
     config.deadlock_timeout = 0.3
@@ -113,6 +122,7 @@ def ahead():
         stream.close()
 
 
+@FORKED
 def test_lock_that_was_held_at_the_fork_is_told_with_the_stack(ahead):
     """The text names the remedies, and the setting."""
     with LOCK:
@@ -153,6 +163,7 @@ def test_worker_whose_wait_may_end_is_waited_for(ahead, fault):
     assert_same(build().get_epoch_iterator(), ahead(fault))
 
 
+@FORKED
 def test_lock_of_another_process_is_waited_for(ahead):
     """It is in memory that both have, and will be released."""
     with SHARED:
@@ -164,6 +175,7 @@ def test_lock_of_another_process_is_waited_for(ahead):
     assert_same(build().get_epoch_iterator(), found)
 
 
+@FORKED
 def test_idle_worker_is_warned_of_once_where_waits_are_unknown(
         ahead, monkeypatch):
     """As on macOS: an error might be a false alarm."""
@@ -182,12 +194,12 @@ def test_setting_turns_it_off(ahead, off):
     config.deadlock_timeout = off
     assert config.deadlock_timeout == math.inf
     assert_same(build().get_epoch_iterator(), ahead(
-        lambda: time.sleep(0.7), timeout=10))
+        partial(time.sleep, 0.7), timeout=10))
 
 
 def test_worker_that_was_stopped_is_waited_for(ahead):
     """What the system does not let run is not deadlocked."""
-    epoch = ahead(lambda: time.sleep(0.3))
+    epoch = ahead(partial(time.sleep, 0.3))
     worker = epoch.data_stream.worker_pids[0]
     os.kill(worker, signal.SIGSTOP)
     threading.Timer(
@@ -197,7 +209,7 @@ def test_worker_that_was_stopped_is_waited_for(ahead):
 
 def test_full_queue_is_no_deadlock(ahead):
     """A worker waits for its consumer as long as that takes."""
-    epoch = ahead(lambda: None, max_store=1)
+    epoch = ahead(do_nothing, max_store=1)
     found = []
     for batch in epoch:
         found.append(batch)
@@ -207,10 +219,11 @@ def test_full_queue_is_no_deadlock(ahead):
 
 
 @pytest.mark.usefixtures('ahead')
-def test_workers_of_workers_are_waited_for():
+def test_workers_of_workers_are_waited_for(start_method):
     """The outer one is idle while the inner one computes."""
-    inner = MultiProcessing(Faulty(build(), 1, compute), start_method='fork')
-    with MultiProcessing(inner, start_method='fork') as outer:
+    inner = MultiProcessing(Faulty(build(), 1, compute),
+                            start_method=start_method)
+    with MultiProcessing(inner, start_method=start_method) as outer:
         assert_same(build().get_epoch_iterator(), outer.get_epoch_iterator())
 
 
@@ -220,11 +233,12 @@ def test_time_for_which_the_consumer_was_stopped_does_not_count(
     config.deadlock_timeout = 2
     now, skipped = time.monotonic, [0.]
     monkeypatch.setattr(time, 'monotonic', lambda: now() + skipped[0])
-    epoch = ahead(lambda: time.sleep(1.9), timeout=10)
+    epoch = ahead(partial(time.sleep, 1.9), timeout=10)
     threading.Timer(1.2, lambda: skipped.insert(0, 3600.)).start()
     assert_same(build().get_epoch_iterator(), epoch)
 
 
+@FORKED
 @pytest.mark.usefixtures('ahead')
 def test_process_of_the_caller_is_judged_too():
     """It is not Fuel that started it."""

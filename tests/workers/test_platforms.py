@@ -38,7 +38,7 @@ def test_workers_need_nothing_that_only_linux_has():
     """Batches come through memory, and dead workers are noticed."""
     status, output, errors = run_python('-c', WITHOUT_LINUX + EPOCH + """
 import signal
-for method in ('spawn', 'fork'):
+for method in ('spawn', 'fork', 'forkserver'):
     with MultiProcessing(stream, start_method=method) as parallel:
         for _ in range(2):
             print(len([batch for batch, in parallel.get_epoch_iterator()
@@ -53,7 +53,7 @@ for method in ('spawn', 'fork'):
         except Exception as error:
             print('SIGKILL' in str(error))
 """)
-    assert (0, ['3', '3', 'True'] * 2) == (status, output.decode().split()), (
+    assert (0, ['3', '3', 'True'] * 3) == (status, output.decode().split()), (
         errors.decode())
 
 

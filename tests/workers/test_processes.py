@@ -24,6 +24,10 @@ pytestmark = [
 BUSY = 'while True: pass'
 
 
+def do_nothing():
+    """Be no fault."""
+
+
 def compute(seconds=30.):
     """Use a processor."""
     end = time.process_time() + seconds
@@ -62,13 +66,13 @@ def start():
 
 
 @pytest.fixture
-def ahead():
+def ahead(start_method):
     """Return a maker of epochs whose second batch has a fault."""
     made = []
 
     def make(fault, **kwargs):
         made.append(MultiProcessing(
-            Faulty(build(), 1, fault), start_method='fork', **kwargs))
+            Faulty(build(), 1, fault), start_method=start_method, **kwargs))
         return made[-1].get_epoch_iterator()
 
     config.deadlock_timeout = 0.5
@@ -194,7 +198,7 @@ def test_timeout_says_what_the_worker_does(ahead, fault, what):
 
 def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
     """It is waited for in between, since somebody may let it go on."""
-    epoch = ahead(lambda: None, timeout=2, max_store=1)
+    epoch = ahead(do_nothing, timeout=2, max_store=1)
     next(epoch)
     pid = epoch.data_stream.worker_pids[0]
     os.kill(pid, signal.SIGSTOP)
@@ -211,7 +215,7 @@ def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
 
 def test_worker_that_was_stopped_goes_on(ahead, caplog):
     """The log says that it was waited for, and nothing is lost."""
-    epoch = ahead(lambda: None, timeout=20, max_store=1)
+    epoch = ahead(do_nothing, timeout=20, max_store=1)
     found = [next(epoch)]
     pid = epoch.data_stream.worker_pids[0]
     os.kill(pid, signal.SIGSTOP)

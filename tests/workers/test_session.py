@@ -30,12 +30,12 @@ WORKERS = [1, 2]
 
 
 @pytest.fixture
-def parallel():
+def parallel(start_method):
     """Return a maker of streams that are closed at the end."""
     made = []
 
     def make(stream=None, **kwargs):
-        kwargs.setdefault('start_method', 'fork')
+        kwargs.setdefault('start_method', start_method)
         made.append(MultiProcessing(
             build() if stream is None else stream, **kwargs))
         return made[-1]
@@ -93,6 +93,9 @@ def restored_children(stream):
 
 @pytest.mark.parametrize('name', [
     name for name in PIPELINES if 'MultiProcessing' not in name])
+# To spawn two workers for each would take minutes, and pickles no more.
+@pytest.mark.parametrize('start_method', [
+    'fork', pytest.param('forkserver', marks=pytest.mark.full)])
 def test_state_fits_with_and_without_workers(parallel, name, tmp_path):
     """What was saved around a pipeline loads in it, and the reverse."""
     write_files(tmp_path)
