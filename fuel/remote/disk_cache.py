@@ -238,9 +238,10 @@ class DiskCache:
         """Remove the entries of other states of a file that nobody uses."""
         with self._lock:
             if self._states is None:
-                self._states = defaultdict(set)
+                found: defaultdict[str, set[Path]] = defaultdict(set)
                 for entry in self._entries():
-                    self._states[_place_of(entry)].add(entry)
+                    found[_place_of(entry)].add(entry)
+                self._states = found
             states = self._states[place]
             states.add(folder)
             others = states - {folder}

@@ -276,6 +276,25 @@ def test_old_state_of_a_file_is_removed(folder, server, content, cache):
     assert 1 == len(list(cache.glob('*/data')))
 
 
+def test_list_of_the_cache_that_failed_is_made_again(
+        folder, server, content, cache, caplog, monkeypatch):
+    """A part of it would hide states that are to be removed."""
+    open_file(server)
+    (folder / 'a').write_bytes(content[::-1])
+    disk_cache.disk_cache()._states = None
+
+    def fail(path):
+        raise OSError('the disk does not answer')
+
+    with monkeypatch.context() as patches:
+        patches.setattr(Path, 'iterdir', fail)
+        open_file(server)
+    assert 'the disk does not answer' in caplog.text
+    (folder / 'a').write_bytes(content[1:])
+    open_file(server)
+    assert 1 == len(list(cache.iterdir()))
+
+
 def test_full_disk_is_no_error(server, content, cache, caplog):
     """What it has no room for is kept in memory."""
     def fail(*args):
