@@ -62,7 +62,8 @@ class HDF5Dataset(RowsDataset):
     splits : dict or str, optional
         Maps names of splits to ``(start, stop)``, to a list or array of rows
         or to a list of names of parts; or the path of a group of such lists
-        in the files. Defaults to None: there are none.
+        in the files, or of a column of categories, whose names are the
+        splits. Defaults to None: there are none.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.

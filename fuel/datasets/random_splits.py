@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.config_parser import config
 from fuel.datasets.dataset import Dataset, _read_whole
+from fuel.datasets.given_splits import ExampleSplits
+from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.run_bounds import runs_in
+from fuel.datasets.runs import RunDataset
 from fuel.storage.reader import rows_of_ranges
 from fuel.utils.checks import not_negative
 
@@ -50,7 +53,9 @@ def random_split(examples: int | Dataset,
     -------
     dict of str to numpy.ndarray
         Ascending numbers of the examples of each split, for a scheme, or for
-        the argument `subset` of :class:`~fuel.datasets.H5PYDataset`.
+        the argument `subset` of :class:`~fuel.datasets.H5PYDataset`. Those
+        of all rows of a data set are its `splits` too; numbers of windows,
+        or of the examples of a split, are refused there.
 
     Raises
     ------
@@ -78,6 +83,25 @@ def random_split(examples: int | Dataset,
     ...              groups='runs')['test']
     array([0, 1, 2])
     """
+    splits = ExampleSplits(_split(examples, shares, seed, stratify, groups))
+    splits.counted = _counted(examples)
+    return splits
+
+
+def _counted(examples: int | Dataset) -> str:
+    """Return what examples are, '' of the rows that a data set has."""
+    if isinstance(examples, RunDataset):
+        return f'examples of {type(examples).__name__}'
+    if isinstance(examples, SplitDataset) and examples.which_sets and (
+            len(examples) < examples.num_stored):
+        return f'examples of the splits {tuple(examples.which_sets)}'
+    return ''
+
+
+def _split(examples: int | Dataset, shares: Mapping[str, float | None],
+           seed: int | None, stratify: str | ArrayLike | None,
+           groups: str | None) -> dict[str, NDArray[numpy.intp]]:
+    """Return the numbers of the examples of each split."""
     count = len(examples) if isinstance(examples, Dataset) else (
         not_negative('examples', examples))
     _check_shares(shares)
@@ -95,7 +119,7 @@ def random_split(examples: int | Dataset,
             f'the examples of {type(examples).__name__} lie in '
             f'{len(runs) - 1} runs, and neighbours in a run are alike: those '
             f"of one split tell of another. Pass groups='runs', or "
-            f'len(dataset) if this is meant', stacklevel=2)
+            f'len(dataset) if this is meant', stacklevel=3)
     classes: list[Any] = [numpy.arange(count)]
     if stratify is not None:
         classes = _by_class(_classes(examples, stratify), count)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.given_splits import check_splits
 from fuel.datasets.row_orders import (
     Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import (
@@ -227,6 +228,7 @@ def order_of_splits(splits: Mapping[str, Any] | None,
             f'{which_sets!r}: write ({which_sets!r},)')
     in_order('which_sets', which_sets)
     splits = splits or {}
+    check_splits(splits, num_rows)
     for name in which_sets:
         if name not in splits:
             raise ValueError(no_split(name, splits, some_of(num_rows)))

@@ -1,6 +1,8 @@
 """Data sets in HDF5 files of any layout."""
+import json
 import os
 import pickle
+import re
 
 import h5py
 import numpy
@@ -279,6 +281,59 @@ def test_splits_of_a_group_may_be_rows_or_masks(tmp_path):
         file['split/odd'] = [.5]
     with pytest.raises(ValueError, match="split 'odd' of .*float64"):
         HDF5Dataset(paths, ['x'], splits='split', which_sets=('odd',))
+
+
+def test_splits_of_a_category_are_called_by_its_names(tmp_path):
+    """Each file has codes of its own; a missing value is in no split."""
+    paths = [write(tmp_path / name, x=numpy.arange(3) + first,
+                   obs__split__codes=numpy.array(codes, 'i1'),
+                   obs__split__categories=names)
+             for name, first, codes, names in (
+                 ('a.h5', 0, [1, 0, -1], [b'test', b'train']),
+                 ('b.h5', 3, [0, 0, 1], [b'train', b'valid']))]
+    rows = {}
+    for name in ('test', 'train', 'valid'):
+        dataset = HDF5Dataset(paths, ['x'], splits='obs/split',
+                              which_sets=(name,))
+        assert ('test', 'train', 'valid') == dataset.split_names
+        rows[name] = dataset[:][0].tolist()
+    assert {'test': [1], 'train': [0, 3, 4], 'valid': [5]} == rows
+
+
+def test_arrays_of_numbers_that_are_no_rows_are_no_splits(tmp_path):
+    """A group of them alone is refused at once."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(3),
+                 obs__depth=numpy.ones(3))
+    with pytest.raises(ValueError, match=(
+            "the group 'obs' has no list of rows or parts, but 'depth'")):
+        HDF5Dataset(path, ['x'], splits='obs')
+
+
+@pytest.mark.parametrize('splits', [
+    {'train': [0, 160], 'test': [160, 199]},
+    {'test': [150, 199], 'train': [0, 100]}, {'train': [0, 160]}])
+def test_ranges_as_lists_are_refused(splits, tmp_path):
+    """Of JSON all tuples come back as lists; the text says what is meant."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(199))
+    name, (start, stop) = next(iter(splits.items()))
+    for found in (splits, json.loads(json.dumps(splits))):
+        with pytest.raises(ValueError, match=re.escape(
+                f'write {name!r}: ({start}, {stop}), a tuple')):
+            HDF5Dataset(path, splits=found, which_sets=(name,))
+    two = {**splits, name: numpy.array([start, stop - 1])}
+    assert [start, stop - 1] == HDF5Dataset(
+        path, splits=two, which_sets=(name,))[:][0].tolist()
+
+
+@pytest.mark.parametrize('splits', [
+    {'a': [3, 5]}, {'a': [0, 1], 'b': [2, 3]}, {'a': [0, 9], 'b': [4, 12]},
+    {'a': [18, 2], 'b': [3, 19]}, {'a': [0, 12], 'b': [12, 15, 19]},
+    {'a': [0, 12], 'b': (12, 19)}])
+def test_lists_of_two_rows_are_rows(splits, tmp_path):
+    """Where they cannot be ranges, or would be few rows of the file."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(20))
+    assert splits['a'] == HDF5Dataset(
+        path, splits=splits, which_sets=('a',))[:][0].tolist()
 
 
 def test_splits_cut_runs(tmp_path):

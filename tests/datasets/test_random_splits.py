@@ -1,11 +1,17 @@
 """Random splits: whole, repeatable, with shares of each class."""
+import json
+import pickle
+
+import h5py
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.datasets import IndexableDataset, Runs, Windows, random_split
+from fuel.datasets import (
+    H5PYDataset, HDF5Dataset, IndexableDataset, Runs, Windows, random_split)
 from fuel.datasets.random_splits import held_out
+from fuel.schemes import ShuffledScheme
 
 
 @given(st.integers(2, 60), st.floats(.2, .8), st.integers(0, 5))
@@ -142,3 +148,53 @@ def test_split_of_runs_that_cannot_be(lengths, kwargs, text):
         rows = Windows(rows, 1, runs={'lengths': lengths})
     with pytest.raises(ValueError, match=text):
         random_split(rows, {'a': .5, 'b': .5}, **{'groups': 'runs', **kwargs})
+
+
+def rows_of(path, count=40):
+    """Write runs of ten rows, and return the path."""
+    with h5py.File(path, 'w') as file:
+        file['x'], file['lengths'] = numpy.arange(count), [10] * (count // 10)
+    return path
+
+
+def opened(path, **kwargs):
+    """Return the data set in a file of runs."""
+    return HDF5Dataset(path, ['x'], **kwargs)
+
+
+@pytest.mark.parametrize('make, counted', [
+    (lambda rows: Windows(rows, 3, runs={'lengths': [10] * 4}),
+     'examples of Windows'),
+    (lambda rows: Runs(rows, runs={'lengths': [10] * 4}), 'examples of Runs'),
+    (lambda rows: opened(rows.files, splits={'late': (20, 40)},
+                         which_sets=('late',)),
+     r"examples of the splits \('late',\)")], ids=str)
+def test_numbers_of_other_examples_are_no_splits(make, counted, tmp_path):
+    """Of rows they would be others, and in several splits; whether they are
+    pickled or not. A scheme takes them."""
+    path = str(rows_of(tmp_path / 'x.h5'))
+    examples = make(opened(path))
+    splits = random_split(
+        len(examples), {'train': None, 'valid': .5}, seed=1)
+    assert len(opened(path, splits=splits, which_sets=['train']))
+    splits = random_split(
+        examples, {'train': None, 'valid': .5}, seed=1,
+        groups='runs' if isinstance(examples, Windows) else None)
+    for found in (splits, pickle.loads(pickle.dumps(splits))):
+        for use in (opened, H5PYDataset):
+            with pytest.raises(ValueError, match=counted):
+                use(path, splits=found, which_sets=['train'],
+                    sources=['x'])
+    assert json.dumps({name: rows.tolist() for name, rows in splits.items()})
+    assert list(ShuffledScheme(splits['train'], 2).get_request_iterator())
+
+
+def test_numbers_of_rows_are_splits(tmp_path):
+    """Of a data set of all rows."""
+    path = str(rows_of(tmp_path / 'x.h5'))
+    splits = random_split(
+        opened(path, runs={'lengths': 'lengths'}), {'a': None, 'b': .5},
+        groups='runs')
+    found = [opened(path, splits=splits, which_sets=[name])[:][0].tolist()
+             for name in splits]
+    assert [*range(40)] == sorted(found[0] + found[1])

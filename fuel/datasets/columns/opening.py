@@ -1,6 +1,7 @@
 """Open columns: the readers of a data set, its splits and its runs."""
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import zlib
@@ -128,7 +129,8 @@ class OpenColumns(dict[str, Reader]):
     def order_of(self, which_sets: Sequence[str] | None) -> Order:
         """Return the rows of some splits, one split after the other; without
         splits, all rows."""
-        found = dict(self.splits)
+        # A copy, which still tells what it counts.
+        found = copy.copy(self.splits)
         if which_sets is not None and not isinstance(which_sets, str):
             for name in which_sets:
                 if name not in found:

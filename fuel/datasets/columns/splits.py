@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.part_names import SHOWN
 from fuel.datasets.columns.parts import FileParts, read_whole
+from fuel.datasets.given_splits import ExampleSplits
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage.nodes import find_arrays
 from fuel.storage.reader import rows_of_ranges
@@ -33,7 +34,7 @@ def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
     if splits is None:
         return {}
     if isinstance(splits, Mapping):
-        return dict(splits)
+        return splits if isinstance(splits, ExampleSplits) else dict(splits)
     if not isinstance(splits, str):
         raise ValueError(
             'splits must be a dict from names to (start, stop), rows or '
@@ -47,11 +48,27 @@ def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
                 raise ValueError(
                     f'{path!r} has no group {splits!r} of lists of '
                     f'rows or parts for each split')
-            for name, array in find_arrays(
-                    group, parts.files.open_linked):
-                found.setdefault(name, []).append(
-                    Listed(number, read_whole(array)))
+            arrays = {name: read_whole(array) for name, array in find_arrays(
+                group, parts.files.open_linked)}
+            if not any(array.dtype.kind in 'SObiu'
+                       for array in arrays.values()):
+                raise ValueError(
+                    f'{path!r}: the group {splits!r} has no list of rows or '
+                    f'parts, but '
+                    f'{", ".join(map(repr, arrays)) or "no arrays"}')
+            if {'codes', 'categories'} == {*arrays}:
+                arrays = _by_category(arrays)
+            for name, content in arrays.items():
+                found.setdefault(name, []).append(Listed(number, content))
     return dict(found)
+
+
+def _by_category(arrays: Mapping[str, NDArray[Any]],
+                 ) -> dict[str, NDArray[Any]]:
+    """Return a mask for each category that rows have, by its name."""
+    codes = arrays['codes']
+    return {_text(name): codes == code for code, name in enumerate(
+        arrays['categories'].tolist())}
 
 
 def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
