@@ -14,7 +14,9 @@ MOST_LENGTHS = 5
 
 
 # What groups, and lists of rows, are called that are splits.
-SPLITS = re.compile('(train|test|val|dev|eval|hold_?out)[a-z]*', re.I)
+SPLITS = re.compile(
+    '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'
+    'eval(uation)?|hold_?out)(s|set|[ab])?', re.I)
 LISTS = re.compile('(splits?|masks?|indices|folds?|partitions?)', re.I)
 
 

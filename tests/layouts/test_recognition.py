@@ -91,6 +91,19 @@ def test_groups_of_other_names_or_arrays_are_no_splits(spoil, tmp_path):
     assert {'train/x', 'train/y'} < {*fuel.load(path).sources}
 
 
+@pytest.mark.parametrize('name', [
+    'values', 'valence', 'devices', 'trainer', 'evaluator', 'testimony'])
+def test_words_that_begin_as_names_of_splits_are_no_splits(name, tmp_path):
+    """Neither as groups nor as lists."""
+    path = str(tmp_path / 'words.h5')
+    with h5py.File(path, 'w') as file:
+        file[f'{name}/x'] = range(3)
+    assert (f'{name}/x',) == fuel.load(path).sources
+    with h5py.File(path, 'w') as file:
+        file['x'] = file[f'masks/{name}'] = range(3)
+    assert (f'masks/{name}', 'x') == fuel.load(path).sources
+
+
 @pytest.mark.parametrize('lists', [
     {'train': [0, 2, 3], 'test': [1]}, {'train': [True, False, True, True]}])
 def test_lists_of_rows_for_each_split_are_splits(lists, tmp_path):
