@@ -666,6 +666,22 @@ def test_plain_batches_of_windows_are_read_in_c(tmp_path, monkeypatch):
                 assert_array_equal(whole[request], batch)
 
 
+@pytest.mark.parametrize('pad', ['edge', 'zero'])
+def test_padded_windows_of_an_epoch_need_no_mask(tmp_path, pad):
+    """They are those of a request, whatever reads them."""
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
+        file['x'] = numpy.arange(1., 11)
+    windows = Windows(
+        HDF5Dataset(tmp_path / 'x.hdf5'), 3, runs={'lengths': [4, 6]},
+        pad=pad, pad_before=2, pad_after=1, sources=('x',))
+    batches = [batch for batch, in DataStream(
+        windows, batch_size=4).get_epoch_iterator()]
+    whole, = windows.get_data(None, slice(0, None))
+    assert_array_equal(numpy.concatenate(batches), whole)
+    outside = 1 if pad == 'edge' else 0
+    assert [outside, outside, 1] == whole[0].tolist()
+
+
 def test_windows_have_as_many_axes_as_numpy_takes(tmp_path):
     """Also where those that C copies have fewer."""
     most = 33 if numpy.lib.NumpyVersion(numpy.__version__) >= '2.0.0' else 32

@@ -212,6 +212,22 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
         assert len(model) == cache.used
 
 
+def test_failed_decoding_leaves_its_buffer_to_others():
+    """However often it fails, of the memory that was asked for."""
+    cache = ChunkCache(1 << 20)
+    store = cache.store('x', numpy.full(3, 1000))
+    found = []
+
+    def fail(chunk, out):
+        found.append(out.__array_interface__['data'])
+        raise OSError('no luck')
+
+    for _ in range(5):
+        with pytest.raises(OSError, match='no luck'):
+            store.get(0, fail)
+    assert 1 == len(set(found))
+
+
 def test_failed_decoding_is_tried_again(file, monkeypatch):
     """An error of one read is not remembered."""
     reader = choose_reader(file['x'])
