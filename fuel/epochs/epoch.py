@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.state import Position, Unavailable
+from fuel.epochs.state import Position, SchemeStart, Unavailable
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
@@ -45,7 +45,7 @@ class Epoch(EpochPosition):
             else as_requests(request_iterator))
         self.finished = False
         self.end: Position | State | Unavailable | None = None
-        self.start: State | Unavailable | None = None
+        self.start: State | SchemeStart | Unavailable | None = None
         self.failed: list[int] = []
         self._num_failed = 0
         self.counters: Sequence[Counter] | None = None

@@ -5,7 +5,7 @@ import threading
 import weakref
 from typing import Any
 
-from fuel.epochs.state import RUNNING, Encoded, Unavailable
+from fuel.epochs.state import RUNNING, Encoded, SchemeStart, Unavailable
 from fuel.epochs.epoch import Epoch
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State
@@ -26,7 +26,7 @@ class Runtime:
         self.lock = threading.RLock()
         self.epoch: Epoch | None = None
         self.iterator: weakref.ref[Any] | None = None
-        self.start: State | Unavailable | None = None
+        self.start: State | SchemeStart | Unavailable | None = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending = pending
         self.fingerprint: Any = None

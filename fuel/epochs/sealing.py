@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.epochs.state import RUNNING, Encoded, Identified, copied_with_text
+from fuel.epochs.state import (
+    RUNNING, Encoded, Identified, available, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.runtime import runtime_of
@@ -74,7 +75,7 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     for (stage, running, _), counted in zip(
             reversed(counters), reversed(counts), strict=True):
         children = [_joined(
-            stage, RUNNING, *counted, running.start,
+            stage, RUNNING, *counted, available(running.start),
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children)]
     return _with_checksum(children[0])

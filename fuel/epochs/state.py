@@ -31,13 +31,31 @@ class Unavailable:
         self.reason = reason.with_traceback(None)
 
 
+class SchemeStart:
+    """The state of a scheme that keeps a generator alone, made when it is
+    wanted.
+
+    `before`: the state of the generator when the epoch began.
+    """
+
+    def __init__(self, before: rng_state.Snapshot) -> None:
+        self._before = before
+        self._state: State | None = None
+
+    def state(self) -> State:
+        """Return the state, the same object each time."""
+        if self._state is None:
+            self._state = {'rng': rng_state.as_plain(self._before)}
+        return self._state
+
+
 class Position(NamedTuple):
     """A position, taken cheaply; :func:`as_state` makes plain data of it."""
 
     stream: StreamLike | None
     position: int
     requested: int
-    start: State | Unavailable | None
+    start: State | SchemeStart | Unavailable | None
     dataset_position: object
     rng: rng_state.Snapshot | None
     leftover: object
@@ -47,6 +65,8 @@ class Position(NamedTuple):
 
 def available(part: object) -> Any:
     """Return a part of a state; raise the reason if it cannot be had."""
+    if isinstance(part, SchemeStart):
+        return part.state()
     if isinstance(part, Unavailable):
         raise part.reason
     return part

@@ -37,6 +37,15 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
     rng_state_.set_state(self.rng, state['rng'])
 
 
+def generator_before(self: Any, requests: Any) -> rng_state_.Snapshot:
+    """Return the state of the generator before an order was drawn.
+
+    `requests`: what :meth:`get_request_iterator` returned.
+    """
+    before: rng_state_.Snapshot | None = requests.order.generator_before()
+    return rng_state_.take_snapshot(self.rng) if before is None else before
+
+
 def epoch_state(self: Any) -> dict[str, Any]:
     """Return the number of the next epoch, ready for JSON."""
     return {'epoch': self.epoch}

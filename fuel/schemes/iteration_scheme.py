@@ -175,6 +175,13 @@ def scheme_state(scheme: Any) -> Any:
 
 # The members that a scheme may have: each is asked for here alone.
 
+def keeps_generator_before(scheme: object) -> bool:
+    """Return whether the requests of an epoch tell the state that the scheme
+    had before, which is that of its generator."""
+    return covers(scheme, 'generator_before',
+                  ('get_request_iterator', 'state_dict'))
+
+
 def num_requests_of(scheme: object) -> int | None:
     """Return how many requests an epoch of a scheme makes, if known."""
     if 'num_requests' not in vars(scheme) and not defines_together(

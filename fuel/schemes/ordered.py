@@ -9,8 +9,8 @@ from typing import Any, Never
 from fuel.schemes.iteration_scheme import (
     IterationScheme, num_requests_of, scheme_state)
 from fuel.schemes.base import (
-    BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme, load_no_state,
-    load_rng_state, no_state, rng_state)
+    BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme,
+    generator_before, load_no_state, load_rng_state, no_state, rng_state)
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
                                             CountedRequests, OneShotBatches)
 from fuel.schemes.requests import (
@@ -249,6 +249,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
     random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
+    generator_before = generator_before
 
 
 class SequentialExampleScheme(IndexScheme):
@@ -311,6 +312,7 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
     random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
+    generator_before = generator_before
 
 
 def _limit(name: str, value: object) -> int | None:

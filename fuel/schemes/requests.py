@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fuel.kernels.draws import draw_order as draw_short_order
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.typing import RandomGenerator
-from fuel.utils.rng_state import is_generator
+from fuel.utils.rng_state import Snapshot, is_generator, take_snapshot
 
 #: Draws the places of an epoch with a generator.
 Draw: TypeAlias = 'Callable[[Any], NDArray[Any]]'
@@ -214,6 +214,13 @@ class ShuffledOrder(Order):
                 rng.set_state(self._rng_before)
             self._order = self._draw(copy.deepcopy(rng))
         return self._order
+
+    def generator_before(self) -> Snapshot | None:
+        """Return the state of the generator before the epoch."""
+        rng = self._rng_before
+        if isinstance(rng, dict):
+            return Snapshot('numpy.random.RandomState', rng)
+        return None if rng is None else take_snapshot(rng)
 
     def whole(self) -> NDArray[Any] | None:
         """Return all of the order."""

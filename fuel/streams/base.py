@@ -11,9 +11,10 @@ from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import Unavailable
+from fuel.epochs.state import SchemeStart, Unavailable
 from fuel.iterator import DataIterator
-from fuel.schemes.iteration_scheme import num_requests_of, scheme_state
+from fuel.schemes.iteration_scheme import (
+    keeps_generator_before, num_requests_of, scheme_state)
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.pipeline import shard_pipeline
@@ -227,11 +228,18 @@ class AbstractDataStream(NamedArguments):
         resumed = runtime.resumed()
         if resumed:
             scheme.load_state_dict(resumed['scheme'])
+        requests: Iterator[Any] | None = None
         try:
-            runtime.start = scheme_state(scheme)
+            if keeps_generator_before(scheme):
+                # Cheaper than its state, which is seldom wanted.
+                requests = scheme.get_request_iterator()
+                runtime.start = SchemeStart(scheme.generator_before(requests))
+            else:
+                runtime.start = scheme_state(scheme)
         except TypeError as error:
             runtime.start = Unavailable(error)
-        requests: Iterator[Any] = scheme.get_request_iterator()
+        if requests is None:
+            requests = scheme.get_request_iterator()
         if not hasattr(requests, '__next__'):
             raise TypeError(
                 f'get_request_iterator() of {type(scheme).__name__} must '

@@ -387,7 +387,7 @@ def test_an_epoch_begins_in_few_calls(path):
     with H5PYDataset(path, ('train',)) as dataset:
         stream = DataStream(
             dataset, iteration_scheme=ShuffledScheme(60, 10))
-        assert min(calls_of_an_epoch(stream) for _ in range(4)) <= 130
+        assert min(calls_of_an_epoch(stream) for _ in range(4)) <= 120
 
 
 def calls_of_an_epoch(stream):

@@ -1,5 +1,7 @@
 """What of a state is encoded once, and what each state has of its own."""
 import json
+import pickle
+import random
 import zlib
 
 import numpy
@@ -9,7 +11,13 @@ from support.sharded_pipelines import batches, dataset, halves
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
-from fuel.schemes import IterationScheme, SequentialScheme, ShuffledScheme
+from fuel.schemes import (
+    IterationScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+)
+from fuel.schemes.iteration_scheme import scheme_state
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, Rename, ScaleAndShift
 from fuel.transformers.image import RandomFixedSizeCrop
@@ -203,3 +211,54 @@ def test_scheme_may_go_on_with_the_state_that_it_returned():
         assert list(epoch) == list(restored.get_epoch_iterator())
         restored.load_state_dict(stream.state_dict())
         assert ([number + 1],) == next(restored.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('make', [ShuffledScheme, ShuffledExampleScheme])
+@pytest.mark.parametrize('rng', [
+    numpy.random.RandomState, numpy.random.default_rng, random.Random,
+    lambda seed: numpy.random.RandomState(numpy.random.PCG64(seed))],
+    ids=['RandomState', 'Generator', 'Random', 'PCG64'])
+def test_state_of_a_scheme_is_made_when_it_is_asked_for(
+        make, rng, monkeypatch):
+    """It is that of the generator before the order was drawn."""
+    scheme = make(*(12, 5)[:2 - make.requests_examples], rng=rng(3))
+    stream = DataStream(IndexableDataset(numpy.arange(12)),
+                        iteration_scheme=scheme)
+    made = []
+    monkeypatch.setattr(
+        rng_state, 'as_plain', lambda snapshot, made_by=rng_state.as_plain: (
+            made.append(snapshot), made_by(snapshot))[1])
+    for _ in range(2):
+        before = scheme_state(scheme)
+        made.clear()
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        copied = pickle.loads(pickle.dumps(epoch, 0))
+        assert [] == made
+        assert before == epoch.state_dict()['scheme']
+        next(epoch)
+        assert before == epoch.state_dict()['scheme']
+        assert 1 == len(made)
+        assert before == copied.state_dict()['scheme']
+
+
+def test_hooks_of_a_scheme_that_are_replaced_are_asked():
+    """On an object as well as in a class, before the order is drawn."""
+    class Counting(ShuffledScheme):
+        asked = 0
+
+        def state_dict(self):
+            self.asked += 1
+            return {**super().state_dict(), 'asked': self.asked}
+
+    scheme = Counting(12, 5)
+    before = scheme.rng.get_state()[1].tolist()
+    stream = DataStream(IndexableDataset(numpy.arange(12)),
+                        iteration_scheme=scheme)
+    assert 1 == stream.get_epoch_iterator().state_dict()['scheme']['asked']
+    scheme = ShuffledScheme(12, 5)
+    scheme.state_dict = lambda: {'first': int(scheme.rng.get_state()[1][0])}
+    stream = DataStream(IndexableDataset(numpy.arange(12)),
+                        iteration_scheme=scheme)
+    assert {'first': before[0]} == (
+        stream.get_epoch_iterator().state_dict()['scheme'])
