@@ -61,7 +61,9 @@ def load(name: Files,
     **kwargs
         Arguments of the data set, such as ``which_format=2`` of
         :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options`` or
-        ``load_in_memory``.
+        ``load_in_memory``. Of HDF5 files with a known layout, each takes the
+        place of the layout's own, and the others stay; a name of a source
+        among ``columns`` is its column.
 
     Returns
     -------

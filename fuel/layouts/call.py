@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuel.datasets.columns.base import FileColumn
+from fuel.datasets.columns.base import Columns, FileColumn
 from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
@@ -61,11 +61,34 @@ class Call:
         ----------
         **kwargs
             Further arguments of :class:`~fuel.datasets.HDF5Dataset`, or
-            others in the place of those of the call.
+            others in the place of those of the call. Among `columns`, the
+            name of a source is its column.
         """
+        arguments = {**self.arguments(), **kwargs}
+        columns = arguments.pop('columns', None)
+        if columns is not None and 'sources' not in kwargs:
+            # Those are of the columns of the call.
+            arguments.pop('sources', None)
         dataset = HDF5Dataset(
-            self.files, dict(self.columns), **{**self.arguments(), **kwargs})
+            self.files, dict(self.columns) if columns is None
+            else self._named(columns), **arguments)
         return Runs(dataset) if self.are_runs else dataset
+
+    def _named(self, columns: Columns) -> Columns:
+        """Return columns by source, those of the call for their names."""
+        if isinstance(columns, Mapping):
+            return {source: self._column(column)
+                    for source, column in columns.items()}
+        several = [columns] if isinstance(columns, (str, FileColumn)) else (
+            list(columns))
+        named = {column.paths()[0] if isinstance(column, FileColumn)
+                 else column: self._column(column) for column in several}
+        # What is there twice is refused where lists are read.
+        return named if len(named) == len(several) else several
+
+    def _column(self, column: str | FileColumn) -> str | FileColumn:
+        return self.columns.get(column, column) if isinstance(
+            column, str) else column
 
     def of(self, files: str | Sequence[str]) -> Call:
         """Return the call for some files."""

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.layouts.call import Call
-from fuel.layouts.rows import SHOWN, note_of
+from fuel.layouts.rows import calls_by_length, note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 
@@ -13,7 +14,8 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     """Recognise arrays that say what they are in MATLAB.
 
     The examples are along the axis that all have in common, the first or the
-    last; if that is both, there is a call for each.
+    last; if that is both, there is a call for each. If it is neither, there is
+    one for each length of the last.
     """
     file = seen.files[0]
     found = _arrays(file)
@@ -27,15 +29,12 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
                    for array in arrays}, notes=left_out)
              for axis in (0, -1)
              if len({array.shape[axis] for array in arrays}) == 1]
-    if arrays and not calls:
-        shown = ', '.join(f'{array.path!r} {array.shape}'
-                          for array in arrays[:SHOWN])
-        raise ValueError(
-            f'{file.path!r}: arrays of MATLAB should have as many examples '
-            f'as each other, along the first axis or the last, and have '
-            f'not: {shown}; name those that belong together, such as '
-            f'HDF5Dataset({seen.given!r}, [Rows({arrays[0].path!r}, '
-            f'axis=-1)])')
+    if not calls:
+        by_length: dict[int, dict[str, FileColumn]] = {}
+        for array in arrays:
+            by_length.setdefault(array.shape[-1], {})[array.path] = Rows(
+                array.path, axis=-1)
+        return calls_by_length(by_length)
     # Of one axis, the first is the last.
     return (calls[:1] if all(len(array.shape) == 1 for array in arrays)
             else calls) or None

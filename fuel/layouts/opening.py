@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,8 @@ from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
-from fuel.layouts.recognition import find_call, seen_files
+from fuel.layouts.recognition import (
+    find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
 
 logger = logging.getLogger(__name__)
@@ -29,7 +31,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
-# What says all that a recogniser would find.
+# What a recogniser finds: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
 
@@ -58,9 +60,14 @@ def open_files(files: Files, split: Split, layout: str | None,
                     kwargs.get('follow', 'folder')) as seen:
         if 'split' in seen.files[0].attribute_names() and layout is None:
             return _open_own(paths, split, kwargs)
-        if any(name in kwargs for name in EXPLICIT):
-            return _open_split(
-                lambda **more: HDF5Dataset(given, **more), split, kwargs)
+        explicit = [name for name in EXPLICIT if name in kwargs]
+        if explicit:
+            known = find_known_call(seen, layout, explicit)
+            # Where the layout has no parts, its arrays are in none.
+            if known is None or (known.parts is None
+                                 and kwargs.get('parts') is not None):
+                return _open_split(partial(HDF5Dataset, given), split, kwargs)
+            return _open_split(known.open, split, kwargs)
         name, call = find_call(seen, layout)
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)

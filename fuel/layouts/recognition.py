@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable, Collection, Iterable, Iterator, Mapping, Sequence)
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -66,15 +68,51 @@ def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
     Raises: AmbiguousLayoutError if there are several calls, ValueError if
         there is none.
     """
+    return _one_call(seen, layout, _found(seen, layout))
+
+
+def find_known_call(seen: Seen, layout: str | None = None,
+                    given: Collection[str] = ()) -> Call | None:
+    """Return the call that completes arguments which are given, None of
+    files without the sign of a layout.
+
+    `given`: the names of the arguments. Calls that have the others in common
+        are one, of all their columns, if those are given.
+
+    Raises: AmbiguousLayoutError if there are several calls.
+    """
+    found = _found(seen, layout, layout is not None)
+    if not found and layout is None:
+        return None
+    calls = [call for several in found.values() for call in several]
+    kept = [{name: value for name, value in call.arguments().items()
+             if name not in (*given, 'sources')} for call in calls]
+    if 'columns' in given and calls and all(
+            arguments == kept[0] and call.are_runs == calls[0].are_runs
+            for arguments, call in zip(kept, calls, strict=True)):
+        columns = {source: column for call in reversed(calls)
+                   for source, column in call.columns.items()}
+        return replace(calls[0], columns=columns).of(seen.given)
+    return _one_call(seen, layout, found)[1]
+
+
+def _found(seen: Seen, layout: str | None, with_plain: bool = True,
+           ) -> Mapping[str, Sequence[Call]]:
+    """Return the calls of the layouts of files, by layout."""
     refuse_unknown_layout(layout)
     paths = [file.path for file in seen.files]
     try:
         with naming_file(paths[0], others=paths):
-            found = (_calls(seen, _chosen(layout)) if layout
-                     else _find_calls(seen))
+            return (_calls(seen, _chosen(layout)) if layout
+                    else _find_calls(seen, with_plain))
     except (OSError, ValueError) as error:
         _refuse_different(seen.files, error)
         raise
+
+
+def _one_call(seen: Seen, layout: str | None,
+              found: Mapping[str, Sequence[Call]]) -> tuple[str, Call]:
+    """Return the layout and the call, if there is one."""
     if not found:
         raise ValueError(_nothing_fits(seen, 'no known layout' if layout is (
             None) else f'no layout {layout!r}'))
@@ -101,18 +139,20 @@ def _counted(seen: Seen, call: Call) -> str:
     """Return a comment with the number of rows that a call would find in
     the first file, if its arrays are read as they are."""
     column = next(iter(call.columns.values()), None)
-    if call.parts is not None or not isinstance(column, Rows) or column.axis:
+    if call.parts is not None or not isinstance(column, Rows):
         return ''
-    count = seen.files[0].length(column.path)
-    return '' if count is None else f'  # {count} rows'
+    array = seen.files[0].array(column.path)
+    return '' if array is None else f'  # {array.shape[column.axis]} rows'
 
 
-def _chosen(layout: str | None) -> Iterator[dict[str, Recogniser]]:
+def _chosen(layout: str | None, with_plain: bool = True,
+            ) -> Iterator[dict[str, Recogniser]]:
     """Yield recognisers by name, those first whose signs are surer."""
     if layout is None:
         yield {name: _own(name) for name in SURE}
         yield _of_packages()
-        yield {PLAIN: _own(PLAIN)}
+        if with_plain:
+            yield {PLAIN: _own(PLAIN)}
         return
     if layout in (*SURE, PLAIN):
         yield {layout: _own(layout)}
@@ -176,14 +216,15 @@ def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
     return {}
 
 
-def _find_calls(seen: Seen) -> Mapping[str, Sequence[Call]]:
+def _find_calls(seen: Seen, with_plain: bool = True,
+                ) -> Mapping[str, Sequence[Call]]:
     """Return the calls of all recognisers; of a file of many groups the next
     time only that one is asked that knew it, which does not look through
     them."""
     found: dict[str, Sequence[Call]] = {}
 
     def make() -> Arrays:
-        found.update(_calls(seen, _chosen(None)))
+        found.update(_calls(seen, _chosen(None, with_plain)))
         if len(found) == 1 and {*SURE}.issuperset(found) and (
                 seen.files[0].has_more()):
             return {'layout': numpy.array([*map(str.encode, found)])}

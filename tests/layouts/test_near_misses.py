@@ -283,6 +283,12 @@ def _is_square(file):
         replaced(file, name, numpy.zeros((12, 12)))
 
 
+@spoils('MATLAB', AmbiguousLayoutError, "Rows('x', axis=-1)])  # 12 rows",
+        "Rows('y', axis=-1)])  # 9 rows")
+def _has_examples_of_two_lengths(file):
+    replaced(file, 'y', numpy.zeros((1, 9)))
+
+
 @spoils('netCDF', AmbiguousLayoutError, "'lat'", 'land')
 def _has_no_time(file):
     for name in ('t2m', 'rain', 'time'):

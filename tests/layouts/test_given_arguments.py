@@ -1,0 +1,126 @@
+"""Arguments that are given to `fuel.load` in the place of those that a layout
+has: the others stay."""
+import h5py
+import numpy
+import pytest
+from support.layouts import MINIATURES, miniature_named
+from support.layouts.comparing import as_lists
+
+import fuel
+from fuel.datasets import HDF5Dataset, Rows, Runs
+from fuel.exceptions import AmbiguousLayoutError
+
+KNOWN = [one for one in MINIATURES if one.layout != 'plain']
+
+
+def written(name, folder):
+    """Write a miniature and return its files."""
+    return miniature_named(name).write(
+        folder, numpy.random.default_rng(4)).files
+
+
+@pytest.mark.parametrize('miniature', KNOWN, ids=str)
+def test_columns_by_name_are_those_of_the_layout(miniature, tmp_path):
+    """With its runs, parts and splits, in the order that is asked for; the
+    same as by `sources`, and by the layout's name."""
+    files = miniature.write(tmp_path, numpy.random.default_rng(4)).files
+    whole = fuel.load(files)
+    rows = whole.dataset if isinstance(whole, Runs) else whole
+    counting = [name for name in whole.sources
+                if rows.columns[name].counts_rows][:1]
+    names = [*counting, *[name for name in reversed(whole.sources)
+                          if name not in counting][:1]]
+    expected = fuel.load(files, sources=names)
+    for more in ({}, {'layout': miniature.layout}):
+        found = fuel.load(files, columns=names, **more)
+        assert tuple(names) == found.sources
+        assert type(expected) is type(found)
+        assert as_lists(expected[:]) == as_lists(found[:])
+        if not isinstance(found, Runs):
+            assert expected.runs.tolist() == found.runs.tolist()
+            assert expected.split_names == found.split_names
+        found.close(None)
+
+
+def test_columns_may_be_renamed_and_others(tmp_path):
+    """A name of the layout, a path and a column, beside each other."""
+    files = written('Minari', tmp_path)
+    dataset = fuel.load(files, columns={
+        'next': 'next_observations/position', 'a': 'actions',
+        'first': Rows('rewards')})
+    whole = fuel.load(files)
+    for name, source in (('next', 'next_observations/position'),
+                         ('a', 'actions'), ('first', 'rewards')):
+        assert whole.columns[source] == dataset.columns[name]
+    assert whole.runs.tolist() == dataset.runs.tolist()
+    assert ('actions',) == fuel.load(files, columns='actions').sources
+    with pytest.raises(ValueError, match='there twice'):
+        fuel.load(files, columns=['actions', 'actions'])
+    with pytest.raises(ValueError, match="no array 'action' .*'actions'"):
+        fuel.load(files, columns=['action'])
+
+
+def test_runs_and_parts_alone_are_replaced(tmp_path):
+    """The columns and splits of the layout stay."""
+    files = written('robomimic', tmp_path)
+    whole = fuel.load(files)
+    one = fuel.load(files, 'train', runs='all')
+    assert whole.sources == one.sources
+    assert whole.split_names == one.split_names == ('train', 'valid')
+    assert [0, *whole.runs[-1:]] == fuel.load(
+        files, runs='all').runs.tolist()
+    some = fuel.load(files, parts='data/demo_1*')
+    assert (whole.sources, whole.split_names) == (
+        some.sources, some.split_names)
+    assert 3 == len(some.runs) - 1
+
+
+def test_parts_where_the_layout_has_none_are_all_there_is(tmp_path):
+    """Its arrays are in none of them."""
+    files = written('D4RL', tmp_path)
+    dataset = fuel.load(files, parts='infos', columns=['qpos'])
+    assert ([0, 60], ('qpos',)) == (dataset.runs.tolist(), dataset.sources)
+
+
+def test_columns_of_an_ambiguous_file_say_which_are_meant(tmp_path):
+    """Where the ways to open it differ in nothing else."""
+    files = written('NWB', tmp_path)
+    with h5py.File(files, 'r+') as file:
+        file['acquisition/eye/data'] = numpy.zeros((7, 2))
+        file['acquisition/eye/timestamps'] = numpy.arange(7.)
+    with pytest.raises(AmbiguousLayoutError):
+        fuel.load(files)
+    with pytest.raises(AmbiguousLayoutError):
+        fuel.load(files, runs='all')
+    assert 7 == len(fuel.load(files, columns=['acquisition/eye/data']))
+
+
+def test_columns_of_matlab_keep_their_axis(tmp_path):
+    """Also where no axis is that of all."""
+    files = written('MATLAB', tmp_path)
+    with h5py.File(files, 'r+') as file:
+        file['z'] = numpy.zeros((2, 9))
+        file['z'].attrs['MATLAB_class'] = numpy.bytes_('double')
+    assert (9, 2) == fuel.load(files, columns=['z'])[:][0].shape
+
+
+def test_two_layouts_of_other_runs_are_told_apart(tmp_path):
+    """But where runs are given."""
+    files = written('D4RL', tmp_path)
+    with h5py.File(files, 'r+') as file:
+        file['ep_len'], file['ep_offset'] = [25, 35], [0, 25]
+    with pytest.raises(AmbiguousLayoutError, match="'stable_worldmodel'"):
+        fuel.load(files, columns=['actions'])
+    assert [0, 25, 60] == fuel.load(
+        files, columns=['actions'], runs={'lengths': 'ep_len'}).runs.tolist()
+
+
+def test_columns_of_plain_files_are_read_as_they_are(tmp_path):
+    """Where no layout has a sign, also of weights of a model."""
+    path = written('nested', tmp_path)
+    with h5py.File(path, 'r+') as file:
+        file.attrs['keras_version'] = '3'
+    dataset = fuel.load(path, columns=['images'])
+    assert repr(HDF5Dataset(path, ['images'])) == repr(dataset)
+    with pytest.raises(ValueError, match="no layout 'd4rl'"):
+        fuel.load(path, columns=['images'], layout='d4rl')
