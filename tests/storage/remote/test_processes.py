@@ -11,7 +11,9 @@ from support import range_server as faults
 
 from fuel import config
 from fuel.datasets import H5PYDataset
+from fuel.remote.location import RemotePath
 from fuel.schemes import ShuffledScheme
+from fuel.storage.raw_file import raw_file_at
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
 
@@ -87,6 +89,27 @@ def test_fork_while_another_thread_reads(server, url, data):
         if not child:
             os._exit(status)
     thread.join()
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize('where', ['disk', 'memory'])
+def test_child_fetches_what_was_under_way(server, folder, where):
+    """What its parent has asked for never comes to it."""
+    if where == 'memory':
+        config.remote_cache_path = 'off'
+    content = numpy.random.RandomState(0).bytes(1 << 20)
+    (folder / 'a').write_bytes(content)
+    file = raw_file_at(RemotePath(server.url('a')))
+    server.latency = .3
+    assert file.request(numpy.array([0]), numpy.array([len(content)]))
+    child = os.fork()
+    status = 1
+    try:
+        assert content == file.read(0, len(content))
+        status = 0
+    finally:
+        if not child:
+            os._exit(status)
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
