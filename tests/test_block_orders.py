@@ -205,3 +205,17 @@ def test_labels_that_are_not_one_for_each_example_are_refused():
             measure_order(SequentialScheme(4, 2), labels)
     with pytest.raises(ValueError, match='lags must be a positive'):
         measure_order(SequentialScheme(4, 2), lags=(0,))
+
+
+def test_few_windows_are_kept_of_a_long_epoch():
+    """As many as requests lie in that are looked at together."""
+    requests = BlockShuffledScheme(
+        2 ** 17, 2 ** 9, block_size=2 ** 8, window=4).get_request_iterator()
+    tracemalloc.start()
+    try:
+        for _ in requests:
+            pass
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2 ** 18
