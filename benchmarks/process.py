@@ -40,20 +40,24 @@ def pipeline(features):
 
 
 @contextmanager
-def ring(features):
-    """Yield a function that reads one batch of a bare ring."""
+def ring(features, size=BATCH):
+    """Yield a function that reads one batch of float32 of a bare ring."""
     order = numpy.random.RandomState(1).permutation(len(features))
-    indices = [order[start:start + BATCH]
-               for start in range(0, len(order), BATCH)]
-    memory = mmap(-1, SLOTS * BATCH * int(numpy.prod(SHAPE)) * 4)
-    slots = numpy.frombuffer(memory, 'f4').reshape(SLOTS, BATCH, *SHAPE)
+    indices = [order[start:start + size]
+               for start in range(0, len(order) - size + 1, size)]
+    memory = mmap(-1, SLOTS * size * int(numpy.prod(SHAPE)) * 4)
+    slots = numpy.frombuffer(memory, 'f4').reshape(SLOTS, size, *SHAPE)
     full, free = FORK.Semaphore(0), FORK.Semaphore(SLOTS)
 
     def produce():
         for turn in range(10 ** 9):
             free.acquire()
-            chosen = features.take(indices[turn % len(indices)], axis=0)
-            numpy.copyto(slots[turn % SLOTS], chosen, casting='unsafe')
+            chosen, slot = indices[turn % len(indices)], slots[turn % SLOTS]
+            if features.dtype == slot.dtype:
+                features.take(chosen, axis=0, out=slot, mode='clip')
+            else:
+                numpy.copyto(slot, features.take(chosen, axis=0),
+                             casting='unsafe')
             full.release()
 
     process = FORK.Process(target=produce, daemon=True)

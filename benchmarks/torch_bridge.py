@@ -3,7 +3,8 @@
 The references: the bare stream; a `DataLoader` whose sampler yields batches
 of indices into tensors, PyTorch's fastest; a `Dataset` that reads an HDF5
 file with h5py, an example at a time, in two workers, as most people write
-it; a training loop that slices shuffled tensors in memory. Needs PyTorch and
+it; a training loop that slices shuffled tensors in memory; the bare ring of
+``process.py``, the least that a worker's batches can cost. Needs PyTorch and
 scikit-learn.
 """
 import os
@@ -15,6 +16,7 @@ import h5py
 import measure
 import numpy
 import torch
+from process import ring
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import (
@@ -145,7 +147,24 @@ def in_files(count, how):
                 measure.compare(partial(read_loader, reference),
                                 partial(read_loader, loader), **how),
                 f'at least {target}'))
+            if name == 'contiguous':
+                rows += of_a_ring(data['features'], loader, reference, how)
     return rows
+
+
+def of_a_ring(features, loader, reference, how):
+    """Return rows of what one worker can reach, and what Fuel's does."""
+    with ring(features, BATCH) as read:
+        def read_ring():
+            for _ in range(len(features) // BATCH):
+                torch.from_numpy(numpy.asarray(read()))
+
+        return [('... a bare ring of the arrays in memory, of h5py in two',
+                 measure.compare(partial(read_loader, reference), read_ring,
+                                 **how), 'the limit'),
+                ('... one worker, of the bare ring', measure.compare(
+                    read_ring, partial(read_loader, loader), **how),
+                 'at least 0.8')]
 
 
 def training(how):
