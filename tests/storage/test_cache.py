@@ -212,6 +212,16 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
         assert len(model) == cache.used
 
 
+@pytest.mark.skipif(not hasattr(os, 'preadv'), reason='uses preadv')
+def test_chunk_is_read_by_as_many_calls_as_the_system_needs(
+        file, monkeypatch):
+    """Which may give fewer bytes than were asked for."""
+    preadv = os.preadv
+    monkeypatch.setattr(os, 'preadv', lambda descriptor, buffers, offset: (
+        preadv(descriptor, [buffers[0][:7]], offset)))
+    assert (file['x'][5] == choose_reader(file['x']).read(5)).all()
+
+
 def test_failed_decoding_leaves_its_buffer_to_others():
     """However often it fails, of the memory that was asked for."""
     cache = ChunkCache(1 << 20)
