@@ -67,6 +67,8 @@ class Worker(EpochWorker[RemoteEpoch]):
         # Whether the log says that it is kept from work.
         self._has_warned = False
         self._has_answered = False
+        # Whether it was waited for in vain: another one makes new epochs.
+        self._has_stalled = False
         self.waiter = self._channel = Channel(connection)
         self._process = process
         if process is not None and process.pid is not None:
@@ -120,7 +122,8 @@ class Worker(EpochWorker[RemoteEpoch]):
         return None if self._process is None else self._process.pid
 
     def _is_open(self) -> bool:
-        return self._load_error is None and self._finalizer.still_active()
+        return (self._load_error is None and not self._has_stalled
+                and self._finalizer.still_active())
 
     def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
         self._send(Message(Kind.OPEN, number, payload=pickle.dumps(options)))
@@ -227,10 +230,12 @@ class Worker(EpochWorker[RemoteEpoch]):
             usage.look()
             if waited - usage.seconds_without_processor() >= self.stalled:
                 self._ask_activity()
+                self._has_stalled = True
                 raise WorkerError(
                     f'{self._described()} has sent nothing for '
                     f'{self.stalled} seconds (timeout): {usage.describe()}. '
-                    f'Its pipeline is at:\n{self._get_stacks()}')
+                    'A new epoch iterator starts a new worker. Its pipeline '
+                    f'is at:\n{self._get_stacks()}')
             if usage.is_kept_from_work():
                 if waited >= self._deadlock_timeout and not self._has_warned:
                     self._has_warned = True
@@ -246,7 +251,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         return f'the worker process {self.pid} of {self.name}'
 
     def _handle(self, message: Message) -> None:
-        self._has_answered = True
+        self._has_answered, self._has_stalled = True, False
         if message.kind == Kind.SEGMENT:
             assert message.descriptor is not None
             self.leases.add_segment(

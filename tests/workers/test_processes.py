@@ -213,6 +213,24 @@ def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
         record.getMessage())
 
 
+def test_worker_that_stalled_makes_no_other_epoch(ahead):
+    """A new one does, which goes on where the reader was."""
+    epoch = ahead(do_nothing, timeout=1, max_store=1)
+    stream, found = epoch.data_stream, [next(epoch)]
+    pid, = stream.worker_pids
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(WorkerError, match='A new epoch iterator starts a new'):
+        while True:
+            found.append(next(epoch))
+    # Where the batches end that were delivered.
+    state = stream.state_dict()
+    stream.load_state_dict(state)
+    found += stream.get_epoch_iterator()
+    assert_same(build().get_epoch_iterator(), found)
+    assert stream.worker_pids != [pid]
+    assert usage_of(pid) is None
+
+
 def test_worker_that_was_stopped_goes_on(ahead, caplog):
     """The log says that it was waited for, and nothing is lost."""
     epoch = ahead(do_nothing, timeout=20, max_store=1)
