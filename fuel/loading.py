@@ -82,7 +82,8 @@ def load(name: Files,
     AmbiguousLayoutError
         If files can be opened in several ways, which the text lists.
     TypeError
-        For an argument that the data set does not take.
+        For an argument that the data set does not take, or `split` beside
+        `which_sets`.
 
     Examples
     --------
@@ -98,6 +99,10 @@ def load(name: Files,
     2
     >>> folder.cleanup()
     """
+    if split is not None and 'which_sets' in kwargs:
+        raise TypeError(
+            f'split and which_sets are one argument: pass split={split!r} or '
+            f'which_sets={kwargs["which_sets"]!r}, not both')
     if not isinstance(name, (str, os.PathLike)):
         return open_files(name, split, layout, kwargs)
     path = os.fsdecode(name)

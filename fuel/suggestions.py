@@ -26,6 +26,20 @@ def did_you_mean(name: object, known: Iterable[str],
     return '' if found is None else form.format(f'did you mean {found!r}?')
 
 
+def sources_of_fields(source: str, fields: Iterable[str]) -> str:
+    """Return what makes sources of the fields of an array of records.
+
+    Examples
+    --------
+    >>> sources_of_fields('jets', ('pt', 'mass'))
+    "make each field a source of its own, such as Rows('jets', field='pt')\
+ among the columns of HDF5Dataset"
+    """
+    return (f'make each field a source of its own, such as Rows({source!r}, '
+            f'field={next(iter(fields), "name")!r}) among the columns of '
+            f'HDF5Dataset')
+
+
 def nearest(name: object, known: Iterable[str],
             cutoff: float = .6) -> str | None:
     """Return the known name nearest to an unknown one, if one is near."""

@@ -176,6 +176,12 @@ def test_unknown_name(data_path, name, text):
             fuel.load(name, 'train', download=download)
 
 
+def test_split_is_given_once():
+    """`which_sets` is the same argument."""
+    with pytest.raises(TypeError, match=r"split='train' or which_sets=\('a'"):
+        fuel.load('mnist', 'train', which_sets=('a',))
+
+
 def test_data_set_without_an_address(data_path):
     """What only its owners distribute is not downloaded."""
     with pytest.raises(Exception, match='no public address'):

@@ -7,7 +7,8 @@ import sys
 import numpy
 import pytest
 
-from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.datasets import (
+    HDF5Dataset, IndexableDataset, IterableDataset, Windows)
 from fuel.iterator import DataIterator
 from fuel.schemes import (
     ConstantScheme,
@@ -315,6 +316,14 @@ class WithoutConstructor(IterationScheme):
      "Cast takes no argument 'stream': did you mean 'data_stream'"),
     (lambda: IndexableDataset(indexable=[1]),
      "IndexableDataset takes no argument 'indexable': did you mean 'indexab"),
+    (lambda: DataStream(IndexableDataset([1]), shuffle=True, seed=3),
+     r'iteration_scheme=ShuffledScheme\(len\(dataset\), batch_size, seed='),
+    (lambda: Windows(IndexableDataset([1]), 1, frame_stack=2),
+     'mask_source, sources, axis_labels$'),
+    (lambda: Windows(IndexableDataset([1]), 1, which_sets=('train',)),
+     r"Windows takes no argument 'which_sets': it takes dataset"),
+    (lambda: HDF5Dataset('a.h5', num_rows=3),
+     r'HDF5Dataset takes no argument .*: it takes files.*follow, sources, a'),
     (lambda: DataStream(IndexableDataset([1]), SequentialScheme(1, 1)),
      r'DataStream\(dataset, iteration_scheme=SequentialScheme\(\.\.\.\)\)'),
     (lambda: DataStream(IndexableDataset([1]), 128),

@@ -178,6 +178,12 @@ class HDF5Dataset(RowsDataset):
                 besides.append(self._splits)
             self.columns = dict(default_columns(parts, besides, self._used))
         self._used = self._used or tuple(self.columns)
+        for source in self._used:
+            hint = source not in self.columns and parts.field_hint(0, source)
+            if hint:
+                raise ValueError(
+                    f'there is no source {source!r}{hint}; name it among '
+                    f'the columns')
         refuse_unknown_sources(self._used, tuple(self.columns))
         readers = OpenColumns(parts, Wanted(
             self.columns, self._used, self._splits, self.which_sets,

@@ -132,13 +132,23 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
              for name, rows in parts.items()} if classes else {}
     for name in shares:
         if not len(found.get(name, ())):
-            raise ValueError(
-                f'the split {name!r} would be empty: its share of {count} '
-                f'examples is {shares[name]}')
+            share = f'its share of {count} examples is {shares[name]}'
+            if len(classes) > 1:
+                share = (
+                    f'its share of each of the {len(classes)} classes is '
+                    f'{shares[name]}, and that of the largest, of '
+                    f'{max(map(len, classes))} of {count} examples, is less '
+                    f'than half an example; stratify by fewer classes, such '
+                    f'as numbers in bins, numpy.digitize(numbers, bounds)')
+            raise ValueError(f'the split {name!r} would be empty: {share}')
     return found
 
 
 def _check_shares(shares: Mapping[str, float | None]) -> None:
+    if not isinstance(shares, Mapping):
+        raise TypeError(
+            f'shares must be a dict from the name of each split to its share, '
+            f"as in {{'train': .8, 'test': .2}}, got {shares!r}")
     known = [share for share in shares.values() if share is not None]
     rests = len(shares) - len(known)
     total = sum(known)

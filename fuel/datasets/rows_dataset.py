@@ -51,7 +51,7 @@ class SplitDataset(Dataset):
                   "which_sets=('part',))"}
 
     def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
-                 splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
+                 splits: Mapping[str, Any] | None, /, **kwargs: Any) -> None:
         self.which_sets = which_sets
         self.num_stored = num_rows
         self._order = self._find_order(num_rows, splits)
@@ -121,7 +121,7 @@ class RowsDataset(SplitDataset):
 
     def __init__(self, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None,
-                 provides_sources: Sequence[str] | None = None,
+                 provides_sources: Sequence[str] | None = None, /,
                  **kwargs: Any) -> None:
         readers = self.readers
         names = tuple(sorted(readers) if provides_sources is None

@@ -162,6 +162,10 @@ class Windows(RunDataset):
                 "of rows outside of the run: pass pad='edge' or pad='zero'")
         self.short = _choice('short', short, ('drop', 'error'))
         self.mask_source = mask_source
+        if first is not None and not isinstance(first, Mapping):
+            raise TypeError(
+                f'first must be a dict from sources to how many rows are read '
+                f"of each, as in {{'image': 1}}, got {first!r}")
         self.first = dict(first or {})
         self.dense = (dense,) if isinstance(dense, str) else tuple(dense)
         self._check_choices(dataset.sources)

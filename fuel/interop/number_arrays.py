@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy
 
+from fuel.suggestions import sources_of_fields
+
 _RAGGED = ('has elements of several shapes, or other Python objects, which '
            'no {holder} holds: pad them (fuel.transformers.Padding), give '
            'images one size (fuel.transformers.image), or leave the source '
@@ -17,8 +19,7 @@ _TIMES = ('has the type {dtype}, which no {holder} has: cast it to int64, '
           'Cast(stream, "int64", which_sources=(...))')
 _WIDE = ('has the type {dtype}, which no {holder} has: cast it to float64, '
          'Cast(stream, "float64", which_sources=(...))')
-_RECORDS = ('is an array of records, which no {holder} is: make each field '
-            'a source of its own')
+_RECORDS = 'is an array of records, which no {holder} is: {fields}'
 _REASONS = {'M': _TIMES, 'm': _TIMES, 'V': _RECORDS, 'f': _WIDE, 'c': _WIDE}
 
 
@@ -48,7 +49,8 @@ def refusal(value: object, source: str, holder: str) -> TypeError:
         reason = _STRINGS
     else:
         reason = _REASONS.get(kind, _RAGGED)
+    fields = sources_of_fields(source, getattr(dtype, 'names', None) or ())
     what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
             else type(value).__name__)
-    return TypeError(f'source {source!r} ({what}) '
-                     f'{reason.format(holder=holder, dtype=dtype)}')
+    reason = reason.format(holder=holder, dtype=dtype, fields=fields)
+    return TypeError(f'source {source!r} ({what}) {reason}')

@@ -96,8 +96,10 @@ class HTTPStore:
         except (TimeoutError, aiohttp.ClientPayloadError,
                 aiohttp.ClientConnectionError) as error:
             # Its text may hold the URL, with credentials.
+            cause = error.os_error if isinstance(
+                error, aiohttp.ClientConnectorError) else error
             raise TransientError(
-                f'the connection failed ({type(error).__name__})') from None
+                f'the connection failed ({type(cause).__name__})') from None
         except aiohttp.ClientError as error:
             raise OSError(f'the request failed ({type(error).__name__})'
                           ) from None

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 # Seconds before a request is repeated, at first and at most.
 FIRST_WAIT = .1
 LONGEST_WAIT = 10.
+# Seconds after which it is said that the first request of a file waits.
+SILENT_WAIT = 2.
 # Bytes of a file at most; what is larger does not fit the address space.
 LARGEST_FILE = 1 << 46
 
@@ -158,7 +160,8 @@ class Patient:
     async def fetch(self, start: int, stop: int, expected: Answer | None,
                     ) -> Answer:
         """Return a range of the file in the state that is expected."""
-        deadline = time.monotonic() + self.timeout
+        begin = time.monotonic()
+        deadline, is_said = begin + self.timeout, expected is not None
         for attempt in range(1, 1 << 30):
             try:
                 return await self._attempt(start, stop, expected, deadline)
@@ -174,6 +177,13 @@ class Patient:
                 logger.debug('%s: request %d failed, the next follows in '
                              '%.1f seconds: %s', self._name, attempt, wait,
                              self._secrets.hide(error))
+                if not is_said and time.monotonic() - begin >= SILENT_WAIT:
+                    is_said = True
+                    logger.warning(
+                        '%s: not opened yet, after %d attempts: %s; it is '
+                        'asked again for up to %.0f seconds (remote_timeout)',
+                        self._name, attempt, self._secrets.hide(
+                            error) or 'there was no answer', left)
                 await pause(wait)
         raise AssertionError
 

@@ -92,6 +92,10 @@ class DataStream(AbstractDataStream):
 
     __fuel_stage__ = DatasetStage
     epoch_attributes = ('data_state',)
+    instead_of: Mapping[str, str] = {
+        'seed': 'the order has it, as in {}(dataset, iteration_scheme='
+                'ShuffledScheme(len(dataset), batch_size, seed=seed)); that '
+                'of shuffle=True is config.default_seed'}
     data_state: Any
     # Arguments that are not kept: a scheme is made of them.
     made_into_others = ('batch_size', 'shuffle', 'drop_last', 'shard')

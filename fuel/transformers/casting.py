@@ -12,6 +12,7 @@ from fuel.describe.source_types import SourceType
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.outputs import empty
+from fuel.suggestions import sources_of_fields
 from fuel.transformers.base import Transformation
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
@@ -108,6 +109,13 @@ class Cast(_Caster):
         try:
             return cast(source_data, self.dtype)
         except (TypeError, ValueError) as error:
+            fields = getattr(source_data, 'dtype', self.dtype).names
+            if fields:
+                raise TypeError(
+                    f'source {source_name!r} is an array of records, which '
+                    f'are no {self.dtype}: name other sources to cast, '
+                    f'which_sources=(...), or '
+                    f'{sources_of_fields(source_name, fields)}') from error
             text = _first_text(source_data)
             if text is None or self.dtype.kind not in 'biuf':
                 raise

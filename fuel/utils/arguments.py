@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import BuiltinFunctionType, WrapperDescriptorType
 from itertools import takewhile
@@ -87,6 +87,22 @@ def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
         for parameter in parameters:
             found.setdefault(parameter.name, parameter)
     return found
+
+
+@cached
+def _keywords_of(cls: type) -> Sequence[str]:
+    """Return the names of the arguments that a class takes by name: its own,
+    and those of its bases as far as it passes others on."""
+    found: dict[str, None] = {}
+    for parameters in constructors_of(cls):
+        found.update(dict.fromkeys([
+            parameter.name for parameter in parameters
+            if parameter.kind not in (
+                *_VARIABLE, inspect.Parameter.POSITIONAL_ONLY)]))
+        if not any(parameter.kind == inspect.Parameter.VAR_KEYWORD
+                   for parameter in parameters):
+            break
+    return tuple(found)
 
 
 # Attributes that hold an argument under another name.
@@ -174,7 +190,7 @@ class NamedArguments:
         if _is_abstract(cls):
             raise _abstract(cls)
         if kwargs and _has_own_constructor(cls):
-            unknown = kwargs.keys() - parameters_of(cls).keys()
+            unknown = kwargs.keys() - {*_keywords_of(cls)}
             if unknown:
                 raise unknown_argument(cls, [
                     name for name in kwargs if name in unknown])
@@ -243,8 +259,7 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     if remedy is not None:
         return TypeError(f'{cls.__name__} takes no argument {name!r}: '
                          + remedy.format(cls.__name__))
-    known = [other for other, parameter in parameters_of(cls).items()
-             if parameter.kind not in _VARIABLE]
+    known = _keywords_of(cls)
     hint = did_you_mean(name, known, '{} ')
     return TypeError(
         f'{cls.__name__} takes no argument {name!r}: {hint}it takes '

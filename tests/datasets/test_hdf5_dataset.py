@@ -16,6 +16,7 @@ from fuel.datasets import (
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
+from fuel.transformers import Cast
 
 LENGTHS = [3 + number for number in range(12)]
 
@@ -179,6 +180,21 @@ def test_mistake_is_explained(demos, make, text):
     """What was expected, what came, and where."""
     with pytest.raises(ValueError, match=text):
         make(demos)
+
+
+def test_fields_are_named_where_an_array_is_wanted(tmp_path):
+    """Of the columns, of the sources, and by what takes numbers alone."""
+    jets = numpy.zeros(4, [('pt', 'f4'), ('mass', 'f8')])
+    path = write(tmp_path / 'jets.h5', jets=jets)
+    words = r"'jets/pt' \(did you mean Rows\('jets', field='pt'\)"
+    with pytest.raises(ValueError, match=words):
+        HDF5Dataset(path, ['jets/pt'])
+    with pytest.raises(ValueError, match=words):
+        HDF5Dataset(path, sources=('jets/pt',))
+    stream = Cast(DataStream(HDF5Dataset(path), batch_size=2), 'float32')
+    with pytest.raises(TypeError, match=r"'jets' is an array of records, "
+                       r"which are no float32: .* Rows\('jets', field='pt'\)"):
+        next(stream.get_epoch_iterator())
 
 
 def test_split_of_data_without_any_is_explained(tmp_path):

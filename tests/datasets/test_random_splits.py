@@ -59,13 +59,21 @@ def test_random_split_of_a_data_set():
     (3, {'a': None, 'b': .01}, None, "'b' would be empty"),
     (3, {'a': None, 'b': .5}, [0, 1], 'one class for each of the 3'),
     (3, {'a': None, 'b': .5}, 'y', 'the data set must be given'),
+    (9, {'a': None, 'b': .2}, numpy.arange(9) / 7,
+     'each of the 9 classes is 0.2, and that .*1 of 9 .*numpy.digitize'),
     (IndexableDataset([1, 2]), {'a': None, 'b': .5}, 'y', "no source 'y'")],
     ids=['sum', 'large', 'rests', 'none', 'empty', 'classes', 'number',
-         'source'])
+         'floats', 'source'])
 def test_random_split_that_cannot_be(examples, shares, stratify, text):
     """The text says why."""
     with pytest.raises(ValueError, match=text):
         random_split(examples, shares, stratify=stratify)
+
+
+def test_shares_without_names_are_refused():
+    """The text shows a dict."""
+    with pytest.raises(TypeError, match=r'a dict .*got \(0.8, 0.2\)'):
+        random_split(10, (.8, .2))
 
 
 @pytest.mark.parametrize('shares, text', [

@@ -471,6 +471,12 @@ def test_wrong_arguments_are_refused(kwargs, words):
         Windows(rows, **{'length': 3, **kwargs})
 
 
+def test_first_without_counts_is_refused():
+    """The text shows a dict."""
+    with pytest.raises(TypeError, match=r"\{'image': 1\}, got \['x'\]"):
+        Windows(IndexableDataset({'x': numpy.arange(6)}), 3, first=['x'])
+
+
 def test_data_read_in_order_are_refused():
     """They have no rows to go back to."""
     with pytest.raises(TypeError, match='IterableDataset is read in order'):

@@ -310,10 +310,21 @@ class FileParts:
         more = ', ...' if len(have) > SHOWN else ''
         remedy = ("; missing='skip' leaves out such parts"
                   if len(self) > 1 else '')
-        hint = did_you_mean(path, have, ' ({})')
+        hint = self.field_hint(number, path) or did_you_mean(
+            path, have, ' ({})')
         return ValueError(
             f'{self.describe(number)} has no array {path!r}{hint}; it has '
             f'{shown}{more}{remedy}')
+
+    def field_hint(self, number: int, path: str) -> str:
+        """Return how the field of an array is read, where a path means
+        one; else nothing."""
+        above, _, field = path.rpartition('/')
+        array = self.find(number, above) if above else None
+        fields = array.dtype.names or () if isinstance(
+            array, h5py.Dataset) else ()
+        return (f' (did you mean Rows({above!r}, field={field!r}), a field '
+                f'of an array?)') if field in fields else ''
 
     def skip_without(self, paths: Sequence[str]) -> None:
         """Leave out the parts that lack one of some paths."""

@@ -170,7 +170,8 @@ def test_padded_batches_become_tensors():
     (numpy.array(['a', 'b'], object), 'strings'),
     (numpy.array([b'a', b'b']), 'strings'),
     (numpy.array([None, 1]), 'Python objects'),
-    (numpy.array([(1, 2.)] * 2, [('a', int), ('b', float)]), 'records'),
+    (numpy.array([(1, 2.)] * 2, [('a', int), ('b', float)]),
+     r"Rows\('data', field='a'\)"),
     (numpy.zeros(2, 'timedelta64[s]'), 'cast it to int64')])
 def test_data_that_no_tensor_holds_are_refused(column, text):
     """The source and the type are named; as they are, they may stay."""

@@ -1,5 +1,7 @@
 """Requests that fail are repeated; a file that changes is an error."""
+import logging
 import os
+import socket
 import time
 
 import numpy
@@ -10,6 +12,7 @@ from support.async_filesystem import ObjectFilesystem
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
+from fuel.remote import store
 from fuel.remote.location import RemotePath
 from fuel.remote.stores import filesystem_of
 from fuel.schemes import ShuffledScheme
@@ -72,6 +75,23 @@ def test_waits_grow_and_heed_the_server(server, url, waits):
     for number, seconds in enumerate(waits[:-1]):
         longest = min(10, .1 * 2 ** number)
         assert longest / 2 <= seconds <= longest
+
+
+def test_server_that_nobody_runs_is_told_once(caplog, waits, monkeypatch):
+    """After a while, without credentials, and not for each request."""
+    monkeypatch.setattr(store, 'SILENT_WAIT', 0)
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        address = f'127.0.0.1:{free.getsockname()[1]}'
+        config.remote_timeout = 9
+        with pytest.raises(TimeoutError, match='ConnectionRefusedError'):
+            H5PYDataset(f'http://me:word@{address}/a.h5', ('train',))
+    record, = [record for record in caplog.records
+               if record.levelno >= logging.WARNING]
+    text = record.getMessage()
+    assert address in text and 'word' not in text
+    assert 'not opened yet' in text and 'ConnectionRefusedError' in text
+    assert len(waits) > 2
 
 
 def test_requests_end_with_their_deadline(server, url, waits):
