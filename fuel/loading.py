@@ -199,7 +199,10 @@ def _how_to_get(key: str, name: str, filename: str,
     if key in _fillers('converters'):
         return (f'{text}: fuel.load({name!r}, split={split!r}, '
                 'download=True) downloads and converts it')
-    hint = did_you_mean(key, _fillers('converters'), '; {}')
+    folder, file = os.path.split(name)
+    found = nearest(file, _folders_in(folder or '.'))
+    hint = (did_you_mean(key, _fillers('converters'), '; {}') if found is None
+            else f'; did you mean the folder {os.path.join(folder, found)!r}?')
     return (f'{text}, and {name!r} is no data set that Fuel can download'
             f'{hint or "; fuel-download --list shows those"}')
 
@@ -209,6 +212,14 @@ def _files_in(folder: str) -> list[str]:
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder)
                       if name.lower().endswith((*DATA_ENDINGS, *TEXTS)))
+    return []
+
+
+def _folders_in(folder: str) -> list[str]:
+    """Return the names of the folders in one that can be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries
+                      if entry.is_dir() and not entry.name.startswith('.'))
     return []
 
 

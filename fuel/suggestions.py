@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 # Shorter beginnings have too many ends.
 LEAST = 4
+# Of names alike as a whole, how many are compared by what paths are made of.
+ALIKE = 5
 
 
 def did_you_mean(name: object, known: Iterable[str],
@@ -21,6 +23,10 @@ def did_you_mean(name: object, known: Iterable[str],
     ''
     >>> did_you_mean('images', ['csv', 'image_folder'])
     "did you mean 'image_folder'?"
+    >>> did_you_mean('images', ['data/images', 'mages'])
+    "did you mean 'data/images'?"
+    >>> did_you_mean('var/_index', ['obs/_index'])
+    ''
     """
     found = nearest(name, known, cutoff)
     return '' if found is None else form.format(f'did you mean {found!r}?')
@@ -45,9 +51,25 @@ def nearest(name: object, known: Iterable[str],
     """Return the known name nearest to an unknown one, if one is near."""
     # Only errors need it.
     import difflib
-    known = list(known)
-    matches = difflib.get_close_matches(str(name), known, 1, cutoff) or [
-        other for other in known if _begins_alike(str(name), other)]
+    known, name = list(known), str(name)
+    ends = {other.rpartition('/')[2]: other for other in reversed(known)}
+
+    def alike(one: str, other: str) -> bool:
+        return bool(difflib.get_close_matches(one, [other], 1, cutoff))
+
+    def are_paths_alike(other: str) -> bool:
+        """Of as many parts, each is alike; else the last."""
+        mine, theirs = name.split('/'), other.split('/')
+        if len(mine) != len(theirs):
+            mine, theirs = mine[-1:], theirs[-1:]
+        return all(map(alike, mine, theirs))
+
+    matches = [other for other in known if other.endswith(f'/{name}')] or [
+        other for other in difflib.get_close_matches(
+            name, known, ALIKE, cutoff) if are_paths_alike(other)] or [
+        other for other in known if _begins_alike(name, other)] or [
+        ends[end] for end in difflib.get_close_matches(
+            name, ends, 1, cutoff) if '/' not in name]
     return next(iter(matches), None)
 
 

@@ -156,6 +156,17 @@ def test_load_of_a_misspelt_path_names_the_nearest_file(
         fuel.load('none/x.hdf5')
 
 
+def test_load_of_a_misspelt_folder_names_the_nearest(
+        data_path, tmp_path, monkeypatch):
+    """As of a file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'gray_scott').mkdir()
+    for folder in ('', f'{tmp_path}/'):
+        with pytest.raises(FileNotFoundError, match=(
+                f"did you mean the folder '{folder}gray_scott'")):
+            fuel.load(f'{folder}gray_scot')
+
+
 def test_load_of_the_file_of_a_data_set_says_how_to_get_it(
         data_path, tmp_path, monkeypatch):
     """As for its name; a folder is not the data path."""

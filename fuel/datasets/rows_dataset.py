@@ -265,6 +265,7 @@ def _type_of(reader: Reader) -> SourceType:
 
 
 def _order(name: str, rows: Any, num_rows: int) -> Order:
+    given = rows
     if isinstance(rows, tuple):
         rows = slice(*rows)
     if isinstance(rows, slice):
@@ -273,7 +274,7 @@ def _order(name: str, rows: Any, num_rows: int) -> Order:
         if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
             raise ValueError(
                 f'split {name!r} must be rows within the {num_rows} of the '
-                f'file, got {rows}')
+                f'file, the first and where it ends, got {given!r}')
         return slice(start, stop)
     try:
         indices = as_indices(

@@ -15,6 +15,7 @@ from fuel.datasets.run_readers import (
 from fuel.datasets.runs import RunDataset, refuse_paths
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
+from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, DatasetLike, Sources
 from fuel.utils.checks import not_negative, positive
 
@@ -177,8 +178,9 @@ class Windows(RunDataset):
             for source in chosen:
                 if source not in provided:
                     raise ValueError(
-                        f'{name}: there is no source {source!r}; the sources '
-                        f'are {tuple(provided)}')
+                        f'{name}: there is no source {source!r}'
+                        f'{did_you_mean(source, provided, " ({})")}; the '
+                        f'sources are {tuple(provided)}')
         for source, count in self.first.items():
             if positive(f'first[{source!r}]', count) > self.length:
                 raise ValueError(

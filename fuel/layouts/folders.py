@@ -1,14 +1,17 @@
 """The files of a folder, whose subfolders may be splits."""
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fuel.datasets.columns.part_names import natural_key
 from fuel.layouts.formats import DATA_ENDINGS
 
 # Of one folder within another, at most so many are gone through.
 MOST_LEVELS = 8
+# How many folders an error shows.
+SHOWN = 10
 
 
 def files_by_split(folder: str, wanted: Sequence[str] = (),
@@ -33,6 +36,13 @@ def files_by_split(folder: str, wanted: Sequence[str] = (),
     found = {os.path.basename(one): _look_into(one)[0] for one in folders}
     splits = {name: paths for name, paths in found.items() if paths}
     if not splits:
+        deeper = list(itertools.islice(_with_files(folder), SHOWN + 1))
+        if deeper:
+            raise FileNotFoundError(
+                f'{origin!r} has no files of data, nor have its folders, but '
+                f'folders further down have: load one of them, such as '
+                f'{", ".join(map(repr, deeper[:SHOWN]))}'
+                f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
         raise FileNotFoundError(
             f'{origin!r} has no files of data, nor have its folders; they '
             f'end with {", ".join(DATA_ENDINGS)}')
@@ -52,6 +62,15 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
             sign in folder for sign in '*?['):
         return files[0] if len(files) == 1 else list(files)
     return pattern
+
+
+def _with_files(folder: str, level: int = 0) -> Iterator[str]:
+    """Yield the folders in one, at any depth, that have files of data."""
+    for below in _look_into(folder)[1] if level < MOST_LEVELS else ():
+        if os.access(below, os.R_OK | os.X_OK):
+            if _look_into(below)[0]:
+                yield below
+            yield from _with_files(below, level + 1)
 
 
 def _look_into(folder: str) -> tuple[list[str], list[str]]:

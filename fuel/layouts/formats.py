@@ -68,7 +68,11 @@ def format_of(path: str) -> str:
             f'that are not: decompress it; it begins with {head!r}')
     if kind is not None:
         return kind
-    if ending in HDF5_ENDINGS and head:
+    if not head:
+        raise ValueError(
+            f'{str(path)!r} is empty: perhaps it is still written, or its '
+            f'download was broken off')
+    if ending in HDF5_ENDINGS:
         raise ValueError(
             f'{str(path)!r} is no HDF5 file, which begins with '
             f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '

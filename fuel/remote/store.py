@@ -212,9 +212,11 @@ class Patient:
             raise type(error)(self._secrets.hide(
                 f'{self._name}: {error}')) from None
         except (ImportError, LookupError, TypeError, ValueError) as error:
-            # Such as options that the file system does not take.
+            # Such as options that the file system does not take. Some name
+            # the file already.
+            text = str(error).removeprefix(f'{self._name}: ')
             raise ValueError(self._secrets.hide(
-                f'{self._name}: {error}')) from None
+                f'{self._name}: {text}')) from None
         if expected is not None and (
                 answer.size, answer.validator or wanted) != (
                 expected.size, wanted or answer.validator):

@@ -453,6 +453,7 @@ def test_repeated_objects_are_not_shared():
     ({'first': {'z': 1}}, "first: there is no source 'z'"),
     ({'first': {'x': 4}}, r"first\['x'\] must be at most the length, 3"),
     ({'first': {'x': 0}}, 'must be a positive integer'),
+    ({'first': {'makst': 1}}, "no source 'makst' .did you mean 'mask'"),
     ({'dense': ('z',)}, "dense: there is no source 'z'"),
     ({'dense': 'x', 'first': {'x': 1}}, 'in both first and dense'),
     ({'dense': ('x',), 'pad': 'edge'}, 'dense takes no padding'),

@@ -1,6 +1,7 @@
 """Splits of data sets in parts: by rows, by names of parts, out of files."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from fuel.storage.nodes import find_arrays
 from fuel.storage.reader import rows_of_ranges
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
+
+_NUMBER = re.compile('[0-9]+')
 
 
 class Listed(NamedTuple):
@@ -124,10 +127,15 @@ def _numbers(parts: FileParts, where: str, names: Any) -> list[int]:
         if found is None:
             known = parts.names.known()
             shown = ', '.join(map(repr, known[:SHOWN]))
+            if len(known) > SHOWN:
+                shown += f', ... {known[-1]!r}'
+            # The number of another part was not meant.
+            others = [other for other in known if _NUMBER.sub('', other)
+                      != _NUMBER.sub('', name)]
             raise ValueError(
                 f'{where}: there is no part {name!r}'
-                f'{did_you_mean(name, known, " ({})")}; the parts are called '
-                f'{shown}{", ..." * (len(known) > SHOWN)}')
+                f'{did_you_mean(name, others, " ({})")}; the parts are '
+                f'called {shown}')
         numbers += found
     return numbers
 
