@@ -52,10 +52,11 @@ def random_split(examples: int | Dataset,
     Returns
     -------
     dict of str to numpy.ndarray
-        Ascending numbers of the examples of each split, for a scheme, or for
-        the argument `subset` of :class:`~fuel.datasets.H5PYDataset`. Those
-        of all rows of a data set are its `splits` too; numbers of windows,
-        or of the examples of a split, are refused there.
+        Ascending numbers of the examples of each split: for a scheme; or,
+        drawn from all rows of files, for the argument `splits` of
+        :func:`fuel.load`, :class:`~fuel.datasets.HDF5Dataset` and others,
+        or `subset` of :class:`~fuel.datasets.H5PYDataset`. Numbers of
+        windows, or of the examples of a split, are refused as `splits`.
 
     Raises
     ------
