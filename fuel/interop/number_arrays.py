@@ -49,7 +49,9 @@ def refusal(value: object, source: str, holder: str) -> TypeError:
         reason = _STRINGS
     else:
         reason = _REASONS.get(kind, _RAGGED)
-    fields = sources_of_fields(source, getattr(dtype, 'names', None) or ())
+    fields = sources_of_fields(
+        source, (dtype.names if isinstance(dtype, numpy.dtype) else None)
+        or ())
     what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
             else type(value).__name__)
     reason = reason.format(holder=holder, dtype=dtype, fields=fields)

@@ -109,7 +109,8 @@ class Cast(_Caster):
         try:
             return cast(source_data, self.dtype)
         except (TypeError, ValueError) as error:
-            fields = getattr(source_data, 'dtype', self.dtype).names
+            fields = source_data.dtype.names if isinstance(
+                source_data, numpy.ndarray) else None
             if fields:
                 raise TypeError(
                     f'source {source_name!r} is an array of records, which '
