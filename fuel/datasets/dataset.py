@@ -99,6 +99,8 @@ class Dataset(NamedArguments):
     takes_requests: bool | None = None
     num_examples: Any = None
     class_names: Any = None
+    # Of rows that are no steps of a run: what to do for windows, a warning.
+    independent_rows = ''
     default_transformers: Any = ()
     axis_labels: Any = None
     unsaved_arguments: tuple[str, ...] = ('axis_labels', 'sources')

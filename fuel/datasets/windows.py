@@ -1,11 +1,13 @@
 """Data sets of windows over the runs of another."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
 
+from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_below import RunRows
 from fuel.datasets.run_bounds import RunsGiven
@@ -170,6 +172,13 @@ class Windows(RunDataset):
         self.first = dict(first or {})
         self.dense = (dense,) if isinstance(dense, str) else tuple(dense)
         self._check_choices(dataset.sources)
+        if runs is None and isinstance(dataset, Dataset) and (
+                dataset.independent_rows):
+            warnings.warn(
+                f'the rows of this data set are independent examples, and no '
+                f'steps of a run, so that windows join what does not belong '
+                f'together: {dataset.independent_rows}; where they are '
+                f"steps, pass runs='all'", stacklevel=2)
         super().__init__(dataset, runs, sources, axis_labels)
 
     def _check_choices(self, provided: Sequence[str]) -> None:

@@ -37,7 +37,8 @@ def recognise(seen: Seen) -> Call | None:
     if len(seen.files) > 1:
         _check_genes(seen)
     return Call(columns, sources=chosen if chosen and (
-        len(columns) > len(chosen)) else None, notes=(
+        len(columns) > len(chosen)) else None,
+        independent_rows='cells have no order', notes=(
             f'{LEFT_OUT}: {", ".join(map(repr, left_out))}',)
                 if left_out else ())
 

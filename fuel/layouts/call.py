@@ -30,6 +30,9 @@ class Call:
     are_runs : bool, optional
         Whether a whole run is an example, as :class:`~fuel.datasets.Runs`
         has it. Defaults to False.
+    independent_rows : str, optional
+        What to do for windows in time, of rows that are independent, such as
+        cells: `Windows` warns with it. Defaults to '': rows may be steps.
     notes : tuple of str, optional
         What is left out of the files, and why.
     files : str or list of str, optional
@@ -43,6 +46,7 @@ class Call:
     sources: tuple[str, ...] | None = None
     missing: str | None = None
     are_runs: bool = False
+    independent_rows: str = ''
     notes: tuple[str, ...] = ()
     files: str | Sequence[str] = ''
 
@@ -72,6 +76,8 @@ class Call:
         dataset = HDF5Dataset(
             self.files, dict(self.columns) if columns is None
             else self._named(columns), **arguments)
+        if 'runs' not in kwargs:
+            dataset.independent_rows = self.independent_rows
         return Runs(dataset) if self.are_runs else dataset
 
     def _named(self, columns: Columns) -> Columns:

@@ -16,4 +16,5 @@ def recognise(seen: Seen) -> Call | None:
         places_of_files(seen, 'object_id'),
         always=[array.path for array in file.arrays()])
     # Spectra are padded to the widest of their file.
-    return Call({**columns, **ragged_columns(seen, columns)}, notes=left_out)
+    return Call({**columns, **ragged_columns(seen, columns)}, notes=left_out,
+                independent_rows='objects have no order')

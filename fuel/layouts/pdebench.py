@@ -18,7 +18,10 @@ def recognise(seen: Seen) -> Call | None:
     solution = next(filter(None, map(file.array, SOLUTIONS)), None)
     if file.length(COORDINATES[0]) is not None and solution is not None:
         return Call({array.path: Rows(array.path) for array in file.arrays()
-                     if array.path not in COORDINATES})
+                     if array.path not in COORDINATES},
+                    independent_rows='Flat(path), in the place of the path '
+                    'of an array, makes examples of the times of each '
+                    'solution, and runs of solutions')
     groups = file.groups('/', '[0-9]+')
     if groups and file.array(f'{groups[0]}/data') is not None and (
             file.is_group(f'{groups[0]}/grid')):

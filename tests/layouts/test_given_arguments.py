@@ -1,5 +1,7 @@
 """Arguments that are given to `fuel.load` in the place of those that a layout
 has: the others stay."""
+import pickle
+
 import h5py
 import numpy
 import pytest
@@ -7,7 +9,7 @@ from support.layouts import MINIATURES, miniature_named
 from support.layouts.comparing import as_lists
 
 import fuel
-from fuel.datasets import HDF5Dataset, Rows, Runs
+from fuel.datasets import Flat, HDF5Dataset, Rows, Runs, Windows
 from fuel.exceptions import AmbiguousLayoutError
 
 KNOWN = [one for one in MINIATURES if one.layout != 'plain']
@@ -124,3 +126,29 @@ def test_columns_of_plain_files_are_read_as_they_are(tmp_path):
     assert repr(HDF5Dataset(path, ['images'])) == repr(dataset)
     with pytest.raises(ValueError, match="no layout 'd4rl'"):
         fuel.load(path, columns=['images'], layout='d4rl')
+
+
+@pytest.mark.parametrize('name, advice', [
+    ('PDEBench', r'Flat\(path\)'), ('h5ad dense', 'cells have no order'),
+    ('MultimodalUniverse', 'objects have no order')])
+def test_windows_over_independent_rows_give_a_warning(
+        name, advice, tmp_path, recwarn):
+    """Also of a data set that was pickled; not where runs are given."""
+    dataset = fuel.load(written(name, tmp_path))
+    sources = [dataset.sources[-1]]
+    Windows(dataset, 2, runs='all', sources=sources)
+    assert not recwarn
+    for one in (dataset, pickle.loads(pickle.dumps(dataset))):
+        with pytest.warns(UserWarning, match=advice):
+            Windows(one, 2, sources=sources)
+
+
+def test_flat_makes_steps_of_solutions(tmp_path, recwarn):
+    """So that a window lies in one."""
+    path = written('PDEBench', tmp_path)
+    windows = Windows(HDF5Dataset(path, [Flat('tensor')]), 3)
+    with h5py.File(path) as file:
+        tensor = file['tensor'][()]
+    assert 6 * 3 == len(windows)
+    numpy.testing.assert_array_equal(windows[4:5][0], tensor[1:2, 1:4])
+    assert not recwarn
