@@ -33,7 +33,8 @@ SHARED = multiprocessing.get_context('fork').Lock()
 WAIT = 1.5
 
 
-# The worker needs the memory of this process, as it is.
+# The worker needs the memory of this process as it is, or starts in less than
+# the timeout.
 FORKED = pytest.mark.parametrize('start_method', ['fork'])
 
 
@@ -144,6 +145,7 @@ def test_wait_that_keeps_the_interpreter_is_told_with_the_stack(ahead):
         next(epoch)
 
 
+@FORKED
 @pytest.mark.full
 def test_wait_that_keeps_the_interpreter_shows_its_stack_at_timeout(ahead):
     """Also where deadlocks are not looked for."""

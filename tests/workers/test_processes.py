@@ -22,6 +22,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')]
 
 BUSY = 'while True: pass'
+# The worker starts in less than the timeout.
+FORKED = pytest.mark.parametrize('start_method', ['fork'])
 
 
 def do_nothing():
@@ -182,6 +184,7 @@ def test_systems_without_proc_tell_nothing(monkeypatch):
     assert describe(None, 0) == (kept, what)
 
 
+@FORKED
 @pytest.mark.parametrize('fault, what', [
     (sleep_long, r'it waits, asleep in a call \(.*sleep.*\).*in sleep_long'),
     (compute, r'it is (busy \(it used|starved \().*in compute')])
@@ -198,7 +201,7 @@ def test_timeout_says_what_the_worker_does(ahead, fault, what):
 
 def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
     """It is waited for in between, since somebody may let it go on."""
-    epoch = ahead(do_nothing, timeout=2, max_store=1)
+    epoch = ahead(do_nothing, timeout=6, max_store=1)
     next(epoch)
     pid = epoch.data_stream.worker_pids[0]
     os.kill(pid, signal.SIGSTOP)
@@ -215,7 +218,7 @@ def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
 
 def test_worker_that_stalled_makes_no_other_epoch(ahead):
     """A new one does, which goes on where the reader was."""
-    epoch = ahead(do_nothing, timeout=1, max_store=1)
+    epoch = ahead(do_nothing, timeout=6, max_store=1)
     stream, found = epoch.data_stream, [next(epoch)]
     pid, = stream.worker_pids
     os.kill(pid, signal.SIGSTOP)
@@ -244,6 +247,7 @@ def test_worker_that_was_stopped_goes_on(ahead, caplog):
                 if 'kill -CONT' in record.getMessage()]) == 1
 
 
+@FORKED
 def test_time_without_a_processor_is_no_part_of_the_timeout(
         ahead, start, caplog):
     """A starved worker gets on, so it is no stuck one."""
