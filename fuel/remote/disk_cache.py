@@ -200,6 +200,8 @@ class DiskCache:
         self.folder = Path(folder)
         self.budget = budget
         self.is_open = True
+        # Numbers of the errors that were logged.
+        self._told: set[int | None] = set()
         # The entries of each file, as they were found at first: to look for
         # them would take longer the more there are.
         self._states: defaultdict[str, set[Path]] | None = None
@@ -230,8 +232,12 @@ class DiskCache:
                     return self._open(folder, size, validator, page, shown)
                 _remove_unused(folder)
         except OSError as error:
-            logger.warning('%s is not cached on disk, in %s: %s', shown,
-                           self.folder, error)
+            # Once for each cause: there may be thousands of files.
+            if error.errno not in self._told:
+                self._told.add(error.errno)
+                logger.warning(
+                    '%s is not cached on disk, in %s: %s (other files may '
+                    'not be for the same cause)', shown, self.folder, error)
         return None
 
     def _remove_others(self, place: str, folder: Path) -> None:

@@ -79,12 +79,15 @@ def test_only_its_owner_may_read_the_cache(server, content, cache):
 
 
 def test_folder_that_others_may_write_to_is_not_used(
-        server, content, cache, caplog):
-    """What lies there may be anybody's; the file is read all the same."""
+        folder, server, content, cache, caplog):
+    """What lies there may be anybody's; the file is read all the same. It is
+    told once, however many files there are."""
     cache.mkdir()
     cache.chmod(0o777)
-    assert content == read_all(open_file(server))
-    assert 'others can write there' in caplog.text
+    (folder / 'b').write_bytes(content)
+    for name in 'ab':
+        assert content == read_all(open_file(server, name))
+    assert 1 == caplog.text.count('others can write there')
 
 
 @pytest.mark.parametrize('damage', ['flip', 'hole', 'cut', 'long', 'index'])
