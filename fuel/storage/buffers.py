@@ -24,17 +24,16 @@ PRIVATE: dict[str, int] = (
     else {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS})
 
 
-def _count_alone() -> int:
-    """Return the count of references to what one variable alone holds.
-
-    Versions of Python differ in whether the argument counts.
-    """
-    queue = deque([numpy.empty(0, numpy.uint8)])
+def _take_first(queue: deque[NDArray[numpy.uint8]],
+                ) -> tuple[NDArray[numpy.uint8], int]:
+    """Take the first buffer of a queue; count the references to it."""
     buffer = queue.popleft()
-    return sys.getrefcount(buffer)
+    return buffer, sys.getrefcount(buffer)
 
 
-ALONE = _count_alone()
+# The count where nobody else has a buffer. Versions of Python differ in which
+# variables and arguments count, even from one function to the next.
+ALONE = _take_first(deque([numpy.empty(0, numpy.uint8)]))[1]
 
 
 def buffer_nbytes(nbytes: int) -> int:
@@ -56,9 +55,9 @@ class Buffers:
         times = LATER if nbytes in self._free else 1
         free = self._free.setdefault(nbytes, deque())
         for _ in range(len(free)):
-            buffer = free.popleft()
+            buffer, count = _take_first(free)
             # A batch may still be copied from it: others hold it then.
-            if sys.getrefcount(buffer) == ALONE:
+            if count == ALONE:
                 return buffer
             free.append(buffer)
         free.extend(_slab(nbytes, times))
@@ -101,18 +100,18 @@ class Scratch:
             return numpy.empty(nbytes, numpy.uint8)
         for _ in range(len(self._all)):
             try:
-                whole = self._all.pop()
+                whole, count = _take_first(self._all)
             except IndexError:
                 break
-            if sys.getrefcount(whole) == ALONE:
+            if count == ALONE:
                 part = whole[:nbytes]
-                self._all.append(whole)
+                self._all.appendleft(whole)
                 return part
-            self._all.appendleft(whole)
+            self._all.append(whole)
         if len(self._all) >= self.MOST:
             return numpy.empty(nbytes, numpy.uint8)
         whole = numpy.empty(self.LARGEST, numpy.uint8)
-        self._all.append(whole)
+        self._all.appendleft(whole)
         return whole[:nbytes]
 
 
