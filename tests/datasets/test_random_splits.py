@@ -176,7 +176,8 @@ def opened(path, **kwargs):
     (lambda rows: Runs(rows, runs={'lengths': [10] * 4}), 'examples of Runs'),
     (lambda rows: opened(rows.files, splits={'late': (20, 40)},
                          which_sets=('late',)),
-     r"examples of the splits \('late',\)")], ids=str)
+     r"examples of the splits \('late',\)")],
+    ids=['windows', 'runs', 'splits'])
 def test_numbers_of_other_examples_are_no_splits(make, counted, tmp_path):
     """Of rows they would be others, and in several splits; whether they are
     pickled or not. A scheme takes them."""
