@@ -292,7 +292,7 @@ def test_reads_that_end_together_share_the_question_after_the_state(objects):
 
 def test_errors_of_a_file_system_are_told_apart():
     """Those of its own classes may pass; mistakes do not."""
-    config.remote_timeout = .3
+    config.remote_timeout = 1.5
 
     class Failing(type(filesystem_of('memory://a/b', {}))):
         """A file system that fails."""
