@@ -105,7 +105,7 @@ class DirectReader(Reader):
         """See :meth:`Reader._place_of`."""
         if self._part_names is None:
             return super()._place_of(row)
-        part = int(self._parts.bounds.searchsorted(row, 'right')) - 1
+        part = self._parts.part_of(row)
         return self._part_names(part, row - int(self._parts.bounds[part])
                                 + int(self._parts.table['skip'][part]))
 
@@ -246,7 +246,7 @@ class MappedReader(DirectReader):
 
     def _size_at(self, row: int) -> int:
         """Return the size of the file that a row lies in."""
-        part = int(self._parts.bounds.searchsorted(row, 'right')) - 1
+        part = self._parts.part_of(row)
         return self.files[int(self._parts.table['file'][part])].size
 
 

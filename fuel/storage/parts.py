@@ -132,6 +132,10 @@ class Parts:
         return parts, (parts['first_chunk']
                        + blocks * self._num_tiles[parts['kind']]), inside
 
+    def part_of(self, row: int) -> int:
+        """Return the number of the part that a row lies in."""
+        return int(self.bounds.searchsorted(row, 'right')) - 1
+
     def chunks_of(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
         """Return the chunks that rows lie in, each once, in their order."""
         chunks: NDArray[numpy.intp] = self.kernel.chunks_of(rows)

@@ -107,20 +107,9 @@ def compute():
 
 
 @pytest.fixture
-def ahead(start_method):
-    """Return a maker of streams whose workers are judged early."""
-    made = []
-
-    def make(fault, **kwargs):
-        made.append(MultiProcessing(
-            Faulty(build(), 1, fault), start_method=start_method, **kwargs))
-        return made[-1].get_epoch_iterator()
-
-    config.deadlock_timeout = 0.3
-    yield make
-    del config.deadlock_timeout
-    for stream in made:
-        stream.close()
+def deadlock_timeout():
+    """Return the seconds after which workers are judged."""
+    return 0.3
 
 
 @FORKED

@@ -9,12 +9,11 @@ import time
 
 import pytest
 from support.process_pipelines import (
-    Faulty, assert_same, build, sleep_long)
+    assert_same, build, sleep_long)
 from support.waiting import wait_until
 
 from fuel import config
 from fuel.exceptions import WorkerError
-from fuel.transformers import MultiProcessing
 from fuel.workers.processes import Usage, UsageWatch, may_wait, usage_of
 
 pytestmark = [
@@ -68,20 +67,9 @@ def start():
 
 
 @pytest.fixture
-def ahead(start_method):
-    """Return a maker of epochs whose second batch has a fault."""
-    made = []
-
-    def make(fault, **kwargs):
-        made.append(MultiProcessing(
-            Faulty(build(), 1, fault), start_method=start_method, **kwargs))
-        return made[-1].get_epoch_iterator()
-
-    config.deadlock_timeout = 0.5
-    yield make
-    del config.deadlock_timeout
-    for stream in made:
-        stream.close()
+def deadlock_timeout():
+    """Return the seconds after which workers are judged."""
+    return 0.5
 
 
 def describe(pid, seconds=1.):
