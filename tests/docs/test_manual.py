@@ -149,9 +149,30 @@ def test_each_data_set_has_a_picture():
     assert 150 == pictures.draw(dataset_facts('iris')).count('<circle')
 
 
-def test_every_page_is_found_from_the_landing_page():
-    """The pages that newcomers look for."""
+def children(page):
+    """Return the pages in the hidden table of contents of a page."""
+    text = (DOCS / f'{page}.rst').read_text('utf-8')
+    table = text.partition('.. toctree::\n   :hidden:\n\n')[2]
+    return re.match(r'(?:   \S+\n)*', table)[0].split()
+
+
+def test_sidebar_has_five_groups_whose_pages_describe_their_own():
+    """A page of a group has a line there that says what it is for."""
+    groups = children('index')
+    assert ['start', 'data', 'pipelines', 'training', 'reference'] == groups
+    assert set(children('frameworks')) >= {'pytorch', 'jax', 'keras'}
+    for group in groups:
+        text = (DOCS / f'{group}.rst').read_text('utf-8')
+        described = re.findall(r'^:doc:`(\S+)`\n   \S', text, re.MULTILINE)
+        assert described
+        assert children(group) == described
+
+
+def test_newcomers_find_their_pages_on_the_landing_page():
+    """With one click."""
     text = (DOCS / 'index.rst').read_text('utf-8')
-    for page in ('why', 'faq', 'security', 'dataset_cards', 'cheat_sheet',
-                 'tutorials/index'):
-        assert f'\n   {page}\n' in text
+    linked = set(re.findall(r'(\w+(?:/\w+)?)>?`', text))
+    assert linked >= {
+        'why', 'faq', 'dataset_cards', 'cheat_sheet', 'your_data', 'tour',
+        'installation', 'hdf5_layouts', 'tutorials/photographs', 'start',
+        'data', 'pipelines', 'training', 'reference'}

@@ -1,5 +1,6 @@
 """The drawings on the pages can be read on light pages and on dark ones."""
 import re
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -97,6 +98,49 @@ def test_picture_has_a_size_and_a_place_to_scroll(path):
     pages = [page.read_text('utf-8') for page in DOCS.glob('*.rst')]
     assert any(f'.. container:: picture\n\n   .. image:: pictures/{path.name}'
                in page for page in pages)
+
+
+def corners(path):
+    """Return the corners of each line of a path of M, H and V."""
+    lines = []
+    for command, numbers in re.findall(r'([MHV])([\d ]+)', path):
+        *_, last = [int(number) for number in numbers.split()]
+        if command == 'M':
+            lines.append([tuple(int(number) for number in numbers.split())])
+        else:
+            x, y = lines[-1][-1]
+            lines[-1].append((last, y) if command == 'H' else (x, last))
+    return lines
+
+
+def test_dots_run_on_the_wires():
+    """Or behind a box, and stand on them where nothing is to move."""
+    text = (DOCS / 'pictures' / 'pipeline.svg').read_text('utf-8')
+    root = ElementTree.fromstring(text)
+    wire, = [path.get('d') for path in elements(root, 'path')]
+    wires = [side for line in corners(wire)
+             for side in pairwise(line)]
+    boxes = [((number(box, 'x'), number(box, 'y')),
+              (number(box, 'x') + number(box, 'width'),
+               number(box, 'y') + number(box, 'height')))
+             for box in elements(root, 'rect')]
+
+    def covered(x, y, places):
+        return any(min(left, right) <= x <= max(left, right)
+                   and min(top, bottom) <= y <= max(top, bottom)
+                   for (left, top), (right, bottom) in places)
+
+    for dot in elements(root, 'circle'):
+        x, y = re.findall(r'\d+', dot.get('transform'))
+        assert covered(int(x), int(y), wires)
+    ways = re.findall(r'offset-path:path\("(.*?)"\)', text)
+    assert ways
+    for way in ways:
+        line, = corners(way)
+        for (x, y), (to_x, to_y) in pairwise(line):
+            for part in range(11):
+                assert covered(x + (to_x - x) * part / 10,
+                               y + (to_y - y) * part / 10, wires + boxes)
 
 
 def test_pages_tell_pictures_their_theme():
