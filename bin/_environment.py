@@ -36,9 +36,9 @@ REQUIREMENT_FILES = ['setup.cfg', 'setup.py', 'pyproject.toml']
 BUILD_INPUTS = [*REQUIREMENT_FILES, 'MANIFEST.in', 'README.rst', 'LICENSE',
                 'fuel']
 # What the source distribution holds besides.
-SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CONTRIBUTING.rst',
-           '.fuelrc.example', 'constraints-oldest.txt', 'docs', 'tests',
-           'examples', 'bin', 'benchmarks']
+SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CITATION.cff',
+           'CONTRIBUTING.rst', '.fuelrc.example', 'constraints-oldest.txt',
+           'docs', 'tests', 'examples', 'bin', 'benchmarks']
 DISTRIBUTIONS = 'fuel-distributions'
 # Seconds between signs of life of a command that prints nothing.
 HEARTBEAT = 30

@@ -1,2 +1,2 @@
 """The version of Fuel."""
-version = '1.0.0.dev0'
+version = '1.0.0'

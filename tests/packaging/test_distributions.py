@@ -1,4 +1,6 @@
 """The sdist, the wheel built from it, and installations of both."""
+import configparser
+import email
 import os
 import shutil
 import subprocess
@@ -20,9 +22,10 @@ GIVEN = os.environ.get('FUEL_TEST_DISTRIBUTIONS')
 
 ROOT = Path(__file__).parents[2]
 BUILD_INPUTS = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
-                'README.rst', 'LICENSE', 'CHANGELOG.rst', 'CONTRIBUTING.rst',
-                '.fuelrc.example', 'constraints-oldest.txt', 'fuel', 'docs',
-                'tests', 'examples', 'bin', 'benchmarks']
+                'README.rst', 'LICENSE', 'CHANGELOG.rst', 'CITATION.cff',
+                'CONTRIBUTING.rst', '.fuelrc.example',
+                'constraints-oldest.txt', 'fuel', 'docs', 'tests', 'examples',
+                'bin', 'benchmarks']
 GENERATED = shutil.ignore_patterns(
     '*.c', '*.cpp', '*.so', '*.pyd', '*.egg-info', '__pycache__', '_build')
 
@@ -134,7 +137,8 @@ def test_sdist_holds_sources_and_nothing_generated(sdist):
     assert set() == needed - names
     for name in ('tests/conftest.py', 'docs/conf.py', 'bin/test', 'LICENSE',
                  'bin/_environment.py', '.fuelrc.example', 'CHANGELOG.rst',
-                 'examples/iris_quickstart.py', 'examples/README.rst',
+                 'CITATION.cff', 'examples/iris_quickstart.py',
+                 'examples/README.rst',
                  'docs/inventories.txt', 'constraints-oldest.txt',
                  'docs/_templates/autosummary/class.rst'):
         assert name in names
@@ -142,6 +146,23 @@ def test_sdist_holds_sources_and_nothing_generated(sdist):
                   if name.endswith(('.c', '.cpp', '.so', '.pyc'))
                   or name.startswith(('docs/_build', 'docs/api/generated',
                                       'docs/tutorials'))]
+
+
+def test_sdist_says_what_the_settings_say(sdist):
+    """Requirements, extras, and README as the page that describes it."""
+    with tarfile.open(sdist) as archive:
+        name, = [name for name in archive.getnames()
+                 if name.count('/') == 1 and name.endswith('/PKG-INFO')]
+        found = email.message_from_binary_file(archive.extractfile(name))
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / 'setup.cfg', encoding='utf-8')
+    assert (found['Name'], found['Version']) == ('fuel', fuel.__version__)
+    assert found['Requires-Python'] == settings['options']['python_requires']
+    assert found.get_all('Classifier') == settings[
+        'metadata']['classifiers'].split('\n')[1:]
+    assert set(found.get_all('Provides-Extra')) == set(
+        settings['options.extras_require'])
+    assert found.get_payload().startswith('Fuel\n====')
 
 
 def test_wheel_holds_modules_types_and_built_extensions(wheel):
@@ -156,6 +177,8 @@ def test_wheel_holds_modules_types_and_built_extensions(wheel):
     assert [] == [name for name in names if name.endswith('.c')]
     assert {'fuel'} == {name.partition('/')[0] for name in names
                         if '.dist-info/' not in name}
+    licence, = [name for name in names if name.endswith('/LICENSE')]
+    assert '.dist-info/' in licence
 
 
 def test_wheel_installed_away_from_the_checkout_imports(wheel, python):
