@@ -3,8 +3,9 @@
 The lists in ``docs/api`` name what is described; ``sphinx.ext.autosummary``
 writes a page for each name to ``docs/api/generated``. This extension removes
 pages whose name has gone, shows the members that a class has from a private
-base on the page of the class, and resolves references by any of the import
-paths of an object, so that a nitpicky build finds all of them.
+base on the page of the class, and which arguments its constructor takes, those
+of bases included. It resolves references by any of the import paths of an
+object, so that a nitpicky build finds all of them.
 """
 import functools
 import importlib
@@ -12,10 +13,14 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from typing import is_typeddict
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.ext.autodoc.mock import mock
+from sphinx.util.inspect import stringify_signature
+
+from fuel.utils.signatures import signature_of
 
 HERE = Path(__file__).parent
 GENERATED = HERE / 'api' / 'generated'
@@ -127,6 +132,22 @@ def public_bases(app, name, obj, options, bases):
         for one in found if one.__module__ != 'typing'] or [object]
 
 
+def show_arguments(app, what, name, obj, options, shown, returned):
+    """Show what the constructor of a class takes: of a dict its keys, of a
+    protocol nothing."""
+    if what != 'class':
+        return None
+    if is_typeddict(obj):
+        return f'(*, {", ".join(obj.__annotations__)})', None
+    if vars(obj).get('_is_protocol'):
+        return '', None
+    try:
+        signature = signature_of(obj)
+    except ValueError:
+        return None
+    return stringify_signature(signature, show_annotation=False), None
+
+
 def documented_name(target, module, cls):
     """Return the name under which a page describes a reference's target."""
     scopes = [f'{module}.{cls}.', f'{module}.'] if cls else [f'{module}.']
@@ -222,6 +243,7 @@ def setup(app):
     app.connect('config-inited', prepare)
     app.connect('builder-inited', remove_stale, priority=100)
     app.connect('autodoc-process-bases', public_bases)
+    app.connect('autodoc-process-signature', show_arguments)
     app.connect('viewcode-follow-imported', source_module)
     app.connect('doctree-read', leave_words)
     # Before the theme reads it.

@@ -20,10 +20,10 @@ from fuel.layouts.formats import DATA_ENDINGS, TEXTS
 from fuel.layouts.opening import open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
-from fuel.utils.arguments import parameters_of
 from fuel.utils.extensions import find_datasets
 from fuel.utils.lockfile import LockFile
 from fuel.utils.paths import find_in_data_path
+from fuel.utils.signatures import parameters_of
 
 __all__ = ['load']
 

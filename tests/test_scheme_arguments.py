@@ -25,7 +25,7 @@ from fuel.schemes import (
 )
 from fuel.streams import DataStream
 from fuel.transformers import Batch
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 # Schemes that draw from a generator, over a number of examples.
 DRAWN = {

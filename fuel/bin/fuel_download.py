@@ -9,8 +9,8 @@ from fuel.bin.commands import CommandParser, pipe_friendly, positive_number
 from fuel.bin.listing import add_datasets, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
-from fuel.utils.arguments import signature_of
 from fuel.utils.extensions import Filler
+from fuel.utils.signatures import signature_of
 
 __all__ = ['main', 'make_parser']
 

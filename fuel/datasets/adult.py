@@ -15,7 +15,9 @@ class Adult(BuiltInDataset):
     ----------
     which_sets : tuple of str
         Among 'train' (30,162 examples) and 'test' (15,060).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

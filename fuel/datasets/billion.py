@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Unpack
 
-from fuel.datasets.text import TextFile, TextOptions
+from fuel.datasets.options import TextOptions
+from fuel.datasets.text import TextFile
 from fuel.datasets.vocabulary import Dictionary
 from fuel.utils import find_in_data_path
 
@@ -37,7 +38,9 @@ class OneBillionWord(TextFile):
     dictionary : dict or str
         Maps tokens to integers, ``<S>``, ``</S>`` and ``<UNK>`` among them;
         see :class:`~fuel.datasets.text.TextFile`.
-    **kwargs
+    bos_token, eos_token, unk_token, level, preprocess, encoding
+        Other arguments of :class:`~fuel.datasets.text.TextFile`.
+    storage_options
         Other arguments of :class:`~fuel.datasets.text.TextFile`.
 
     Raises

@@ -2,7 +2,8 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from fuel.datasets.built_in import BuiltInDataset, HDF5Options
+from fuel.datasets.built_in import BuiltInDataset
+from fuel.datasets.options import HDF5Options
 
 __all__ = ['BinarizedMNIST']
 
@@ -19,7 +20,9 @@ class BinarizedMNIST(BuiltInDataset):
         Among 'train' (50,000 examples), 'valid' and 'test' (10,000 each).
     load_in_memory : bool, optional
         Default True.
-    **kwargs
+    subset, driver, sort_indices, cache_bytes, storage_options, splits
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -2,32 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypedDict, Unpack
+from typing import ClassVar, Unpack
 
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.options import BuiltInOptions, HDF5Options
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.typing import AxisLabels, Indices
 from fuel.utils import find_in_data_path
 
 __all__ = ['BuiltInDataset', 'BuiltInImages', 'BuiltInOptions',
            'DatasetInFormats', 'HDF5Options']
-
-
-class HDF5Options(TypedDict, total=False):
-    """Further arguments of :class:`~fuel.datasets.hdf5.H5PYDataset`."""
-
-    subset: Indices | None
-    driver: str | None
-    sort_indices: bool
-    cache_bytes: int | None
-    sources: Sequence[str] | None
-    axis_labels: AxisLabels | None
-
-
-class BuiltInOptions(HDF5Options, total=False):
-    """The same, and `load_in_memory`."""
-
-    load_in_memory: bool
 
 
 class BuiltInDataset(H5PYDataset):
@@ -37,7 +20,12 @@ class BuiltInDataset(H5PYDataset):
     ----------
     which_sets : tuple of str
         The splits to use.
-    **kwargs
+    load_in_memory : bool, optional
+        Whether to read the examples once and keep them in memory. Defaults
+        to `fits_in_memory`.
+    subset, driver, sort_indices, cache_bytes, storage_options, splits
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    sources, axis_labels
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Attributes
@@ -56,11 +44,13 @@ class BuiltInDataset(H5PYDataset):
 
     fits_in_memory: ClassVar[bool] = False
 
-    def __init__(self, which_sets: Sequence[str],
-                 **kwargs: Unpack[BuiltInOptions]) -> None:
-        kwargs.setdefault('load_in_memory', self.fits_in_memory)
+    def __init__(self, which_sets: Sequence[str], *,
+                 load_in_memory: bool | None = None,
+                 **kwargs: Unpack[HDF5Options]) -> None:
+        if load_in_memory is None:
+            load_in_memory = self.fits_in_memory
         super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+                         load_in_memory=load_in_memory, **kwargs)
 
     @property
     def filename(self) -> str:
@@ -78,7 +68,9 @@ class BuiltInImages(BuiltInDataset):
     ----------
     which_sets : tuple of str
         The splits to use.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`BuiltInDataset`.
     """
 
@@ -94,7 +86,9 @@ class DatasetInFormats(BuiltInDataset):
         Completes the name of the file.
     which_sets : tuple of str
         The splits to use.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
     """
 

@@ -2,7 +2,8 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from fuel.datasets.built_in import BuiltInDataset, HDF5Options
+from fuel.datasets.built_in import BuiltInDataset
+from fuel.datasets.options import HDF5Options
 from fuel.utils import find_in_data_path
 
 __all__ = ['CalTech101Silhouettes']
@@ -25,7 +26,9 @@ class CalTech101Silhouettes(BuiltInDataset):
         Height and width of the images, in pixels. Default 28.
     load_in_memory : bool, optional
         Default True.
-    **kwargs
+    subset, driver, sort_indices, cache_bytes, storage_options, splits
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
 
     Raises

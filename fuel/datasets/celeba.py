@@ -24,7 +24,9 @@ class CelebA(DatasetInFormats):
     which_sets : tuple of str
         Among 'train' (162,770 examples), 'valid' (19,867) and 'test'
         (19,962).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
 
     Attributes

@@ -19,7 +19,9 @@ class CIFAR100(BuiltInImages):
     ----------
     which_sets : tuple of str
         Among 'train' (50,000 examples) and 'test' (10,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
 
     Attributes

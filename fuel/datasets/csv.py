@@ -4,12 +4,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.csv_records import CSVFile, RecordIndex
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_readers import VersionReader, begins
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows import check_same_length
@@ -69,7 +70,7 @@ class CSVDataset(SplitDataset):
         byte order mark is left out.
     storage_options : dict, optional
         As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`Dataset`, `sources` and `axis_labels`.
 
     Attributes
@@ -114,7 +115,7 @@ class CSVDataset(SplitDataset):
                  delimiter: str = ',', quote: str | None = '"',
                  encoding: str = 'utf-8',
                  storage_options: StorageOptions | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = as_path(os.fsdecode(path), storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding

@@ -19,7 +19,9 @@ class DogsVsCats(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (25,000 examples) and 'test' (12,500, without
         targets).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

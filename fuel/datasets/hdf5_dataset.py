@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import h5py
 import numpy
@@ -18,6 +18,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.hdf5.split_table import all_splits
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.rows_dataset import RowsDataset
@@ -76,7 +77,7 @@ class HDF5Dataset(RowsDataset):
     follow : {'folder', 'anywhere'}, optional
         Where other files lie that a file may name by external links and
         virtual data sets: in or below its folder, or anywhere.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`Dataset`, `sources` and `axis_labels`, which
         default to those of the files.
 
@@ -134,7 +135,8 @@ class HDF5Dataset(RowsDataset):
                  which_sets: Sequence[str] | None = None,
                  missing: str = 'error', cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
-                 follow: str = 'folder', **kwargs: Any) -> None:
+                 follow: str = 'folder',
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.files = as_files(files, storage_options)
         self._accesses = [access_to(path, None)
                           for path in expand(self.files)]

@@ -19,7 +19,9 @@ class ILSVRC2010(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (1,261,406 examples), 'valid' (50,000) and 'test'
         (150,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -42,7 +44,9 @@ class ILSVRC2012(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (1,281,167 examples), 'valid' (50,000) and 'test'
         (100,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -1,10 +1,11 @@
 """A data set over objects that can be indexed, such as arrays."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.datasets.checks import as_named, refuse_unknown_sources
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_readers import read_collections
 from fuel.datasets.row_sources import MemoryReader, RowSource
 from fuel.datasets.rows import (
@@ -28,7 +29,7 @@ class IndexableDataset(Dataset):
         indexable becomes the source ``'data'``.
     start, stop : int, optional
         Use only the examples from `start` to before `stop`.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`Dataset`.
 
     Attributes
@@ -63,7 +64,8 @@ class IndexableDataset(Dataset):
     unsaved_arguments = ('indexables',)
 
     def __init__(self, indexables: Any, start: int | None = None,
-                 stop: int | None = None, **kwargs: Any) -> None:
+                 stop: int | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.provides_sources, collections = as_named(indexables)
         for source, part in zip(
                 self.provides_sources, collections, strict=True):

@@ -16,7 +16,9 @@ class Iris(BuiltInDataset):
     ----------
     which_sets : tuple of str
         The only split is 'all'.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

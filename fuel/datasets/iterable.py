@@ -5,12 +5,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
 from fuel.datasets.checks import as_named
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_equal_lengths, only_in_order, own
 from fuel.utils.checks import saved_count
 
@@ -80,7 +81,7 @@ class IterableDataset(Dataset):
     iterables : dict or iterable
         Maps source names to iterables, all of the same length.  A single
         iterable becomes the source ``'data'``.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`Dataset`.
 
     Attributes
@@ -113,7 +114,8 @@ class IterableDataset(Dataset):
     takes_requests = False
     unsaved_arguments = ('iterables',)
 
-    def __init__(self, iterables: Any, **kwargs: Any) -> None:
+    def __init__(self, iterables: Any,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.provides_sources, self.iterables = as_named(iterables)
         for source, iterable in zip(
                 self.provides_sources, self.iterables, strict=True):

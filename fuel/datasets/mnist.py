@@ -32,7 +32,9 @@ class MNIST(BuiltInImages):
     ----------
     which_sets : tuple of str
         Among 'train' (60,000 examples) and 'test' (10,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -60,7 +62,9 @@ class EMNIST(DatasetInFormats):
         (10), 'letters' (26) or 'mnist' (10).
     which_sets : tuple of str
         Among 'train' and 'test'.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -92,7 +96,9 @@ class FashionMNIST(BuiltInImages):
     ----------
     which_sets : tuple of str
         Among 'train' (60,000 examples) and 'test' (10,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -118,7 +124,9 @@ class KMNIST(BuiltInImages):
     ----------
     which_sets : tuple of str
         Among 'train' (60,000 examples) and 'test' (10,000).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.location import as_path
@@ -36,7 +37,7 @@ class NPYDataset(RowsDataset):
         rows, in any order.
     storage_options : dict, optional
         As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of URLs.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`Dataset`, `sources` and `axis_labels`.
 
     Attributes
@@ -79,7 +80,7 @@ class NPYDataset(RowsDataset):
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = _as_paths(path, storage_options)
         self.load()
         super().__init__(which_sets, splits, **kwargs)

@@ -17,7 +17,9 @@ class Omniglot(BuiltInDataset):
     ----------
     which_sets : tuple of str
         Among 'background' (19,280 examples) and 'evaluation' (13,180).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -5,12 +5,13 @@ The splits are ranges and lists of rows, for files that do not name any.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.given_splits import check_splits
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import (
     Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import (
@@ -51,7 +52,8 @@ class SplitDataset(Dataset):
                   "which_sets=('part',))"}
 
     def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
-                 splits: Mapping[str, Any] | None, /, **kwargs: Any) -> None:
+                 splits: Mapping[str, Any] | None, /,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.which_sets = which_sets
         self.num_stored = num_rows
         self._order = self._find_order(num_rows, splits)
@@ -122,7 +124,7 @@ class RowsDataset(SplitDataset):
     def __init__(self, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None,
                  provides_sources: Sequence[str] | None = None, /,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         readers = self.readers
         names = tuple(sorted(readers) if provides_sources is None
                       else provides_sources)

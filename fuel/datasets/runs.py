@@ -29,7 +29,8 @@ from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import AxisLabels, DatasetLike, EpochReader, Sources
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.arguments import kept_values, labels_in, signature_of
+from fuel.utils.arguments import kept_values, labels_in
+from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
 

@@ -21,7 +21,9 @@ class STL10(BuiltInImages):
         Among 'train' (5,000 examples), 'test' (8,000), 'unlabeled'
         (100,000, without targets), and 'fold_0' to 'fold_9', 1,000 examples
         of 'train' each.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

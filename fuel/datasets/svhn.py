@@ -28,7 +28,9 @@ class SVHN(DatasetInFormats):
     which_sets : tuple of str
         Among 'train' (33,402 examples of format 1, 73,257 of format 2),
         'test' (13,068, 26,032) and 'extra' (202,353, 531,131).
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

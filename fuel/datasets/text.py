@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypedDict
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.rows import only_in_order
@@ -21,17 +20,6 @@ from fuel.schemes.requests import RequestIterator
 from fuel.typing import Batch, EpochReader, State
 
 __all__ = ['TextFile']
-
-class TextOptions(TypedDict, total=False):
-    """Arguments of :class:`TextFile` behind `files` and `dictionary`."""
-
-    bos_token: str | None
-    eos_token: str | None
-    unk_token: str | None
-    level: str
-    preprocess: Callable[[str], str] | None
-    encoding: str | None
-    storage_options: StorageOptions | None
 
 
 class TextFile(Dataset):

@@ -1,26 +1,16 @@
 """Toy data sets: points on spirals and on a Swiss roll."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel import config
 from fuel.datasets.base import IndexableDataset
-from fuel.typing import AxisLabels
+from fuel.datasets.options import IndexableOptions
 
 __all__ = ['Spiral', 'SwissRoll']
-
-
-class IndexableOptions(TypedDict, total=False):
-    """Further arguments of `IndexableDataset`."""
-
-    start: int | None
-    stop: int | None
-    sources: Sequence[str] | None
-    axis_labels: AxisLabels | None
 
 
 class Spiral(IndexableDataset):
@@ -45,7 +35,7 @@ class Spiral(IndexableDataset):
         0.
     seed : int, optional
         Defaults to ``config.default_seed``.
-    **kwargs
+    start, stop, sources, axis_labels
         For :class:`~fuel.datasets.base.IndexableDataset`.
 
     Raises
@@ -95,7 +85,7 @@ class SwissRoll(IndexableDataset):
         0.
     seed : int, optional
         Defaults to ``config.default_seed``.
-    **kwargs
+    start, stop, sources, axis_labels
         For :class:`~fuel.datasets.base.IndexableDataset`.
 
     Raises

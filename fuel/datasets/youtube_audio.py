@@ -2,7 +2,8 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from fuel.datasets.built_in import BuiltInDataset, BuiltInOptions
+from fuel.datasets.built_in import BuiltInDataset
+from fuel.datasets.options import BuiltInOptions
 
 __all__ = ['YouTubeAudio']
 
@@ -19,7 +20,9 @@ class YouTubeAudio(BuiltInDataset):
         The video's identifier, the end of its address.
     which_sets : tuple of str, optional
         The only split is 'train'.
-    **kwargs
+    load_in_memory, subset, driver, sort_indices, cache_bytes
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+    storage_options, splits, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -1,7 +1,7 @@
 """The arguments of streams: a scheme, or what one is made of."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy
 
@@ -13,7 +13,19 @@ from fuel.schemes import (
     ShuffledExampleScheme,
     ShuffledScheme,
 )
-from fuel.typing import DatasetLike
+from fuel.typing import AxisLabels, DatasetLike, SchemeLike
+
+
+class LabelOptions(TypedDict, total=False):
+    """The keyword arguments of streams that make their own scheme."""
+
+    axis_labels: AxisLabels | None
+
+
+class StreamOptions(LabelOptions, total=False):
+    """The keyword arguments that streams hand on to `AbstractDataStream`."""
+
+    iteration_scheme: SchemeLike | None
 
 
 def refuse_no_scheme(stream: object, scheme: object) -> None:

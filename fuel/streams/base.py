@@ -21,12 +21,9 @@ from fuel.sharding.pipeline import shard_pipeline
 from fuel.streams.arguments import refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
-from fuel.utils.arguments import (
-    NamedArguments,
-    constructors_of,
-    unknown_argument,
-)
+from fuel.utils.arguments import NamedArguments, unknown_argument
 from fuel.utils.old_pickles import add_new_arguments
+from fuel.utils.signatures import constructors_of
 
 Applied = TypeVar('Applied')
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Never
+from typing import Any, Never, Unpack
 
 from fuel.describe.pipeline import short
 from fuel.describe.source_types import SourceTypes, types_of
@@ -22,7 +22,8 @@ from fuel.schemes.iteration_scheme import (
     is_random_access,
 )
 from fuel.schemes.shard import as_shard
-from fuel.streams.arguments import refuse_positional, scheme_of
+from fuel.streams.arguments import (
+    StreamOptions, refuse_positional, scheme_of)
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
@@ -64,7 +65,7 @@ class DataStream(AbstractDataStream):
         or ``'auto'`` for what the launcher's variables say.  Defaults to
         None, all of it.  See :meth:`AbstractDataStream.shard`, which shares
         the order of a whole pipeline.
-    **kwargs
+    iteration_scheme, axis_labels
         Arguments of :class:`AbstractDataStream`, such as
         `iteration_scheme`.  The axis labels default to the data set's.
 
@@ -106,7 +107,7 @@ class DataStream(AbstractDataStream):
                  batch_size: int | None = None, shuffle: bool = False,
                  drop_last: bool = False,
                  shard: tuple[int, int] | str | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         refuse_positional(self, args)
         if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
             raise TypeError(

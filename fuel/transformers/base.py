@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from fuel.utils.arguments import is_dataset
 from fuel.describe.source_types import SourceTypes, types_of
@@ -12,6 +12,7 @@ from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.streams import AbstractDataStream
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils.overrides import (
@@ -45,7 +46,7 @@ class Transformer(AbstractDataStream):
         Whether the stage produces examples (as opposed to batches). It must
         be given unless there is an iteration scheme, or the class has an
         attribute of that name.
-    **kwargs
+    iteration_scheme, axis_labels
         `iteration_scheme` and `axis_labels`; see
         :class:`~fuel.streams.AbstractDataStream`.
 
@@ -100,7 +101,7 @@ class Transformer(AbstractDataStream):
 
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if is_dataset(data_stream):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator

@@ -1,6 +1,7 @@
 """Stages that make batches of examples, and examples of batches."""
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.sharding.pipeline import can_seek, can_seek_rows
+from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.cache import PartialBatch, as_size
 from fuel.transformers.plans import ExamplePlan, ExamplesOfRows
@@ -40,7 +42,7 @@ class Batch(Transformer):
     drop_last : bool, optional
         Leave out a last batch of fewer examples, so that all have one size:
         the same as ``strictness=1``. Defaults to False.
-    **kwargs
+    axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, with ``'batch'`` in front.
 
@@ -79,7 +81,8 @@ class Batch(Transformer):
     def __init__(self, data_stream: StreamLike,
                  iteration_scheme: SchemeLike | None = None,
                  strictness: int = 0, *, batch_size: int | None = None,
-                 drop_last: bool = False, **kwargs: Any) -> None:
+                 drop_last: bool = False,
+                 **kwargs: typing.Unpack[LabelOptions]) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'Batch makes batches of examples, but its data stream '
@@ -111,7 +114,7 @@ class Batch(Transformer):
                 'strictness=2 raises an error: pass one of them')
         kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
         super().__init__(
-            data_stream, iteration_scheme=iteration_scheme, **kwargs)
+            data_stream, None, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = 1 if drop_last else strictness
 
     def start_epoch(self) -> None:
@@ -215,7 +218,7 @@ class Unpack(Transformer):
     ----------
     data_stream : AbstractDataStream
         Produces batches.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream` without the first.
 
@@ -244,7 +247,8 @@ class Unpack(Transformer):
     epoch_attributes = (*Transformer.epoch_attributes, 'data')
     data: Any = None
 
-    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: typing.Unpack[StreamOptions]) -> None:
         if data_stream.produces_examples:
             raise ValueError(
                 'Unpack makes examples of batches, but its data stream '

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
+from fuel.transformers.options import SeededOptions
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import check_known, labels_of_batches
@@ -39,7 +40,7 @@ class BucketBatch(SeededTransformer):
         the shortest first. Defaults to True.
     seed : int, optional
         Default is ``config.default_seed``.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, with ``'batch'`` in front.
 
@@ -74,7 +75,8 @@ class BucketBatch(SeededTransformer):
 
     def __init__(self, data_stream: StreamLike, token_budget: int,
                  length_source: str | None = None, pool_size: int = 1000,
-                 shuffle: bool = True, **kwargs: Any) -> None:
+                 shuffle: bool = True,
+                 **kwargs: Unpack[SeededOptions]) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'BucketBatch makes batches of examples, but its data stream '

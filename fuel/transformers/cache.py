@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
@@ -14,6 +14,7 @@ from fuel.epochs.state import Unavailable, position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.sharding.pipeline import can_seek_rows
+from fuel.streams.arguments import LabelOptions
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
@@ -101,7 +102,7 @@ class Cache(Transformer):
         Produces batches, of any size.
     iteration_scheme : BatchSizeScheme
         Says how many examples to return.
-    **kwargs
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Attributes
@@ -140,14 +141,14 @@ class Cache(Transformer):
     _chunks: tuple[PartialBatch, ...] = ()
 
     def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[LabelOptions]) -> None:
         if not isinstance(iteration_scheme, BatchSizeScheme):
             raise ValueError(
                 'iteration_scheme must be a BatchSizeScheme, such as '
                 f'ConstantScheme, got {type(iteration_scheme).__name__}')
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
-            data_stream, iteration_scheme=iteration_scheme, **kwargs)
+            data_stream, None, iteration_scheme=iteration_scheme, **kwargs)
 
     @property
     def cache(self) -> list[list[Any]]:

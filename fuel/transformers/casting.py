@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import ArrayLike, DTypeLike
@@ -14,6 +14,7 @@ from fuel.epochs.read_options import Conversion
 from fuel.kernels.outputs import empty
 from fuel.suggestions import sources_of_fields
 from fuel.transformers.base import Transformation
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
@@ -31,7 +32,7 @@ class _Caster(AgnosticSourcewiseTransformer):
     """
 
     def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
@@ -62,7 +63,7 @@ class Cast(_Caster):
     dtype : dtype
         Anything that NumPy takes for a type, or ``'floatX'`` for what
         ``fuel.config.floatX`` is when the stage is built.
-    **kwargs
+    which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Attributes
@@ -147,7 +148,7 @@ class ForceFloatX(_Caster):
 
     Parameters
     ----------
-    **kwargs
+    which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Attributes
@@ -172,7 +173,8 @@ class ForceFloatX(_Caster):
     pure = True
     keeps_rows = True
 
-    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
         super().__init__(data_stream, 'floatX', **kwargs)
 
     def _wanted(self) -> Sequence[str]:

@@ -6,11 +6,12 @@ list of arguments and a dict of keyword arguments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
 from fuel.transformers import Cast, ScaleAndShift, SourcewiseTransformer
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.source_names import labels_of
 from fuel.typing import StreamLike
 
@@ -23,7 +24,7 @@ class ToBytes(SourcewiseTransformer):
 
     Parameters
     ----------
-    **kwargs
+    which_sources, iteration_scheme, axis_labels
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
         of the chosen sources default to ``('batch', 'bytes')`` or
@@ -52,15 +53,18 @@ class ToBytes(SourcewiseTransformer):
     # Of other sources all that is known stays.
     keeps = frozenset[str]()
 
-    def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
-        kwargs.setdefault('produces_examples', stream.produces_examples)
+    def __init__(self, stream: StreamLike, *,
+                 produces_examples: bool | None = None,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
+        if produces_examples is None:
+            produces_examples = stream.produces_examples
         chosen = self._select(stream, kwargs.get('which_sources'))
         labels = ('bytes',) if stream.produces_examples else (
             'batch', 'bytes')
         kwargs.setdefault('axis_labels', {
             **dict.fromkeys(stream.sources), **(labels_of(stream) or {}),
             **dict.fromkeys(chosen, labels)})
-        super().__init__(stream, **kwargs)
+        super().__init__(stream, produces_examples, **kwargs)
 
     def transform_source_example(self, source_example: object,
                                  source_name: str) -> bytes:

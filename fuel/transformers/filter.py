@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.sharding.pipeline import can_seek
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
 from fuel.transformers.plans import TakePlan
 from fuel.typing import Request, StreamLike
@@ -21,7 +22,7 @@ class Filter(Transformer):
     predicate : callable
         Takes a tuple with the data of each source, and returns whether to
         keep them.
-    **kwargs
+    iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Examples
@@ -38,7 +39,8 @@ class Filter(Transformer):
     keeps = ALL
 
     def __init__(self, data_stream: StreamLike,
-                 predicate: Callable[[Any], Any], **kwargs: Any) -> None:
+                 predicate: Callable[[Any], Any],
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate
@@ -69,7 +71,7 @@ class Take(Transformer):
     data_stream : AbstractDataStream
     count : int
         How many batches or examples, whichever the stream produces.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`.
 
     Examples
@@ -88,7 +90,7 @@ class Take(Transformer):
     counts_all_items = True
 
     def __init__(self, data_stream: StreamLike, count: int,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(data_stream, data_stream.produces_examples, **kwargs)
         self.count = not_negative('count', count)
 

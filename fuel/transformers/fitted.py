@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.describe.source_types import SourceType
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
@@ -203,7 +204,7 @@ class FittedStage(SourcewiseTransformer):
     def __init__(self, data_stream: StreamLike, parameters: Any,
                  dtype: DTypeLike,
                  which_sources: Sequence[str] | str | None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if parameters is None:
             name = type(self).__name__
             raise TypeError(

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import ArrayLike
 
 from fuel.describe.source_types import SourceType
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.ragged import (as_array, as_matrix, is_ragged,
                                       map_elements)
 from fuel.transformers.source_names import labels_of
@@ -20,7 +21,7 @@ class Flatten(SourcewiseTransformer):
 
     Parameters
     ----------
-    **kwargs
+    which_sources, iteration_scheme, axis_labels
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
         default to ``('batch', 'feature')`` or ``('feature',)`` where
@@ -47,7 +48,8 @@ class Flatten(SourcewiseTransformer):
     keeps_rows = True
     takes_sparse = False
 
-    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
         labels = labels_of(data_stream)
         if labels is not None:
             chosen = self._select(data_stream, kwargs.get('which_sources'))

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.exceptions import UnknownTokenError
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.fitted import (FittedParameters, FittedStage,
                                       batches_of, chosen_source)
 from fuel.transformers.source_names import check_known
@@ -110,7 +111,7 @@ class LabelEncoding(FittedStage):
         Type of the numbers, int64 by default.
     which_sources : tuple of str, optional
         Defaults to the source that the parameters were fitted to.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
         labels default to those of `data_stream`.
 
@@ -129,7 +130,7 @@ class LabelEncoding(FittedStage):
                  parameters: LabelEncodingParameters | str | None = None,
                  unknown: int | None = None, dtype: DTypeLike = 'int64',
                  which_sources: Sequence[str] | str | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(data_stream, parameters, numpy.dtype(dtype),
                          which_sources, **kwargs)
         self.unknown = unknown

@@ -4,9 +4,10 @@ from __future__ import annotations
 import collections.abc
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.ragged import pick_examples
@@ -34,7 +35,7 @@ class Mapping(AgnosticTransformer):
         Whether the function gives the same result for the same data, in any
         order and in several threads at a time, so that `MultiThreading` may
         call it so. Defaults to False.
-    **kwargs
+    iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -63,7 +64,7 @@ class Mapping(AgnosticTransformer):
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
                  mapping_accepts: type = list, *, pure: bool = False,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if mapping_accepts not in (list, dict):
             raise ValueError('mapping_accepts must be list or dict, got '
                              f'{mapping_accepts!r}')

@@ -5,10 +5,11 @@ import logging
 import multiprocessing
 import os
 import sys
-from typing import Any
+from typing import Any, Unpack
 
 from fuel import config
 from fuel.epochs.pipeline import child_streams
+from fuel.transformers.options import WorkerOptions
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.transport.channel import Channel, check_shared_memory
 from fuel.transport.shared_pickle import SharedPickle
@@ -51,7 +52,7 @@ class MultiProcessing(WorkerStage):
         Seconds without a new batch after which the worker counts as
         stalled.  Defaults to ``config.stall_timeout``, 600; ``math.inf``
         waits as long as the worker lives.
-    **kwargs
+    produces_examples, iteration_scheme, axis_labels
         Arguments of :class:`Transformer`.
 
     Raises
@@ -102,7 +103,8 @@ class MultiProcessing(WorkerStage):
                  num_workers: int = 1,
                  start_method: str | None = None,
                  max_bytes: int | None = None,
-                 timeout: float | None = None, **kwargs: Any) -> None:
+                 timeout: float | None = None,
+                 **kwargs: Unpack[WorkerOptions]) -> None:
         check_shared_memory('MultiProcessing')
         if start_method is not None:
             multiprocessing.get_context(start_method)

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Unpack
 
 from fuel.epochs.stage import Stage, stage_of
+from fuel.transformers.options import WorkerOptions
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
@@ -35,7 +36,7 @@ class MultiThreading(WorkerStage):
     timeout : float, optional
         Seconds without a new batch after which the threads count as stalled.
         Defaults to ``config.stall_timeout``, 600.
-    **kwargs
+    produces_examples, iteration_scheme, axis_labels
         Arguments of :class:`Transformer`.
 
     Raises
@@ -81,7 +82,8 @@ class MultiThreading(WorkerStage):
 
     def __init__(self, data_stream: StreamLike, max_store: int = 10, *,
                  num_threads: int | None = None,
-                 timeout: float | None = None, **kwargs: Any) -> None:
+                 timeout: float | None = None,
+                 **kwargs: Unpack[WorkerOptions]) -> None:
         refuse_global(_stages(stage_of(data_stream)))
         super().__init__(data_stream, 1, max_store, None, timeout, **kwargs)
         self.num_threads = number_of_threads() if num_threads is None else (

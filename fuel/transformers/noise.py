@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from fuel.transformers.base import ALL
 from fuel.transformers import SourcewiseTransformer
+from fuel.transformers.options import NoiseOptions
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import StreamLike
@@ -34,7 +35,8 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     keeps_rows = True
     keeps = ALL
 
-    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: Unpack[NoiseOptions]) -> None:
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
 
@@ -106,7 +108,7 @@ class GaussianNoise(NoiseStage):
     ----------
     deviation : float
         The standard deviation.
-    seed, **kwargs
+    seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -132,7 +134,7 @@ class GaussianNoise(NoiseStage):
     """
 
     def __init__(self, data_stream: StreamLike, deviation: float,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[NoiseOptions]) -> None:
         if not 0 <= deviation < math.inf:
             raise ValueError('deviation must be finite and not negative, got '
                              f'{deviation!r}')
@@ -153,7 +155,7 @@ class UniformNoise(NoiseStage):
     ----------
     low, high : float
         The noise is from `low` to below `high`.
-    seed, **kwargs
+    seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -174,7 +176,7 @@ class UniformNoise(NoiseStage):
     """
 
     def __init__(self, data_stream: StreamLike, low: float, high: float,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[NoiseOptions]) -> None:
         if not -math.inf < low <= high < math.inf:
             raise ValueError('low and high must be finite, and low not above '
                              f'high, got {low!r} and {high!r}')
@@ -199,7 +201,7 @@ class Dropout(NoiseStage):
     rescale : bool, optional
         Whether to divide what is left by ``1 - probability``, so that means
         stay what they were. Defaults to True.
-    seed, **kwargs
+    seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -220,7 +222,7 @@ class Dropout(NoiseStage):
     """
 
     def __init__(self, data_stream: StreamLike, probability: float,
-                 rescale: bool = True, **kwargs: Any) -> None:
+                 rescale: bool = True, **kwargs: Unpack[NoiseOptions]) -> None:
         if not 0 <= probability < 1:
             raise ValueError('probability must be from 0 to below 1, got '
                              f'{probability!r}')
@@ -246,7 +248,7 @@ class SaltAndPepper(NoiseStage):
     low, high : float, optional
         The extremes. Default to 0 and, for integers, the largest of their
         type, for floating-point numbers 1.
-    seed, **kwargs
+    seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -271,7 +273,7 @@ class SaltAndPepper(NoiseStage):
 
     def __init__(self, data_stream: StreamLike, probability: float,
                  low: float | None = None, high: float | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[NoiseOptions]) -> None:
         if not 0 <= probability <= 1:
             raise ValueError('probability must be from 0 to 1, got '
                              f'{probability!r}')

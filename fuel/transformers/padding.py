@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import DTypeLike
 
@@ -12,6 +12,7 @@ from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.kernels import pad_sequences
 from fuel.sharding.planned import padding_of
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
@@ -38,7 +39,7 @@ class Padding(Transformer):
     mask_dtype : dtype, optional
         Type of the masks. Defaults to ``'floatX'``, which is what
         ``fuel.config.floatX`` is when the stage is built.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`; a mask has the first two.
 
@@ -81,7 +82,8 @@ class Padding(Transformer):
 
     def __init__(self, data_stream: StreamLike,
                  mask_sources: Sequence[str] | str | None = None,
-                 mask_dtype: DTypeLike | None = None, **kwargs: Any) -> None:
+                 mask_dtype: DTypeLike | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if data_stream.produces_examples:
             raise ValueError(
                 'Padding needs batches, but its data stream '
@@ -159,7 +161,7 @@ class MarkPadding(Transformer):
     source : str, optional
         Name of the new source, which comes last: a boolean for each example
         of a batch, True if it is a repetition. Defaults to ``'is_padding'``.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`.
 
@@ -183,7 +185,7 @@ class MarkPadding(Transformer):
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, source: str = 'is_padding',
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if source in data_stream.sources:
             raise ValueError(
                 f'source must be a new name, but {source!r} is one of '

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformation, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.transformers.sourcewise import AgnosticTransformer
@@ -23,7 +24,7 @@ class FilterSources(AgnosticTransformer):
     sources : tuple of str
         Those to keep. Their order does not matter: they come in that of
         `data_stream`.
-    **kwargs
+    iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -44,7 +45,7 @@ class FilterSources(AgnosticTransformer):
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, sources: Sequence[str],
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         self._kept = frozenset(as_names('sources', sources))
         check_known('sources', sorted(self._kept), data_stream.sources)
         labels = labels_of(data_stream)
@@ -101,7 +102,7 @@ class Rename(AgnosticTransformer):
     on_non_existent : {'raise', 'ignore', 'warn'}, optional
         What to do about a name that no source has: raise KeyError (the
         default), pass over it, or pass over it and log a warning.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, under the new names.
 
@@ -127,7 +128,8 @@ class Rename(AgnosticTransformer):
     made_into_others = ('on_non_existent',)
 
     def __init__(self, data_stream: StreamLike, names: dict[str, str],
-                 on_non_existent: str = 'raise', **kwargs: Any) -> None:
+                 on_non_existent: str = 'raise',
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if on_non_existent not in ('raise', 'ignore', 'warn'):
             raise ValueError(
                 "on_non_existent must be 'raise', 'ignore' or 'warn', got "

@@ -16,7 +16,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.convert import scale_and_shift
 from fuel.transformers.base import Transformation
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
@@ -49,7 +50,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     ----------
     shift : int or float
         The result is ``data * scale + shift``.
-    **kwargs
+    which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -89,7 +90,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     takes_sparse = False
 
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
         _as_operand('scale', scale)
         _as_operand('shift', shift)
         kwargs.setdefault('axis_labels', labels_of(data_stream))

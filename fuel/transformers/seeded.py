@@ -36,9 +36,9 @@ class SeededTransformer(Transformer):
 
     Parameters
     ----------
-    *args, **kwargs
-        See :class:`Transformer`, or the class that comes next among the
-        bases.
+    data_stream, produces_examples, iteration_scheme, axis_labels
+        See :class:`Transformer`. A class that has another base too, such as
+        :class:`SourcewiseTransformer`, takes the arguments of that.
     seed : int, optional
         Default is ``config.default_seed``. Stages of different classes draw
         independently with equal seeds; give two stages of one class two

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy
 
 from fuel.epochs.state import position_of
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
@@ -34,7 +35,7 @@ class SequenceStage(Transformer):
     _longest: int | None = None
 
     def __init__(self, data_stream: StreamLike, target_source: str | None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         self._check_stream(data_stream, target_source)
         self.target_source = target_source
         labels = labels_of(data_stream)
@@ -187,7 +188,7 @@ class Chunk(SequenceStage):
         deliver them as a shorter one (the default), leave them out, or let
         the last chunk begin earlier, so that it is full (which a sequence
         shorter than `length` cannot be: it is delivered as it is).
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`; the target has those of its source.
 
@@ -229,7 +230,8 @@ class Chunk(SequenceStage):
 
     def __init__(self, data_stream: StreamLike, length: int, *,
                  stride: int | None = None, target_source: str | None = None,
-                 last: Last = 'short', **kwargs: Any) -> None:
+                 last: Last = 'short',
+                 **kwargs: Unpack[StreamOptions]) -> None:
         self.length = positive('length', length)
         self.stride = positive(
             'stride', self.length if stride is None else stride)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
@@ -14,6 +14,7 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.sharding.pipeline import can_seek
 from fuel.streams import AbstractDataStream
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import check_count, common_types
 from fuel.transformers.plans import ChainedPlan, MergedPlan
 from fuel.transformers.source_names import as_names, labels_of
@@ -110,7 +111,7 @@ class Chain(SeveralStreams):
     data_streams : iterable of AbstractDataStream
         They have the same sources, in the same order, and all produce
         examples, or all batches.
-    **kwargs
+    axis_labels, iteration_scheme
         See :class:`~fuel.streams.AbstractDataStream`. The axis labels
         default to those of the first stream.
 
@@ -134,7 +135,7 @@ class Chain(SeveralStreams):
     _place = 0
 
     def __init__(self, data_streams: Iterable[StreamLike],
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         streams = tuple(data_streams)
         if streams:
             kwargs.setdefault('axis_labels', labels_of(streams[0]))

@@ -5,7 +5,7 @@ import heapq
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fuel.sharding.planned import ItemPlan, Standing, items_of, read_at, seek
 from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
+from fuel.transformers.options import SeededOptions
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative, positive, saved_count
@@ -43,7 +44,7 @@ class ShuffleBuffer(SeededTransformer):
     buffer_size : int
         How many examples are held at most. Behind the first ones of an
         epoch it is half of that on average.
-    seed, **kwargs
+    seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -77,7 +78,7 @@ class ShuffleBuffer(SeededTransformer):
     keeps = ALL
 
     def __init__(self, data_stream: StreamLike, buffer_size: int,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[SeededOptions]) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'ShuffleBuffer shuffles examples, but its data stream '

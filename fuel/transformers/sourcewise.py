@@ -3,13 +3,14 @@ transform the sources one by one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from numpy import ndarray
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import stage_of
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import (
     Transformation, Transformer, check_count, missing)
 from fuel.transformers.source_names import (
@@ -26,7 +27,7 @@ class AgnosticTransformer(Transformer):
 
     Parameters
     ----------
-    **kwargs
+    produces_examples, iteration_scheme, axis_labels
         See :class:`Transformer`.
 
     Examples
@@ -81,7 +82,7 @@ class SourcewiseTransformer(Transformer):
     which_sources : tuple of str or str, optional
         The sources of `data_stream` to transform; the others pass through.
         A bare string is the name of one source. Defaults to all.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`Transformer`.
 
     Attributes
@@ -112,7 +113,7 @@ class SourcewiseTransformer(Transformer):
 
     def __init__(self, data_stream: StreamLike, produces_examples: bool,
                  which_sources: Sequence[str] | str | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(data_stream, produces_examples, **kwargs)
         self.which_sources = self._select(data_stream, which_sources)
 
@@ -228,7 +229,7 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
 
     Parameters
     ----------
-    **kwargs
+    produces_examples, which_sources, iteration_scheme, axis_labels
         See :class:`SourcewiseTransformer`.
 
     Examples

@@ -4,11 +4,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import DTypeLike, NDArray
 
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.fitted import (FittedParameters, FittedStage, Moments,
                                       chosen_source, numbers_of)
 from fuel.transformers.source_names import check_known
@@ -149,7 +150,7 @@ class Standardization(FittedStage):
         Type of the results, 'floatX' by default.
     which_sources : tuple of str, optional
         Defaults to the source that the parameters were fitted to.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
         labels default to those of `data_stream`.
 
@@ -167,7 +168,7 @@ class Standardization(FittedStage):
                  parameters: StandardizationParameters | str | None = None,
                  dtype: DTypeLike = 'floatX',
                  which_sources: Sequence[str] | str | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(
             data_stream, parameters, dtype, which_sources, **kwargs)
 

@@ -1,10 +1,11 @@
 """A stage that makes arrays of sparse batches."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceType
 from fuel.kernels.outputs import empty
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
@@ -21,7 +22,7 @@ class ToDense(SourcewiseTransformer):
     which_sources : tuple of str or str, optional
         The sources to make dense. Defaults to all; data that are not sparse
         pass through.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
         labels default to those of `data_stream`.
 
@@ -45,7 +46,8 @@ class ToDense(SourcewiseTransformer):
     pure = True
     keeps_rows = True
 
-    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)

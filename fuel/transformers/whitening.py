@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 import fuel
 from fuel.epochs.stage import stage_of
 from fuel.describe.source_types import SourceType
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.fitted import FittedStage, Moments, numbers_of
 from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known, labels_of
@@ -246,7 +247,7 @@ class Whitening(FittedStage):
         ``config.floatX`` is when the stage is built.
     which_sources : tuple of str, optional
         Defaults to the source that the parameters were fitted to.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
         labels default to those of `data_stream`; PCA gives the axes
         (batch, component).
@@ -272,7 +273,7 @@ class Whitening(FittedStage):
                  parameters: WhiteningParameters | str,
                  dtype: DTypeLike = 'floatX',
                  which_sources: Sequence[str] | str | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(
             data_stream, parameters, dtype, which_sources, **kwargs)
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import Request, StreamLike
 from fuel.utils.arguments import is_stream
@@ -35,7 +36,7 @@ class Window(SequenceStage):
         else can be sliced.
     target_source : str, optional
         What to call the target. Defaults to ``'targets'``.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels of both
         default to those of the source.
 
@@ -70,7 +71,8 @@ class Window(SequenceStage):
 
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: StreamLike,
-                 target_source: str = 'targets', **kwargs: Any) -> None:
+                 target_source: str = 'targets',
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if is_stream(offset):
             raise TypeError(
                 'the stream comes last among the arguments of Window: '
@@ -145,7 +147,7 @@ class NGrams(Window):
         Produces examples of one source, such as lists of integers.
     target_source : str, optional
         What to call the item that follows. Defaults to ``'targets'``.
-    **kwargs
+    iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -167,14 +169,15 @@ class NGrams(Window):
     """
 
     def __init__(self, ngram_order: int, data_stream: StreamLike,
-                 *args: Any, **kwargs: Any) -> None:
+                 target_source: str = 'targets',
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if is_stream(ngram_order):
             raise TypeError(
                 'the stream comes last among the arguments of NGrams: '
                 'NGrams(ngram_order, stream), or stream.apply(NGrams, '
                 'ngram_order=...)')
-        super().__init__(0, ngram_order, 1, False, data_stream, *args,
-                         **kwargs)
+        super().__init__(0, ngram_order, 1, False, data_stream,
+                         target_source, **kwargs)
         self.ngram_order = self.source_window
 
     def _target_labels(self, labels: Sequence[str]) -> Any:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
@@ -12,6 +12,7 @@ from fuel.epochs.state import RUNNING, Identified, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
+from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
 from fuel.typing import Batch, State, StreamLike
@@ -101,7 +102,9 @@ class WorkerStage(RemoteStream, Transformer):
 
     def __init__(self, data_stream: StreamLike, num_workers: int,
                  max_store: int, max_bytes: int | None,
-                 timeout: float | None, **kwargs: Any) -> None:
+                 timeout: float | None, *,
+                 produces_examples: bool | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if max_bytes is None:
             max_bytes = config.shared_memory_bytes
         positive('max_store', max_store)
@@ -109,12 +112,12 @@ class WorkerStage(RemoteStream, Transformer):
         positive('num_workers', num_workers)
         if num_workers > 1:
             require_one_to_one(data_stream)
-        if kwargs.get('iteration_scheme') is None:
+        if (produces_examples is None
+                and kwargs.get('iteration_scheme') is None):
             # A stage of the user's may not know; then this one does not.
             with suppress(ValueError):
-                kwargs.setdefault('produces_examples',
-                                  data_stream.produces_examples)
-        super().__init__(data_stream, **kwargs)
+                produces_examples = data_stream.produces_examples
+        super().__init__(data_stream, produces_examples, **kwargs)
         self.num_workers = num_workers
         self.max_store = max_store
         self.max_bytes = max_bytes

@@ -1,109 +1,18 @@
 """The arguments that a class takes, its bases' included."""
 from __future__ import annotations
 
-import functools
-import inspect
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from types import BuiltinFunctionType, WrapperDescriptorType
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple, Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
 from fuel.typing import AxisLabels
 from fuel.utils.overrides import cached, class_hook, is_own
+from fuel.utils.signatures import (
+    ClassSignature, keywords_of, parameters_of)
 
 Value = TypeVar('Value')
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def signature_of(function: Callable[..., object]) -> inspect.Signature:
-    """Return the signature of a callable; of a class, its constructor's.
-
-    Before 3.11.4, ``inspect.signature`` of a class takes an inherited
-    ``__new__`` in the place of an ``__init__`` that is defined nearer by.
-
-    Examples
-    --------
-    >>> class Base:
-    ...     def __new__(cls, *args):
-    ...         return super().__new__(cls)
-    >>> class Middle(Base):
-    ...     def __init__(self, size):
-    ...         self.size = size
-    >>> class Last(Middle):
-    ...     pass
-    >>> signature_of(Last)
-    <Signature (size)>
-    """
-    return inspect.signature(_without_class(function))
-
-
-def _without_class(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a callable of the same signature that is no class."""
-    if isinstance(function, functools.partial):
-        return functools.partial(_without_class(function.func),
-                                 *function.args, **function.keywords)
-    if isinstance(function, type):
-        constructor = _constructor_of(function)
-        if constructor is not None:
-            return functools.partial(constructor, function)
-    return function
-
-
-def _constructor_of(cls: type) -> Callable[..., object] | None:
-    """Return the function that takes the arguments of a class first, None
-    if it is not written in Python."""
-    call = type(cls).__call__
-    if call is not type.__call__:
-        return call
-    for base in cls.__mro__:
-        for name in ('__init__', '__new__'):
-            found = vars(base).get(name)
-            if not isinstance(found, (type(None), BuiltinFunctionType,
-                                      WrapperDescriptorType)):
-                constructor: Callable[..., object] = found.__get__(None, cls)
-                return constructor
-    return None
-
-
-def constructors_of(cls: type) -> Iterator[list[inspect.Parameter]]:
-    """Yield the parameters, without `self`, of each ``__init__`` of a class
-    and its bases."""
-    for base in cls.__mro__:
-        if '__init__' in vars(base) and base is not object:
-            with suppress(TypeError, ValueError):
-                _, *parameters = signature_of(
-                    vars(base)['__init__']).parameters.values()
-                yield parameters
-
-
-@cached
-def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a class and its bases by name."""
-    found: dict[str, inspect.Parameter] = {}
-    for parameters in constructors_of(cls):
-        for parameter in parameters:
-            found.setdefault(parameter.name, parameter)
-    return found
-
-
-@cached
-def _keywords_of(cls: type) -> Sequence[str]:
-    """Return the names of the arguments that a class takes by name: its own,
-    and those of its bases as far as it passes others on."""
-    found: dict[str, None] = {}
-    for parameters in constructors_of(cls):
-        found.update(dict.fromkeys([
-            parameter.name for parameter in parameters
-            if parameter.kind not in (
-                *_VARIABLE, inspect.Parameter.POSITIONAL_ONLY)]))
-        if not any(parameter.kind == inspect.Parameter.VAR_KEYWORD
-                   for parameter in parameters):
-            break
-    return tuple(found)
-
 
 # Attributes that hold an argument under another name.
 _ATTRIBUTES = {'examples': 'indices'}
@@ -184,16 +93,18 @@ class NamedArguments:
     instead_of: Mapping[str, str] = {}
     unsaved_arguments: tuple[str, ...] = ()
     must_override: tuple[str, ...] = ()
+    #: What `inspect`, `help` and the manual show.
+    __signature__ = ClassSignature()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Return a new object, if its class takes the keywords."""
         if _is_abstract(cls):
             raise _abstract(cls)
         if kwargs and _has_own_constructor(cls):
-            unknown = kwargs.keys() - {*_keywords_of(cls)}
-            if unknown:
+            known = keywords_of(cls)
+            if known is not None and not kwargs.keys() <= known.keys():
                 raise unknown_argument(cls, [
-                    name for name in kwargs if name in unknown])
+                    name for name in kwargs if name not in known])
         new = super().__new__
         if new is not object.__new__:
             # Of another base of a user's class, such as a tuple.
@@ -259,7 +170,7 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     if remedy is not None:
         return TypeError(f'{cls.__name__} takes no argument {name!r}: '
                          + remedy.format(cls.__name__))
-    known = _keywords_of(cls)
+    known = tuple(keywords_of(cls) or ())
     hint = did_you_mean(name, known, '{} ')
     return TypeError(
         f'{cls.__name__} takes no argument {name!r}: {hint}it takes '

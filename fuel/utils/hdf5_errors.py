@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
 from fuel.exceptions import DamagedFileError, FuelError
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 F = TypeVar('F', bound=Callable[..., Any])
 

@@ -5,7 +5,7 @@ Attributes that a class did not have then get what a new object would have.
 from __future__ import annotations
 
 from fuel.exceptions import StateMismatchError
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 # What every release has kept; where a class lacks it, that is meant so.
 _ALWAYS_KEPT = frozenset(

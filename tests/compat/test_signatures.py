@@ -16,7 +16,7 @@ from compat.contract import (
     SIGNATURES,
 )
 
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 KINDS = inspect.Parameter
 POSITIONAL = (KINDS.POSITIONAL_ONLY, KINDS.POSITIONAL_OR_KEYWORD)

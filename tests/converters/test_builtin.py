@@ -21,7 +21,7 @@ from fuel.converters.base import BadInputFile, MissingInputFiles
 from fuel.downloaders import registry
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 
 @pytest.fixture(params=raw_data.SETS)

@@ -6,15 +6,12 @@ import re
 from pathlib import Path
 
 from support import bridges
+from support.reference import LIST, find, is_importable, listed
 
 from fuel.schemes import IterationScheme
 from fuel.streams import AbstractDataStream
 
 DOCS = Path(__file__).parents[2] / 'docs'
-LIST = re.compile(
-    r'^\.\. autosummary::\n   :toctree: generated\n\n((?:   .+\n)+)',
-    re.MULTILINE)
-
 # Described by the manual's other pages or by the commands' own help, or made
 # for the other parts of Fuel.
 ELSEWHERE = re.compile(
@@ -22,25 +19,6 @@ ELSEWHERE = re.compile(
     r'(\.|$)')
 # Modules whose names are those that other modules of the list define.
 PARTS = {'__version__', 'dataset', 'datasets', 'iterators'}
-
-
-def listed():
-    """Return the dotted names that have a page."""
-    return [f'fuel.{name.strip()}'
-            for page in sorted((DOCS / 'api').glob('*.rst'))
-            for names in LIST.findall(page.read_text('utf-8'))
-            for name in names.splitlines()]
-
-
-def find(name):
-    """Return what a dotted name stands for; it may need a bridge's extra."""
-    module, _, attribute = name.rpartition('.')
-    return getattr(importlib.import_module(module), attribute)
-
-
-def is_importable(name):
-    """Return whether a name needs no extra."""
-    return not bridges.of_module(name.rpartition('.')[0])
 
 
 def public_modules():

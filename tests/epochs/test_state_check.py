@@ -27,7 +27,7 @@ from fuel.transformers.image import RandomHorizontalFlip
 from fuel.transformers.noise import SaltAndPepper
 from fuel.transformers.sequences import Window
 from fuel.transformers.shuffling import ShuffleBuffer
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 
 def double(data):

@@ -19,7 +19,7 @@ from fuel.interop.paddle import (
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, ScaleAndShift
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 
 def mnist(count=6):

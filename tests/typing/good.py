@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from fuel.transformers import (
     Transformer,
 )
 from fuel.transformers.image import RandomFixedSizeCrop
+from fuel.transformers.options import SourcewiseOptions
 from fuel.typing import DatasetLike, SchemeLike, StreamLike
 
 
@@ -85,7 +86,12 @@ class Doubler(Transformer):
 
 
 class Centred(SourcewiseTransformer):
-    """A stage that works on some sources."""
+    """A stage that works on some sources, and hands on its keywords."""
+
+    def __init__(self, data_stream: StreamLike,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
 
     def transform_source_batch(self, source_batch: NDArray[Any],
                                source_name: str) -> NDArray[Any]:
@@ -147,6 +153,7 @@ def check(path: str) -> None:
     Batch(DataStream(Squares(), iteration_scheme=Evens()),
           iteration_scheme=SequentialScheme(3, 1))
     RandomFixedSizeCrop(stream, (2, 2), which_sources=('letters',))
+    Centred(stream, which_sources='letters', iteration_scheme=Evens())
     check_dataset(Squares, schemes=[SequentialScheme(9, 2)])
     check_scheme(Evens, promises=['epochs'])
     check_stage(Doubler, another_process=False)

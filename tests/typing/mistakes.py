@@ -6,7 +6,7 @@ from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing import check_stage, check_stream
 from fuel.transformers import Batch, Cast, Flatten, Mapping, MultiProcessing
-from fuel.transformers.image import RandomFixedSizeCrop
+from fuel.transformers.image import RandomFixedSizeCrop, RandomHorizontalFlip
 
 dataset = IndexableDataset([1, 2, 3])
 scheme = SequentialScheme(3, 2)
@@ -55,4 +55,15 @@ ShuffledScheme(10, '2')  # E: expected "int"
 ShuffledScheme(10, 2, rng=3)  # E: expected "RandomGenerator
 ServerDataStream(('x',), port='5557')  # E: expected "int"
 H5PYDataset('data.hdf5', 'train', load_in_memory='yes')  # E: expected "bool"
+Cast(stream, 'float32', which_sources=3)  # E: expected "Sequence[str] | str
+RandomHorizontalFlip(stream, seed='3')  # E: expected "int | None"
+MultiProcessing(stream, iteration_scheme=3)  # E: expected "SchemeLike | None"
+IndexableDataset([1, 2], sources=3)  # E: expected "Sequence[str] | None"
+MNIST(('train',), cache_bytes='1')  # E: expected "int | None"
+
+# A keyword misspelt, or one that the stage does not take.
+Cast(stream, 'float32', which_source='x')  # E: Unexpected keyword argument
+Flatten(stream, seed=3)  # E: Unexpected keyword argument "seed"
+DataStream(dataset, batchsize=2)  # E: Unexpected keyword argument "batchsize"
+H5PYDataset('data.hdf5', source='x')  # E: Unexpected keyword argument "source"
 stream.load_state_dict('saved.json')  # E: expected "dict[str, Any]"

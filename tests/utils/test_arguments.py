@@ -1,9 +1,16 @@
 """Which arguments callables take, the same on every Python."""
 import functools
+import inspect
+from typing import Unpack
 
 import pytest
 
-from fuel.utils.arguments import signature_of
+from fuel.datasets import IterableDataset
+from fuel.streams import DataStream
+from fuel.transformers import SeededTransformer, SourcewiseTransformer
+from fuel.transformers.options import StreamOptions
+from fuel.utils.arguments import NamedArguments
+from fuel.utils.signatures import signature_of
 
 
 class Base:
@@ -58,6 +65,92 @@ def test_signature_of_a_class_is_that_of_the_nearest_constructor(
         callable_, expected):
     """Whether it is inherited or not, and a function's is its own."""
     assert expected == str(signature_of(callable_))
+
+
+class Typed(SourcewiseTransformer):
+    def __init__(self, data_stream, size,
+                 **kwargs: Unpack[StreamOptions]):
+        super().__init__(data_stream, True, **kwargs)
+
+
+class Loose(SourcewiseTransformer):
+    def __init__(self, data_stream, size, **kwargs):
+        super().__init__(data_stream, True, **kwargs)
+
+
+class Seeded(SeededTransformer, SourcewiseTransformer):
+    pass
+
+
+class SeededLoose(SeededTransformer, Loose):
+    pass
+
+
+class Made(Typed):
+    def __new__(cls, width, height):
+        return super().__new__(cls)
+
+
+class Named(Typed, metaclass=Meta):
+    pass
+
+
+class Unknown(SourcewiseTransformer):
+    def __init__(self, data_stream, **kwargs: 'Missing'):  # noqa: F821
+        super().__init__(data_stream, True, **kwargs)
+
+
+class Nothing(NamedArguments):
+    pass
+
+
+@pytest.mark.parametrize('cls, expected', [
+    (Typed, '(data_stream, size, *, iteration_scheme=None, axis_labels=None)'),
+    (Loose, '(data_stream, size, **kwargs)'),
+    (Seeded, (
+        '(data_stream, produces_examples, which_sources=None, *, seed=None, '
+        'iteration_scheme=None, axis_labels=None)')),
+    (SeededLoose, '(data_stream, size, *, seed=None, **kwargs)'),
+    (Made, '(width, height)'), (Named, '(width, height)'),
+    (Unknown, '(data_stream, **kwargs)'), (Nothing, '()')])
+def test_signature_of_a_users_class_names_what_is_known(cls, expected):
+    """Keywords whose names nobody says stay as the user wrote them."""
+    for found in (inspect.signature(cls), signature_of(cls),
+                  signature_of(functools.partial(cls))):
+        assert expected == str(found.replace(parameters=[
+            parameter.replace(annotation=parameter.empty)
+            for parameter in found.parameters.values()]))
+
+
+def test_objects_have_no_signature_of_their_class():
+    """One that can be called has that of its `__call__`."""
+    class Called(Typed):
+        def __call__(self, argument):
+            """Do nothing."""
+
+    stage = Called(DataStream(IterableDataset([1])), 3)
+    assert '(argument)' == str(inspect.signature(stage))
+    with pytest.raises(AttributeError, match='__signature__'):
+        _ = stage.__signature__
+
+
+@pytest.mark.parametrize('cls, known', [
+    (Typed, 'data_stream, size, iteration_scheme, axis_labels'),
+    (Seeded, ('data_stream, produces_examples, which_sources, seed, '
+              'iteration_scheme, axis_labels'))])
+def test_unknown_keyword_of_a_typed_class_is_refused(cls, known):
+    """Those that a constructor of a user's takes are Python's to refuse."""
+    class Derived(cls):
+        pass
+
+    stream = DataStream(IterableDataset([1]))
+    if cls is Seeded:
+        with pytest.raises(TypeError, match=(
+                "Derived takes no argument 'sed': did you mean 'seed'. it "
+                f'takes {known}')):
+            Derived(stream, sed=3)
+    with pytest.raises(TypeError, match='which_source'):
+        Derived(stream, 3, which_source='data')
 
 
 def test_signature_of_a_class_that_has_none_is_refused():

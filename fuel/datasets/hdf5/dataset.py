@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import Any, Unpack
 
 import h5py
 import numpy
@@ -22,6 +22,7 @@ from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, given_subsets,
     plain_sources, provided_sources, split_subsets)
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_collections, read_file)
@@ -90,7 +91,7 @@ class H5PYDataset(Dataset):
         sources are then all arrays of the root group, which have one length,
         or those of the length of `sources`. Defaults to None: the file says
         what its splits are.
-    **kwargs
+    sources, axis_labels
         `sources`, which also gives their order (it is alphabetical
         otherwise), and `axis_labels`, for :class:`Dataset`.
 
@@ -192,7 +193,7 @@ class H5PYDataset(Dataset):
                  cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
                  splits: Mapping[str, Any] | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self._access = access_to(file_or_path, driver, storage_options)
         self.driver = driver
         if splits is not None:

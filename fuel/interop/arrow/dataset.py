@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy
 import pyarrow
 from numpy.typing import NDArray
 
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.interop.arrow.files import Tables, as_table, paths_of
@@ -45,7 +46,7 @@ class ArrowDataset(RowsDataset):
         ``chunk_cache_bytes``. Data that fit are decoded once; of others, read
         them in an order that stays within a few row groups, such as
         :class:`~fuel.schemes.BlockShuffledScheme`.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
 
@@ -91,7 +92,8 @@ class ArrowDataset(RowsDataset):
                  columns: Columns | None = None,
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
-                 cache_bytes: int | None = None, **kwargs: Any) -> None:
+                 cache_bytes: int | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data)
         self._table = None if self._paths is not None else as_table(data)
         self.columns = columns

@@ -24,7 +24,7 @@ class ChainerDataset(ExamplesDataset):
         The sources: names for the parts of a tuple, or for the one array.
         Defaults to the keys of a dict, to ``data_0``, ``data_1`` and so on
         for a tuple, and to ``data``.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets import Dataset, IterableDataset
 from fuel.datasets.iterable import imap
+from fuel.datasets.options import DatasetOptions
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
 from fuel.utils.checks import as_regular, in_order, not_negative
@@ -260,7 +262,7 @@ class ProviderDataset(IterableDataset):
         columns. It is called once an epoch.
     names : tuple of str
         The sources: a name for each column.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
 
@@ -290,7 +292,7 @@ class ProviderDataset(IterableDataset):
     """
 
     def __init__(self, provider: Provider, names: Sequence[str],
-                 **kwargs: Any) -> None:
+                 **kwargs: typing.Unpack[DatasetOptions]) -> None:
         if isinstance(names, str) or not names:
             raise ValueError('names must be a tuple with a name for each '
                              f'column, got {names!r}')

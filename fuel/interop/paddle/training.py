@@ -14,8 +14,8 @@ from fuel.interop.paddle.providers import (
     Provider,
     iterator_of,
 )
-from fuel.utils.arguments import signature_of
 from fuel.utils.checks import not_negative, positive
+from fuel.utils.signatures import signature_of
 from fuel.utils.sparse import require_dense
 
 Entry: TypeAlias = Sequence[Column]

@@ -24,7 +24,7 @@ class RayDataset(IndexedDataset):
     dataset : ray.data.Dataset
         It is computed once, in its own order, into Ray's object store, which
         moves to disk what has no room.
-    **kwargs
+    sources, axis_labels
         `sources` and `axis_labels`, for
         :class:`~fuel.datasets.base.Dataset`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import ray
 from ray import cloudpickle
@@ -13,6 +13,7 @@ from fuel.epochs.pipeline import require_one_to_one
 from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_worker import ActorWorker
 from fuel.interop.ray.object_leases import ObjectLeases
+from fuel.transformers.options import WorkerOptions
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative, positive
@@ -89,7 +90,7 @@ class RayWorkers(WorkerStage):
     max_restarts : int, optional
         How many actors may die one after another, in one place of the team,
         without a new batch.  Defaults to 3.
-    **kwargs
+    produces_examples, iteration_scheme, axis_labels
         Arguments of :class:`~fuel.transformers.Transformer`.
 
     Attributes
@@ -139,7 +140,7 @@ class RayWorkers(WorkerStage):
                  resources: Mapping[str, float] | None = None,
                  max_store: int = 100, max_bytes: int | None = None,
                  timeout: float | None = None, max_restarts: int = 3,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[WorkerOptions]) -> None:
         not_negative('max_restarts', max_restarts)
         self.resources = _checked({'CPU': 1} if resources is None
                                   else resources)

@@ -28,7 +28,7 @@ class TorchDataset(ExamplesDataset):
         The names of the parts of an example, the sources.  Defaults to the
         keys of an example that is a dict, to ``('features', 'targets')`` for
         a pair and to ``('data',)`` for a single part.
-    **kwargs
+    sources, axis_labels
         `sources` and `axis_labels`, for
         :class:`~fuel.datasets.base.Dataset`.
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy
 import zarr
 from numpy.typing import NDArray
 
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr.folder import Folder, folder_of
@@ -37,7 +38,7 @@ class ZarrDataset(RowsDataset):
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
         See :class:`~fuel.interop.arrow.ArrowDataset`.
-    **kwargs
+    sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`. The labels default to the names of the dimensions.
 
@@ -75,7 +76,8 @@ class ZarrDataset(RowsDataset):
 
     def __init__(self, store: Store, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
-                 cache_bytes: int | None = None, **kwargs: Any) -> None:
+                 cache_bytes: int | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self._origin = store
         self.cache_bytes = default_budget() if cache_bytes is None else (
             not_negative('cache_bytes', cache_bytes))

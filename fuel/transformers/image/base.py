@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fuel.epochs.stage import stage_of
 from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
+from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.source_names import as_labels, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
@@ -44,10 +45,12 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
     takes_sparse = False
 
     def __init__(self, data_stream: StreamLike, num_threads: int | None = None,
-                 **kwargs: Any) -> None:
-        kwargs.setdefault('produces_examples', data_stream.produces_examples)
+                 *, produces_examples: bool | None = None,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
+        if produces_examples is None:
+            produces_examples = data_stream.produces_examples
         kwargs.setdefault('axis_labels', labels_of(data_stream))
-        super().__init__(data_stream, **kwargs)
+        super().__init__(data_stream, produces_examples, **kwargs)
         self.num_threads = None if num_threads is None else positive(
             'num_threads', num_threads)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy
 
@@ -15,6 +15,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, name_examples
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
                                           as_shape, map_images)
+from fuel.transformers.options import ImageOptions
 from fuel.transformers.ragged import pick_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
@@ -55,7 +56,7 @@ class ImagesFromBytes(ImageStage):
         `num_skipped` counts it. Default is ``'raise'``.
     num_threads : int, optional
         How many threads decode at once. Default is ``config.num_threads``.
-    **kwargs
+    produces_examples, which_sources, iteration_scheme, axis_labels
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
         the chosen sources default to (batch, channel, height, width).
@@ -102,7 +103,8 @@ class ImagesFromBytes(ImageStage):
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
                  shrink_to: Sequence[int] | None = None,
-                 on_error: str = 'raise', **kwargs: Any) -> None:
+                 on_error: str = 'raise',
+                 **kwargs: Unpack[ImageOptions]) -> None:
         chosen = self._select(data_stream, kwargs.get('which_sources'))
         axes = IMAGE_AXES if data_stream.produces_examples else BATCH_AXES
         kwargs.setdefault('axis_labels', {

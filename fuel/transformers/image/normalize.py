@@ -1,7 +1,7 @@
 """A stage that makes normalized numbers of pixels."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,6 +11,7 @@ from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.image.base import (Images, ImageStage, is_stacked,
                                           map_images)
+from fuel.transformers.options import ImageOptions
 from fuel.typing import StreamLike
 
 
@@ -32,7 +33,9 @@ class Normalize(ImageStage):
     dtype : {'floatX', 'float32', 'float64'}, optional
         Type of the results. Defaults to ``'floatX'``, which is what
         ``config.floatX`` is when the stage is built.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -64,7 +67,8 @@ class Normalize(ImageStage):
 
     def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,
                  deviation: ArrayLike = 1., scale: float = 1.,
-                 dtype: DTypeLike = 'floatX', **kwargs: Any) -> None:
+                 dtype: DTypeLike = 'floatX',
+                 **kwargs: Unpack[ImageOptions]) -> None:
         self.mean = numpy.asarray(mean, dtype=numpy.float64)
         self.deviation = numpy.asarray(deviation, dtype=numpy.float64)
         self.scale = float(scale)

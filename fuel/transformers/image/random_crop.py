@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from fuel.transformers.seeded import (
     RandomTransformer, SeededTransformer, draw_integers)
 from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
                                                 resize_image)
+from fuel.transformers.options import ImageOptions, RandomImageOptions
 from fuel.typing import RandomGenerator, StreamLike
 
 
@@ -44,7 +45,9 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         Of what is drawn instead, for whole batches, so that it depends on
         the seed, the epoch and the number of the batch alone: then workers
         and ranks can share the stage.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -82,7 +85,8 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
                  stack: bool = False, rng: RandomGenerator | None = None,
-                 seed: int | None = None, **kwargs: Any) -> None:
+                 seed: int | None = None,
+                 **kwargs: Unpack[ImageOptions]) -> None:
         self.window_shape = as_shape('window_shape', window_shape)
         self.stack = stack
         super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
@@ -174,7 +178,9 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
         Least and largest ratio of width to height. Defaults to (3/4, 4/3).
     resample : str, optional
         The filter, as for :class:`Resize`. Defaults to ``'bilinear'``.
-    seed, num_threads, **kwargs
+    seed, num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -208,7 +214,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  scale: Sequence[float] = (.08, 1.),
                  ratio: Sequence[float] = (3 / 4, 4 / 3),
-                 resample: str = 'bilinear', **kwargs: Any) -> None:
+                 resample: str = 'bilinear',
+                 **kwargs: Unpack[RandomImageOptions]) -> None:
         self.scale = _as_range('scale', scale, 1)
         self.ratio = _as_range('ratio', ratio, math.inf)
         self.resample = check_filter(resample, RESIZE_FILTERS)

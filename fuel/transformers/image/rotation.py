@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 
@@ -14,6 +14,7 @@ from fuel.transformers.seeded import (
     RandomTransformer, SeededTransformer, draw_uniform)
 from fuel.transformers.image.resampling import (
     ROTATION_FILTERS, check_filter, rotate_image)
+from fuel.transformers.options import ImageOptions, RandomImageOptions
 from fuel.typing import RandomGenerator, StreamLike
 
 
@@ -24,7 +25,9 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     ----------
     probability : float, optional
         That an image is flipped. Defaults to 0.5.
-    seed, num_threads, **kwargs
+    seed, num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -54,7 +57,7 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     keeps = ALL
 
     def __init__(self, data_stream: StreamLike, probability: float = .5,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[RandomImageOptions]) -> None:
         if not 0 <= probability <= 1:
             raise ValueError('probability must be from 0 to 1, got '
                              f'{probability!r}')
@@ -83,7 +86,9 @@ class Random2DRotation(RandomTransformer, ImageStage):
         Where random numbers come from; see :class:`RandomFixedSizeCrop`.
     seed : int, optional
         Of what is drawn instead; see :class:`RandomFixedSizeCrop`.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -120,7 +125,7 @@ class Random2DRotation(RandomTransformer, ImageStage):
     def __init__(self, data_stream: StreamLike,
                  maximum_rotation: float = math.pi, resample: str = 'nearest',
                  rng: RandomGenerator | None = None, seed: int | None = None,
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[ImageOptions]) -> None:
         if not 0 < maximum_rotation <= math.pi:
             raise ValueError(
                 'maximum_rotation must be an angle in radians, above 0 and '

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from fuel.transformers.image.base import (
     IMAGE_AXES, Image, Images, ImageStage, as_shape, map_images, new_stack)
 from fuel.transformers.image.resampling import (
     RESIZE_FILTERS, check_filter, check_size, resize_image)
+from fuel.transformers.options import ImageOptions
 from fuel.transformers.source_names import as_labels
 from fuel.typing import StreamLike
 
@@ -29,7 +30,7 @@ class FixedSizeStage(ImageStage):
     shape_argument = 'shape'
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[ImageOptions]) -> None:
         self.shape = as_shape(self.shape_argument, shape)
         super().__init__(data_stream, **kwargs)
 
@@ -65,7 +66,9 @@ class Resize(FixedSizeStage):
     resample : str, optional
         The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -94,7 +97,8 @@ class Resize(FixedSizeStage):
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
-                 resample: str = 'bilinear', **kwargs: Any) -> None:
+                 resample: str = 'bilinear',
+                 **kwargs: Unpack[ImageOptions]) -> None:
         self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, shape, **kwargs)
 
@@ -110,7 +114,9 @@ class CenterCrop(FixedSizeStage):
     ----------
     window_shape : (int, int)
         Height and width.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -140,7 +146,7 @@ class CenterCrop(FixedSizeStage):
     shape_argument = 'window_shape'
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[ImageOptions]) -> None:
         super().__init__(data_stream, window_shape, **kwargs)
 
     @property
@@ -191,7 +197,9 @@ class MinimumImageDimensions(ImageStage):
     resample : str, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
-    num_threads, **kwargs
+    num_threads, produces_examples, which_sources, iteration_scheme
+        See :mod:`fuel.transformers`.
+    axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -230,7 +238,8 @@ class MinimumImageDimensions(ImageStage):
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
-                 resample: str = 'nearest', **kwargs: Any) -> None:
+                 resample: str = 'nearest',
+                 **kwargs: Unpack[ImageOptions]) -> None:
         self.minimum_shape = as_shape('minimum_shape', minimum_shape)
         self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, **kwargs)

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import DTypeLike
 
 from fuel.kernels.memory import empty
 from fuel.kernels.packing import fill_rows, number_rows
+from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformer
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.packing.epoch import (
@@ -62,7 +63,7 @@ class Pack(Transformer):
     segments_source, positions_source : str or None, optional
         Names of the sources that are added; None leaves one out. Default to
         ``'segments'`` and ``'positions'``.
-    **kwargs
+    iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`.
 
@@ -124,7 +125,7 @@ class Pack(Transformer):
                  dtype: DTypeLike | None = None,
                  segments_source: str | None = 'segments',
                  positions_source: str | None = 'positions',
-                 **kwargs: Any) -> None:
+                 **kwargs: Unpack[StreamOptions]) -> None:
         self.length = positive('length', length)
         self.batch_size = None if batch_size is None else positive(
             'batch_size', batch_size)

@@ -19,7 +19,7 @@ from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing import check_dataset
-from fuel.utils.arguments import signature_of
+from fuel.utils.signatures import signature_of
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

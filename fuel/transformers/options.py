@@ -1,0 +1,49 @@
+"""The keyword arguments that stages hand on to their bases.
+
+One class for each base, derived as the bases are: a constructor names its own
+arguments and takes the others as ``**kwargs: Unpack[SourcewiseOptions]``, with
+:data:`typing.Unpack`. Then type checkers, ``help`` and
+:func:`inspect.signature` know them. Defaults are those of the base.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuel.streams.arguments import LabelOptions, StreamOptions
+
+__all__ = [
+    'ImageOptions', 'LabelOptions', 'NoiseOptions', 'RandomImageOptions',
+    'SeededOptions', 'SourcewiseOptions', 'StreamOptions', 'WorkerOptions']
+
+
+class SourcewiseOptions(StreamOptions, total=False):
+    """Of `SourcewiseTransformer`, but for what the stage produces."""
+
+    which_sources: Sequence[str] | str | None
+
+
+class SeededOptions(StreamOptions, total=False):
+    """Of `SeededTransformer`, but for what the stage produces."""
+
+    seed: int | None
+
+
+class NoiseOptions(SeededOptions, SourcewiseOptions, total=False):
+    """Of the stages that add noise."""
+
+
+class ImageOptions(SourcewiseOptions, total=False):
+    """Of the stages on images."""
+
+    num_threads: int | None
+    produces_examples: bool | None
+
+
+class RandomImageOptions(SeededOptions, ImageOptions, total=False):
+    """Of the stages that change images at random."""
+
+
+class WorkerOptions(StreamOptions, total=False):
+    """Of the stages whose stream is read by workers."""
+
+    produces_examples: bool | None

@@ -1,0 +1,243 @@
+"""Signatures of callables, and of classes with the arguments of bases."""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import (
+    Callable, Iterator, Mapping, Sequence)
+from contextlib import suppress
+from types import (
+    BuiltinFunctionType, SimpleNamespace, WrapperDescriptorType)
+from typing import (
+    Any, NamedTuple, Never, Unpack, get_args, get_origin, get_type_hints)
+
+from fuel.utils.overrides import cached, is_own
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY,
+               inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def signature_of(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature of a callable; of a class, its constructor's.
+
+    Before 3.11.4, ``inspect.signature`` of a class takes an inherited
+    ``__new__`` in the place of an ``__init__`` that is defined nearer by.
+
+    Examples
+    --------
+    >>> class Base:
+    ...     def __new__(cls, *args):
+    ...         return super().__new__(cls)
+    >>> class Middle(Base):
+    ...     def __init__(self, size):
+    ...         self.size = size
+    >>> class Last(Middle):
+    ...     pass
+    >>> signature_of(Last)
+    <Signature (size)>
+    """
+    return inspect.signature(_without_class(function))
+
+
+def _without_class(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a callable of the same signature that is no class, unless that
+    says its own."""
+    if isinstance(function, functools.partial):
+        return functools.partial(_without_class(function.func),
+                                 *function.args, **function.keywords)
+    if isinstance(function, type) and not _says_its_own(function):
+        constructor = _constructor_of(function)
+        if constructor is not None:
+            return functools.partial(constructor, function)
+    return function
+
+
+def _says_its_own(cls: type) -> bool:
+    return any('__signature__' in vars(base) for base in cls.__mro__)
+
+
+def _constructor_of(cls: type) -> Callable[..., object] | None:
+    """Return the function that takes the arguments of a class first, None
+    if it is not written in Python, or the class says its signature."""
+    call = type(cls).__call__
+    if call is not type.__call__:
+        return call
+    for base in cls.__mro__:
+        if '__signature__' in vars(base):
+            return None
+        for name in ('__init__', '__new__'):
+            found = vars(base).get(name)
+            if not isinstance(found, (type(None), BuiltinFunctionType,
+                                      WrapperDescriptorType)):
+                constructor: Callable[..., object] = found.__get__(None, cls)
+                return constructor
+    return None
+
+
+class ClassSignature:
+    """The attribute ``__signature__`` of a class and those derived from it.
+
+    It is the constructor's, where ``*args`` and ``**kwargs`` that go on to
+    the bases are replaced by the arguments that these take.
+
+    Examples
+    --------
+    >>> class Base:
+    ...     __signature__ = ClassSignature()
+    ...     def __new__(cls, *args, **kwargs):
+    ...         return super().__new__(cls)
+    >>> class Sized(Base):
+    ...     def __init__(self, size):
+    ...         self.size = size
+    >>> inspect.signature(Sized)
+    <Signature (size)>
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        """Return the signature of a class; an object has none."""
+        if instance is not None:
+            raise AttributeError('__signature__')
+        constructor = _constructor_of(owner)
+        if constructor is None:
+            return inspect.Signature()
+        constructors = _constructors(owner)
+        if constructors and constructor is vars(
+                constructors[0].owner)['__init__']:
+            return inspect.Signature(_arguments_of(owner))
+        _, *parameters = inspect.signature(constructor).parameters.values()
+        return inspect.Signature(parameters)
+
+
+class _Constructor(NamedTuple):
+    """An ``__init__``, and its parameters without `self`.
+
+    `variable`: what ``*args`` and ``**kwargs`` are annotated with.
+    """
+
+    owner: type
+    parameters: Sequence[inspect.Parameter]
+    variable: Mapping[str, object]
+
+
+@cached
+def _constructor_in(base: type) -> _Constructor | None:
+    """Return the ``__init__`` that a class itself defines, if any."""
+    function = vars(base).get('__init__')
+    if function is None or base is object:
+        return None
+    try:
+        _, *parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return _Constructor(base, parameters, {
+        parameter.name: _annotation(function, parameter)
+        for parameter in parameters if parameter.kind in _VARIABLE})
+
+
+def _constructors(cls: type) -> list[_Constructor]:
+    """Return each ``__init__`` of a class and its bases."""
+    return [*filter(None, map(_constructor_in, cls.__mro__))]
+
+
+def constructors_of(cls: type) -> Iterator[Sequence[inspect.Parameter]]:
+    """Yield the parameters, without `self`, of each ``__init__`` of a class
+    and its bases."""
+    for constructor in _constructors(cls):
+        yield constructor.parameters
+
+
+@cached
+def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a class and its bases by name."""
+    found: dict[str, inspect.Parameter] = {}
+    for parameters in constructors_of(cls):
+        for parameter in parameters:
+            found.setdefault(parameter.name, parameter)
+    return found
+
+
+@cached
+def keywords_of(cls: type) -> Mapping[str, inspect.Parameter] | None:
+    """Return the arguments that a class takes by name, None if it takes
+    any."""
+    parameters = _arguments_of(cls)
+    if any(parameter.kind is parameter.VAR_KEYWORD
+           for parameter in parameters):
+        return None
+    return {parameter.name: parameter for parameter in parameters
+            if parameter.kind in _BY_NAME}
+
+
+@cached
+def _arguments_of(cls: type) -> Sequence[inspect.Parameter]:
+    """Return the parameters of a class, its bases' included that it hands
+    on."""
+    return _merged(_constructors(cls))
+
+
+def _merged(constructors: Sequence[_Constructor]) -> list[inspect.Parameter]:
+    """Return the parameters of the first of some constructors, each of which
+    calls the next."""
+    if not constructors:
+        return []
+    first, *others = constructors
+    further = _merged(others)
+    merged: list[inspect.Parameter] = []
+    for parameter in first.parameters:
+        if parameter.kind not in _VARIABLE:
+            merged.append(parameter)
+            continue
+        names = {one.name for one in (*first.parameters, *merged)
+                 if one is not parameter}
+        merged += [one for one in _handed_on(first, parameter, further)
+                   if one.name not in names]
+    return merged
+
+
+def _handed_on(first: _Constructor, variable: inspect.Parameter,
+               further: Sequence[inspect.Parameter]
+               ) -> list[inspect.Parameter]:
+    """Return which of the next constructor's parameters ``*args`` or
+    ``**kwargs`` stand for.
+
+    A user's own, of which nothing is known, stands for itself.
+    """
+    annotation = first.variable[variable.name]
+    if annotation is Never:
+        return []
+    if variable.kind is variable.VAR_KEYWORD and (
+            get_origin(annotation) is Unpack):
+        options, = get_args(annotation)
+        return [_by_name(one) for one in further if one.kind in _BY_NAME
+                and one.name in options.__annotations__]
+    if not is_own(first.owner):
+        return [variable]
+    if variable.kind is variable.VAR_POSITIONAL:
+        return [one for one in further
+                if one.kind in (*_POSITIONAL, one.VAR_POSITIONAL)]
+    # One without a default is given by the class itself.
+    return [_by_name(one) for one in further
+            if one.kind is one.VAR_KEYWORD
+            or (one.kind in _BY_NAME and one.default is not one.empty)]
+
+
+def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter as one that is given by name."""
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return parameter
+    return parameter.replace(kind=parameter.KEYWORD_ONLY)
+
+
+def _annotation(function: Any, parameter: inspect.Parameter) -> object:
+    """Return what a parameter is annotated with, None if it has no value."""
+    annotation: object = parameter.annotation
+    if not isinstance(annotation, str):
+        return annotation
+    with suppress(Exception):
+        return get_type_hints(
+            SimpleNamespace(__annotations__={'found': annotation}),
+            inspect.unwrap(function).__globals__)['found']
+    return None
