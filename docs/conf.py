@@ -22,6 +22,7 @@ html_title = f'Fuel {release}'
 html_theme = 'furo'
 html_static_path = ['_static']
 html_css_files = ['fuel.css']
+html_search_scorer = str(HERE / 'search_scorer.js')
 html_copy_source = True
 html_show_sphinx = False
 
