@@ -6,9 +6,12 @@ fetched from where a file is.
 from __future__ import annotations
 
 import collections
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
+
+import numpy
 
 from fuel.datasets.row_orders import Order, pick
 from fuel.datasets.rows import as_rows, is_batch
@@ -23,8 +26,8 @@ class RequestPrefetcher:
 
     `upcoming`: takes the number of a request and returns it, None after the
         last.
-    `prefetch`: takes a request and how many bytes may be spent on it; returns
-        how many are, None if that is too little.
+    `prefetch`: takes a list of requests and how many bytes may be spent on
+        them; returns how many are, None if that is too little.
     `budget`: bytes that may be spent on what was prefetched and not yet read.
     """
 
@@ -33,6 +36,11 @@ class RequestPrefetcher:
     DEPTH = 32
     # How many of them at once: to look at a request takes time.
     STEPS = 8
+    # How many of them together, as one request.
+    GROUP = 1
+    # After there was no budget for more, the part of it that is spent at most
+    # when more are looked at.
+    SPENT = 1.
     # The first one that is looked at, beyond the present one.
     FIRST = 1
     # The method of readers that does it, and the one that says how many bytes
@@ -41,7 +49,7 @@ class RequestPrefetcher:
     BUDGET = 'prefetch_budget'
 
     def __init__(self, upcoming: Callable[[int], Any],
-                 prefetch: Callable[[Any, int], int | None],
+                 prefetch: Callable[[Sequence[Any], int], int | None],
                  budget: int) -> None:
         self._upcoming = upcoming
         self._prefetch = prefetch
@@ -68,25 +76,36 @@ class RequestPrefetcher:
         self._refused_at = -1
         last = min(position + self.DEPTH, self._next + self.STEPS)
         while self._next <= last:
-            request = self._upcoming(self._next)
-            if request is None:
+            stop = min(self._next + self.GROUP, last + 1)
+            requests = list(itertools.takewhile(
+                lambda request: request is not None,
+                map(self._upcoming, range(self._next, stop))))
+            if not requests:
                 return
-            cost = self._prefetch(request, self._budget - self._cost)
+            cost = self._prefetch(requests, self._budget - self._cost)
+            while cost is None and len(requests) > 1:
+                del requests[len(requests) // 2:]
+                cost = self._prefetch(requests, self._budget - self._cost)
             if cost is None:
-                self._refused_at = self._cost
+                self._refused_at = min(
+                    self._cost, int(self.SPENT * self._budget))
                 return
+            # What they need together is spent until the last one is read.
+            self._costs.extend([0] * (len(requests) - 1))
             self._costs.append(cost)
             self._cost += cost
-            self._next += 1
+            self._next += len(requests)
 
 
 class BytePrefetcher(RequestPrefetcher):
     """Fetches the bytes of the next requests: of as many as there is a
     budget for, since a network takes long to answer and can do a lot at a
-    time."""
+    time. Of many together, since rows of one batch are far from each other,
+    and many small requests take longer than a few large ones."""
 
     DEPTH = 1 << 20
-    STEPS = 64
+    STEPS = GROUP = 64
+    SPENT = .5
     FIRST = 0
     METHOD = 'fetch'
     BUDGET = 'fetch_budget'
@@ -128,11 +147,12 @@ def make_prefetcher(kind: type[RequestPrefetcher],
     if not needed:
         return None
 
-    def prefetch(request: Any, budget: int) -> int | None:
-        if not is_batch(request):
+    def prefetch(requests: Sequence[Any], budget: int) -> int | None:
+        if not all(map(is_batch, requests)):
             return None
         try:
-            positions = as_rows(request, num_examples)
+            positions = numpy.concatenate([
+                as_rows(request, num_examples) for request in requests])
         except ValueError:
             # It is raised when the request is made.
             return None

@@ -10,7 +10,8 @@ import pytest
 from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.prefetch import RequestPrefetcher, prefetcher_of
+from fuel.datasets.prefetch import (
+    BytePrefetcher, RequestPrefetcher, prefetcher_of)
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import pages
 from fuel.storage.background import Background
@@ -341,7 +342,8 @@ def test_requests_are_looked_at_once_and_in_order():
     looked at again then, and not before."""
     looked, asked = [], []
 
-    def expect(request, room):
+    def expect(requests, room):
+        request, = requests
         asked.append(request)
         if request * 10 > room:
             return None
@@ -362,6 +364,27 @@ def test_requests_are_looked_at_once_and_in_order():
     assert [1, 2, 3] == looked
     look(5)
     assert [1, 2, 3] == looked
+
+
+def test_requests_of_a_group_are_looked_at_together():
+    """As many as there is a budget for; others when half of it is free."""
+    looked = []
+
+    def expect(requests, room):
+        if 10 * len(requests) > room:
+            return None
+        looked.append(requests)
+        return 10 * len(requests)
+
+    look = BytePrefetcher(lambda number: number if number < 14 else None,
+                          expect, 85)
+    look(0)
+    assert [[0, 1, 2, 3, 4, 5, 6], [7]] == looked
+    for position in (1, 2, 3):
+        look(position)
+        assert [7] == looked[-1]
+    look(7)
+    assert [8, 9, 10, 11, 12, 13] == looked[-1]
 
 
 def test_background_does_tasks_in_order_and_survives_errors():

@@ -208,6 +208,26 @@ def test_compressed_bytes_are_fetched_beyond_what_is_decoded_ahead(
             batch[0] for batch in epoch])).all()
 
 
+def test_rows_of_many_batches_are_fetched_together(folder, server):
+    """Those of one batch of a block shuffle are far from each other."""
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 4 << 20
+    rows = numpy.random.RandomState(0).randint(
+        0, 255, (3000, 4096)).astype('uint8')
+    with h5py.File(folder / 'plain.hdf5', 'w') as file:
+        file['x'] = rows
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 3000)}})
+    with H5PYDataset(server.url('plain.hdf5'), ('train',)) as dataset:
+        stream = DataStream(dataset, iteration_scheme=BlockShuffledScheme(
+            3000, 16, block_size=128, window=2))
+        seen = numpy.concatenate([
+            batch for batch, in stream.get_epoch_iterator()])
+    assert (numpy.sort(rows[:, :8].copy().view('u8'), axis=0)
+            == numpy.sort(seen[:, :8].copy().view('u8'), axis=0)).all()
+    # The batches are 188, each of 13 requests by itself.
+    assert len(server.log) < 188
+
+
 @pytest.mark.parametrize('rank', [None, 1])
 def test_examples_are_fetched_in_groups_before_they_are_asked_for(
         folder, server, rank):
