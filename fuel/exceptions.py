@@ -11,6 +11,7 @@
     +-- WorkerError                  a worker process died, stalled or failed
     +-- ServerError                  a server is gone, or refused a client
     +-- DamagedFileError             a file's bytes are not what they were
+    +-- BadRecordsError              too many examples could not be made
     +-- UndecodableImageError        bytes are no image, or a damaged one
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
@@ -28,11 +29,10 @@ import os
 from collections.abc import Iterable
 
 __all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
-           'ConfigurationError', 'DamagedFileError', 'FuelError',
-           'MissingInputFiles', 'NeedURLPrefix', 'NotAStreamError',
-           'ServerError',
-           'StateMismatchError', 'UndecodableImageError', 'UnknownTokenError',
-           'WorkerError']
+           'BadRecordsError', 'ConfigurationError', 'DamagedFileError',
+           'FuelError', 'MissingInputFiles', 'NeedURLPrefix',
+           'NotAStreamError', 'ServerError', 'StateMismatchError',
+           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -69,6 +69,10 @@ class WorkerError(FuelError, RuntimeError):
 
 class DamagedFileError(FuelError, OSError):
     """A file is cut, damaged, or was changed while it was in use."""
+
+
+class BadRecordsError(FuelError, ValueError):
+    """More examples could not be made than may be left out."""
 
 
 class UndecodableImageError(FuelError, ValueError, OSError):

@@ -13,6 +13,7 @@ from fuel.client.connection import Connection
 from fuel.client.session import ServerSession
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
@@ -34,6 +35,14 @@ class ServedStage(RemoteStage):
         if epoch.finished:
             state = {**state, 'leftover': session_of(epoch).state()}
         return state
+
+    @property
+    def skipped(self) -> Skipped:
+        """The examples that the server's epoch has left out (Skipped)."""
+        session = last_session(self.stream)
+        saved = None if session is None else session.state()
+        state = None if saved is None else saved['state']
+        return Skipped() if state is None else Skipped.in_state(state)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last."""

@@ -104,6 +104,8 @@ class StreamDataset(Dataset):
         source = _source(stream)
         self._stream: Any = copied_pipeline(stream)
         bottom = _source(self._stream)
+        # What was asked for cannot be left out.
+        bottom.on_error = 'raise'
         self._makes_examples = bool(stream.produces_examples)
         bottom.iteration_scheme = AskedScheme(self._makes_examples)
         self.provides_sources = tuple(stream.sources)

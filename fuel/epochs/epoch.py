@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.skipped import Skipped, SkipLimit
 from fuel.epochs.state import Position, SchemeStart, Unavailable
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
+from fuel.schemes.shard import BatchPart
 from fuel.typing import State
 
 
@@ -31,6 +33,12 @@ class Epoch(EpochPosition):
         is none.
     `options`: wishes of the stages above.
     `failed`: numbers of the reads whose exceptions were delivered.
+    `limit`: of the examples that the pipeline may leave out; None if it may
+        leave out none.
+    `left_out`: those that the stage has left out, since they failed.
+    `short`: by their numbers, the rows that are left of batches of which the
+        stage has left out examples.
+    `is_inner`: whether a stage that makes one item of one reads it.
     `counters`: the stages below, if nothing of their states changes but
         counts; found when a state is saved.
     """
@@ -38,6 +46,9 @@ class Epoch(EpochPosition):
     # Whether the requests are not those of the stream's scheme.
     has_own_requests = False
     options = ReadOptions()
+    limit: SkipLimit | None = None
+    left_out = Skipped()
+    is_inner = False
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
@@ -48,6 +59,7 @@ class Epoch(EpochPosition):
         self.start: State | SchemeStart | Unavailable | None = None
         self.failed: list[int] = []
         self._num_failed = 0
+        self.short: dict[int, BatchPart] = {}
         self.counters: Sequence[Counter] | None = None
 
     def __reduce__(self) -> Any:
@@ -79,6 +91,11 @@ class Epoch(EpochPosition):
         self._num_failed = requested - position
         self.skipped = {requested + offset for offset in failed}
 
+    def count_left_out(self) -> None:
+        """Count a read that failed, and of which nobody is told."""
+        if self.request_iterator is None:
+            self._num_failed += self.step
+
     def skip(self, count: int) -> None:
         """Count items as delivered that are left out."""
         self.position += count * self.step
@@ -99,7 +116,10 @@ class Epoch(EpochPosition):
 
     def finish(self, end: Position | State | Unavailable) -> None:
         """Let go of what only a running epoch needs."""
-        self.end, self.finished, self.counters = end, True, None
+        # Without the stream, which holds this epoch: no cycle.
+        self.end = end._replace(stream=None) if isinstance(
+            end, Position) else end
+        self.finished, self.counters = True, None
         self.drop_prefetched()
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
@@ -107,6 +127,9 @@ class Epoch(EpochPosition):
         self.attributes = {name: value
                            for name, value in self.attributes.items()
                            if name == 'data_state'}
+        if self.limit is not None and self.left_out.count and (
+                not self.position):
+            self.limit.refuse_empty_epoch()
 
     def drop_prefetched(self) -> None:
         """Close the reader, which may hold a file or prefetched data."""

@@ -39,12 +39,21 @@ _NOT_SHARED = 'so several workers cannot share it'
 _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
 
 
+# Of single examples that a stream may leave out.
+_LEAVES_OUT = (
+    "a stream of examples with on_error='skip' leaves out some",
+    ['let the data stream make batches, by its batch_size'])
+
+
 def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     stage = stage_of(stream)
-    if not stage.one_to_one:
-        reason, remedies = _why_not_one_to_one(stage)
+    leaves_out = (stage.dataset is not None and stage.skips_examples
+                  and stage.stream.produces_examples)
+    if leaves_out or not stage.one_to_one:
+        reason, remedies = (_why_not_one_to_one(stage)
+                            if not leaves_out else _LEAVES_OUT)
         ways = ', or '.join([*remedies, *instead])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
     for child in stage.inputs:

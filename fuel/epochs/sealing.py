@@ -46,7 +46,7 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
     made; None if more than that changed."""
     counts: list[tuple[int, int]] = []
     for _, epoch, child in counters:
-        if epoch.failed or epoch.skipped or (
+        if epoch.failed or epoch.skipped or epoch.left_out.count or (
                 not epoch.finished and epoch.attributes.get(
                     'child_epoch_iterator') is not child):
             return None
@@ -76,8 +76,7 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
             reversed(counters), reversed(counts), strict=True):
         children = [_joined(
             stage, RUNNING, *counted, available(running.start),
-            [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
-            children)]
+            [(None, 'null'), ([], '[]'), *3 * [(None, 'null')]], children)]
     return _with_checksum(children[0])
 
 
@@ -104,8 +103,8 @@ def identified(stage: Stage, state: State) -> Identified:
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
-            copied_with_text(state[field])
-            for field in ('dataset', 'failed', 'leftover', 'rng')],
+            copied_with_text(state.get(field))
+            for field in ('dataset', 'failed', 'leftover', 'rng', 'skipped')],
         [stage_of(child).identify(part) for child, part in zip(
             streams, state['children'], strict=True)])
 
@@ -115,13 +114,16 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
             children: list[Identified]) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
-    `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
+    `others`: copies and texts of `dataset`, `failed`, `leftover`, `rng`, and
+        of `skipped`, which a state has only if there is something.
     """
     described = encoded_fingerprint(stage)
     states, texts = zip(*children, strict=True) if children else ((), ())
     start = None if scheme is None else _encoded_scheme(stage.stream, scheme)
     ((dataset, dataset_text), (failed, failed_text),
-     (leftover, leftover_text), (rng, rng_text)) = others
+     (leftover, leftover_text), (rng, rng_text),
+     (skipped, skipped_text)) = others
+    skipped_field = '' if skipped is None else f'"skipped":{skipped_text},'
     # In the order of the keys, as the checksum is made when it is checked.
     text = (
         f'{{"children":[{",".join(texts)}],'
@@ -129,6 +131,7 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         f'"format":{FORMAT},"leftover":{leftover_text},'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
         f'"scheme":{"null" if start is None else start.text},'
+        f'{skipped_field}'
         f'"stream":{described.text}}}')
     return Identified({
         'format': FORMAT, 'stream': described.copy(), 'epoch': epoch,
@@ -136,6 +139,7 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         'scheme': None if start is None else start.copy(),
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
         'failed': failed, 'children': list(states),
+        **({} if skipped is None else {'skipped': skipped}),
     }, text)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
+from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import (
     Identified, Position, Unavailable, copied_with_text)
 from fuel.epochs.epoch import Epoch
@@ -90,8 +91,6 @@ class Stage:
         """The random generator that is drawn from, if there is one."""
         return generator_in(self.stream)
 
-    # --- how items come of items -------------------------------------------
-
     @property
     def one_to_one(self) -> bool:
         """Whether item n is made of item n below, or of one request (bool)."""
@@ -111,8 +110,7 @@ class Stage:
 
     @property
     def draws(self) -> Literal['no', 'by_seed', 'in_order']:
-        """Whether it draws from a generator, and what a draw depends on: the
-        seed, the epoch and the number of the item, or the draws before."""
+        """Whether it draws, and if by seed and item or by earlier draws."""
         if self.generator is None:
             return 'no'
         return 'by_seed' if getattr(
@@ -134,11 +132,19 @@ class Stage:
         return bool(getattr(self.stream, 'passes_items_on', False))
 
     @property
+    def skips_examples(self) -> bool:
+        """Whether examples that cannot be made are left out (bool)."""
+        return any(stage_of(child).skips_examples for child in self.inputs)
+
+    @property
+    def skipped(self) -> Skipped:
+        """The examples that the present epoch has left out (Skipped)."""
+        return Skipped()
+
+    @property
     def counts_all_items(self) -> bool:
         """Whether it counts the items of all ranks (bool)."""
         return bool(getattr(self.stream, 'counts_all_items', False))
-
-    # --- the share of a rank -----------------------------------------------
 
     @property
     def own_shard(self) -> Shard | None:
@@ -153,10 +159,8 @@ class Stage:
     @property
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        for stage in map(stage_of, self.inputs):
-            if shard := stage.shard:
-                return shard
-        return None
+        shards = (stage_of(child).shard for child in self.inputs)
+        return next(filter(None, shards), None)
 
     @property
     def can_plan(self) -> bool:
@@ -209,8 +213,6 @@ class Stage:
             batch_size_of(self.scheme) if split is None else split())
         return size
 
-    # --- an epoch ----------------------------------------------------------
-
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
         return None
@@ -240,11 +242,9 @@ class Stage:
 
     def take_over(self, epoch: Epoch) -> None:
         """Give an epoch the attributes that the stream shows."""
-        present = vars(self.stream)
-        epoch.attributes = attributes = {}
-        for name in getattr(self.stream, 'epoch_attributes', ()):
-            if name in present:
-                attributes[name] = present[name]
+        shown = vars(self.stream)
+        names = getattr(self.stream, 'epoch_attributes', ())
+        epoch.attributes = {key: shown[key] for key in names if key in shown}
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
@@ -291,17 +291,23 @@ class Stage:
             except StopIteration:
                 self._finish(epoch)
                 raise
-            except Exception as error:
-                if epoch.count_failure(number):
+            except Exception as error:  # noqa: BLE001 - raised, or left out
+                data = self.fail(epoch, number, error)
+                if data is None:
                     continue
-                error.add_note(f'in stage {self.name}, item '
-                               f'{epoch.position} of the epoch')
-                raise
             if number in epoch.skipped:
                 epoch.count_failure(number)
                 continue
             epoch.position += epoch.step
             return data
+
+    def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
+        """Raise the error of a read; return None if the item is left out."""
+        if epoch.count_failure(number):
+            return None
+        error.add_note(
+            f'in stage {self.name}, item {epoch.position} of the epoch')
+        raise error
 
     def _finish(self, epoch: Epoch) -> None:
         attributes = epoch.attributes
@@ -309,9 +315,7 @@ class Stage:
             end = self.position(epoch)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             end = Unavailable(error)
-        # Without the stream, which holds this epoch: no cycle.
-        epoch.finish(end._replace(stream=None) if isinstance(end, Position)
-                     else end)
+        epoch.finish(end)
         warn = getattr(self.stream, 'warn_of_empty_epoch', None)
         if warn is not None and not epoch.position:
             warn(attributes)
@@ -331,11 +335,8 @@ class Stage:
         counted = getattr(self.stream, 'count_items', None)
         return None if counted is None else int(counted(epoch))
 
-    # --- states ------------------------------------------------------------
-
     def position(self, epoch: Epoch) -> Position | State | Unavailable:
-        """Return where an epoch stands, after its end too: a stage may have
-        data left that it made of the last items."""
+        """Return where an epoch stands, after its end too if data are left."""
         raise self._has_no_position()
 
     def _has_no_position(self) -> TypeError:
@@ -375,8 +376,7 @@ class Stage:
         self.stream.load_state_dict(state)
 
     def set_generators(self, state: State) -> None:
-        """Put the generators of the pipeline where they were, but for those
-        that went on since to make left-overs anew."""
+        """Put generators back, but for those that made left-overs anew."""
 
     @property
     def has_begun(self) -> bool:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from fuel.epochs.skipped import Skipped
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
 
@@ -61,6 +62,7 @@ class Position(NamedTuple):
     leftover: object
     failed: tuple[int, ...]
     children: list[Position | State | Unavailable]
+    skipped: Skipped = Skipped()
 
 
 def available(part: object) -> Any:
@@ -83,7 +85,9 @@ def as_state(position: Position | State | Unavailable) -> State:
 
 def position_fields(position: Position) -> State:
     """Return the parts of a stage's state that change within an epoch."""
+    skipped = position.skipped
     return {
+        **({'skipped': skipped.as_plain()} if skipped.count else {}),
         'position': position.position,
         'requested': position.requested,
         'scheme': available(position.start),

@@ -10,6 +10,7 @@ from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, fingerprint
 from fuel.epochs.sealing import checksum
 from fuel.epochs.share_state import is_share_state, read_share_state
+from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import (
@@ -100,7 +101,7 @@ def _check_frame(stage: Stage, state: State) -> None:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
             f'version of Fuel reads format {FORMAT}')
-    for field in sorted(_FIELDS ^ state.keys(), key=str):
+    for field in sorted((_FIELDS ^ state.keys()) - {'skipped'}, key=str):
         raise StateMismatchError(
             f'the field {field!r:.200} of the state of stage '
             f'{stage.name} is '
@@ -206,6 +207,14 @@ def _check_fields(stage: Stage, state: State) -> None:
             stage.dataset is not None or stage.inputs) and (
             epoch != RUNNING or not stage.keeps_leftovers):
         _refuse(stage, 'leftover', state['leftover'], 'None')
+    if 'skipped' in state:
+        try:
+            is_right = Skipped.of_plain(state['skipped']).count > 0
+        except DAMAGE:
+            is_right = False
+        if not is_right or epoch == NOT_STARTED:
+            _refuse(stage, 'skipped', state['skipped'],
+                    'the examples that were left out of an epoch')
     _check_scheme(stage, state)
     _check_dataset(stage, state)
     _check_generator(stage, state)

@@ -21,6 +21,9 @@ from fuel.utils.seams import fault_point
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
 
+# The field that states have only where something was left out.
+_SKIPPED = 'skipped'
+
 # Keys and indices that lead to a value, and the new value there.
 Path = list[Any]
 Changes = list[tuple[Path, Any]]
@@ -59,7 +62,8 @@ def _compare_position(old: object, new: Position, path: Path,
         found.append((path, as_state(new)))
         return
     for key, value in position_fields(new).items():
-        _compare(old[key], value, [*path, key], found)
+        # Nothing may have been left out before.
+        _compare(old.get(key), value, [*path, key], found)
     _compare(old['children'], new.children, [*path, 'children'], found)
 
 
@@ -153,5 +157,7 @@ def _replaced(old: Any, path: Path, value: object) -> Any:
     if not path:
         return value
     copy = old.copy()
-    copy[path[0]] = _replaced(old[path[0]], path[1:], value)
+    copy[path[0]] = _replaced(
+        old.get(_SKIPPED) if path[0] == _SKIPPED else old[path[0]],
+        path[1:], value)
     return copy

@@ -9,6 +9,7 @@ from typing import Any
 
 from fuel.describe.pipeline import HERE
 from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED
 from fuel.iterator import DataIterator
 from fuel.profiling.report import (
@@ -79,6 +80,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         items, step_seconds = meter.read(batches, step)
         seconds = time.perf_counter() - begin
         stages = with_shares(meter.stages(), step_seconds)
+        skipped = meter.num_skipped()
     finally:
         meter.stop()
         if before is not None:
@@ -86,7 +88,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     return Profile(
         stages, seconds, step_seconds, items,
         stages[0].examples if stages else 0,
-        sentence(stages, seconds, step_seconds))
+        sentence(stages, seconds, step_seconds), skipped)
 
 
 def _state_of(stream: Any) -> Any:
@@ -110,6 +112,8 @@ class Meter:
         self._remote = list(_remote_streams(stream))
         # The running epoch.
         self._clock: Clock | None = None
+        # Examples that the epochs before it have left out.
+        self._skipped = 0
         try:
             for one in self._remote:
                 one.measure_stages()
@@ -142,7 +146,13 @@ class Meter:
                 if done == count:
                     return done, seconds
             self._clock = None
+            self._skipped += stage_of(self._stream).skipped.count
         return done, seconds
+
+    def num_skipped(self) -> int:
+        """Return how many examples were left out of all epochs."""
+        return self._skipped + (0 if self._clock is None else stage_of(
+            self._stream).skipped.count)
 
     def restart(self) -> None:
         """Measure the stages of this process anew."""

@@ -90,6 +90,8 @@ class Profile:
     bottleneck : str
         What the pipeline spends most of its time on, and what usually
         helps, in a sentence.
+    skipped : int
+        How many examples were left out, since they could not be made.
     """
 
     stages: list[StageProfile]
@@ -98,6 +100,7 @@ class Profile:
     batches: int
     examples: int
     bottleneck: str
+    skipped: int = 0
 
     @property
     def examples_per_second(self) -> float:
@@ -120,7 +123,14 @@ class Profile:
         return '\n'.join([
             (f'{self.batches} batches, {self.examples} examples in '
              f'{self.seconds:.3f} s: {self.examples_per_second:.0f} '
-             f'examples/s{self._step()}'), *lines, self.bottleneck])
+             f'examples/s{self._step()}{self._skipped()}'),
+            *lines, self.bottleneck])
+
+    def _skipped(self) -> str:
+        if not self.skipped:
+            return ''
+        return (f'; {self.skipped} examples could not be made and were left '
+                'out')
 
     def _step(self) -> str:
         if not self.step_seconds:

@@ -20,9 +20,15 @@ class BatchPart(NamedTuple):
     Those from number `real` on repeat examples of the start.
     """
 
-    rows: slice
+    rows: slice | list[int]
     total: int
     real: int
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The numbers of the rows in the whole batch."""
+        rows = self.rows
+        return range(self.total)[rows] if isinstance(rows, slice) else rows
 
 
 class Shard(NamedTuple):

@@ -69,20 +69,24 @@ class ChosenRequests(RequestIterator):
 class RowRequests(ChosenRequests):
     """Requests of which the next one is cut to the rows that are wanted.
 
-    `rows`: rows of the next request; None for all of them.
+    `rows`: rows of the next request, or their numbers; None for all of them.
     """
 
     def __init__(self, requests: RequestIterator) -> None:
         self.requests = requests
         self.num_requests = requests.num_requests
         self.position = requests.position
-        self.rows: slice | None = None
+        self.rows: slice | list[int] | None = None
 
     def _at(self, position: int, compact: bool) -> Any:
         request = self._whole_at(position, compact)
         if self.rows is None or position != self.position or request is None:
             return request
-        rows = as_splittable(request)[self.rows]
+        indices = as_splittable(request)
+        if isinstance(self.rows, list) and not isinstance(
+                indices, numpy.ndarray):
+            return [indices[row] for row in self.rows]
+        rows = indices[self.rows]
         return (numpy.ascontiguousarray(rows)
                 if isinstance(rows, numpy.ndarray) else rows)
 

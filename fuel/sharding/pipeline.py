@@ -109,7 +109,9 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     if not stage.one_to_one:
         return False
     if stage.dataset is not None:
-        return _is_known(stage.scheme)
+        # Not how many are left out before an example.
+        return _is_known(stage.scheme) and not (
+            stage.skips_examples and stage.stream.produces_examples)
     return bool(stage.inputs and (forward or stage.goes_back)
                 and all(can_seek(child, forward) for child in stage.inputs))
 
@@ -119,7 +121,7 @@ def batch_size_below(stream: StreamLike) -> int | None:
     read, None of any other."""
     stage = stage_of(stream)
     if stage.stream.produces_examples or stage.reads_several or (
-            not can_seek(stream)):
+            stage.skips_examples or not can_seek(stream)):
         return None
     if stage.dataset is not None:
         return batch_size_of(stage.scheme)

@@ -10,6 +10,7 @@ from fuel.describe.pipeline import short, stream_text
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch
+from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import SchemeStart, Unavailable
 from fuel.iterator import DataIterator
@@ -341,6 +342,37 @@ class AbstractDataStream(NamedArguments):
         """
         stage = stage_of(self)
         stage.load(stage.check(state))
+
+    def skipped_examples(self) -> Skipped:
+        """Return the examples that the present epoch has left out.
+
+        That is the epoch of the epoch iterator made last, from its
+        beginning on, also where a state was loaded; see `on_error` of
+        :class:`DataStream`.
+
+        Returns
+        -------
+        fuel.epochs.skipped.Skipped
+            Their number, and the first of them with their errors.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> from fuel.transformers import Mapping
+        >>> stream = Mapping(
+        ...     DataStream(IndexableDataset(['1', '2', 'x', '4']),
+        ...                batch_size=2, on_error='skip'),
+        ...     lambda batch: ([int(text) for text in batch[0]],))
+        >>> list(stream)
+        [([1, 2],), ([4],)]
+        >>> skipped = stream.skipped_examples()
+        >>> skipped.count, skipped.examples[0].example
+        (1, 2)
+        >>> print(skipped.examples[0])
+        example 2 in stage Mapping: ValueError: invalid literal for int() ...
+        """
+        return stage_of(self).skipped
 
     def get_leftover(self) -> Any:
         """Return what the stage has kept of its child's last batch.

@@ -13,6 +13,7 @@ from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.pipeline import check_agreement
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
@@ -21,7 +22,7 @@ from fuel.schemes.iteration_scheme import (
     chooses_examples,
     is_random_access,
 )
-from fuel.schemes.shard import as_shard
+from fuel.schemes.shard import Shard, as_shard
 from fuel.streams.arguments import (
     StreamOptions, refuse_positional, scheme_of)
 from fuel.streams.base import AbstractDataStream
@@ -35,6 +36,26 @@ class DatasetStage(StreamStage):
     """A stream whose epochs each have a state of the data set."""
 
     __slots__ = ()
+
+    @property
+    def skips_examples(self) -> bool:
+        """Whether examples that cannot be made are left out (bool)."""
+        return bool(self.stream.on_error == 'skip')
+
+    def take_limit(self, epoch: Epoch) -> None:
+        """Give an epoch its limit of examples left out."""
+        if self.skips_examples:
+            epoch.limit = SkipLimit(skip_limit(
+                self.stream.max_skipped, known_length(self.dataset)),
+                epoch.request_iterator)
+
+    def share_in_order(self, shard: Shard) -> None:
+        """Take a rank's share of its own items, which are read in order."""
+        if shard.splits and self.skips_examples:
+            raise ValueError(
+                "by='example' cannot split batches of which examples are "
+                "left out with on_error='skip': use by='batch'")
+        super().share_in_order(shard)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last, and hold its state."""
@@ -60,6 +81,15 @@ class DataStream(AbstractDataStream):
     drop_last : bool, optional
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
+    on_error : {'raise', 'skip'}, optional
+        What happens with an example that cannot be made, since reading it
+        or a stage that reads this stream has failed.  With ``'skip'`` it is
+        left out, logged and counted; see :ref:`bad-records`.  Defaults to
+        ``'raise'``.
+    max_skipped : int or float, optional
+        With ``on_error='skip'``: how many examples of an epoch may be left
+        out, or which part of the data set; more are an error.  Defaults to
+        None: a hundredth, and at least 10.
     shard : tuple, Shard or str, optional
         The share of the order that this rank takes: ``(rank, num_shards)``,
         or ``'auto'`` for what the launcher's variables say.  Defaults to
@@ -75,7 +105,11 @@ class DataStream(AbstractDataStream):
         If `dataset` is none, or another argument has no name.
     ValueError
         For `batch_size` or `shuffle` beside an iteration scheme, or with a
-        data set that is read in order.
+        data set that is read in order; for `on_error` or `max_skipped` that
+        are none of the above.
+    fuel.exceptions.BadRecordsError
+        By the epoch iterator, if more than `max_skipped` examples, or all
+        of an epoch, cannot be made.
 
     Examples
     --------
@@ -102,10 +136,15 @@ class DataStream(AbstractDataStream):
     made_into_others = ('batch_size', 'shuffle', 'drop_last', 'shard')
     # Asked for hooks that not every data set has.
     dataset: Any
+    on_error = 'raise'
+    max_skipped: float | None = None
+    # They decide nothing of the examples that can be made.
+    unsaved_arguments = ('on_error', 'max_skipped')
 
     def __init__(self, dataset: DatasetLike, *args: Never,
                  batch_size: int | None = None, shuffle: bool = False,
-                 drop_last: bool = False,
+                 drop_last: bool = False, on_error: str = 'raise',
+                 max_skipped: float | None = None,
                  shard: tuple[int, int] | str | None = None,
                  **kwargs: Unpack[StreamOptions]) -> None:
         refuse_positional(self, args)
@@ -125,6 +164,9 @@ class DataStream(AbstractDataStream):
         if axis_labels:
             kwargs.setdefault('axis_labels', dict(axis_labels))
         super().__init__(**kwargs)
+        check_skipping(on_error, max_skipped)
+        self.on_error = on_error
+        self.max_skipped = max_skipped
         if self.iteration_scheme is None:
             self.produces_examples = True
         if self.axis_labels and self.produces_examples:
@@ -192,6 +234,8 @@ class DataStream(AbstractDataStream):
 
     def num_items(self) -> int | None:
         """Return how many items an epoch of all ranks has, if known."""
+        if self.on_error == 'skip' and self.produces_examples:
+            return None
         if self.iteration_scheme is not None:
             return super().num_items()
         return known_length(self.dataset)

@@ -11,14 +11,16 @@ from fuel.epochs.state import (
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import identified
+from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state_check import DAMAGE, checked_state
-from fuel.exceptions import StateMismatchError
+from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.pipeline import check_draws
 from fuel.sharding.planned import PlannedReader, ShareReader
+from fuel.streams.skipping import recover
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import (
@@ -125,6 +127,7 @@ class StreamStage(Stage):
                     'iterator, or pickle the epoch iterator'))
                 if resumed:
                     available(epoch.start)
+            self.take_limit(epoch)
             if resumed:
                 self.restore(epoch, resumed)
             runtime.pending = None
@@ -135,6 +138,14 @@ class StreamStage(Stage):
                     shard.check_world()
                 check_draws(self.stream)
                 epoch.step = shard.step
+
+    def take_limit(self, epoch: Epoch) -> None:
+        """Share the limit of examples left out with the streams below."""
+        child = vars(self.stream).get('child_epoch_iterator')
+        if isinstance(child, EpochIterator):
+            epoch.limit = child.epoch.limit
+            if epoch.limit is not None:
+                child.epoch.is_inner = self.one_to_one
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""
@@ -154,6 +165,32 @@ class StreamStage(Stage):
                 epoch, self.stream, self.stream.open_plan(epoch), shard)
         return ShareReader(self.open_items(epoch), shard)
 
+    def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
+        """Raise the error of a read, or return what is left of the item."""
+        if epoch.limit is not None and number not in epoch.skipped:
+            try:
+                is_done, rest = recover(self, epoch, number, error)
+            except BadRecordsError as too_many:
+                too_many.__cause__ = error
+                error = too_many
+            else:
+                if is_done:
+                    return rest
+        return super().fail(epoch, number, error)
+
+    @property
+    def skipped(self) -> Skipped:
+        """The examples that the present epoch has left out (Skipped)."""
+        runtime = self.runtime
+        if runtime.pending is not None:
+            own = Skipped.in_state(runtime.pending, below=False)
+        else:
+            own = Skipped() if runtime.epoch is None else (
+                runtime.epoch.left_out)
+        for child in self.inputs:
+            own = own.with_more(stage_of(child).skipped)
+        return own
+
     def leave_out(self, epoch: Epoch, count: int) -> None:
         """Count items of an epoch as delivered."""
         if self._is_planned:
@@ -165,6 +202,9 @@ class StreamStage(Stage):
     def restore(self, epoch: Epoch, state: State) -> None:
         """Put a new epoch where a state was saved."""
         epoch.go_to(state['position'], state['requested'], state['failed'])
+        if epoch.limit is not None:
+            epoch.left_out = Skipped.in_state(state, below=False)
+            epoch.limit.restore(epoch.left_out)
         if state['leftover'] is not None:
             try:
                 self._take_leftover(state['leftover'])
@@ -205,7 +245,8 @@ class StreamStage(Stage):
                 None if data_state is None
                 else position_in(self.dataset, data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
-                kept, epoch.failed_after(requested), children)
+                kept, epoch.failed_after(requested), children,
+                epoch.left_out)
 
     def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
         """Return the stage's left-overs, and where its inputs stand."""
@@ -293,7 +334,11 @@ class StreamStage(Stage):
         shown = vars(self.stream)
         position = (position_in(self.dataset, shown.get('data_state'))
                     if epoch == FINISHED else None)
+        skipped = (self.runtime.epoch.left_out if epoch == FINISHED
+                   and self.runtime.epoch is not None else None)
         return {
+            **({'skipped': skipped.as_plain()}
+               if skipped and skipped.count else {}),
             'epoch': epoch,
             'position': 0,
             'requested': 0,

@@ -220,8 +220,7 @@ class SeededTransformer(Transformer):
             See :meth:`generator`.
         """
         rows = self._rows(count)
-        places = (range(count) if rows is None
-                  else range(rows.total)[rows.rows])
+        places = range(count) if rows is None else rows.places
         for place in places:
             yield self._generator(*more, place)
 
@@ -237,11 +236,11 @@ class SeededTransformer(Transformer):
                 f'the stage {type(self).__name__} cannot know which rows of '
                 'a batch that is split over ranks came: put it before the '
                 'stage that makes batches in other processes')
-        if rows is not None and len(range(rows.total)[rows.rows]) != count:
+        if rows is not None and len(rows.places) != count:
             raise ValueError(
                 f'the stage {type(self).__name__} draws for each row of a '
                 f'batch that is split over ranks, but {count} rows came of '
-                f'{len(range(rows.total)[rows.rows])}: put it before the '
+                f'{len(rows.places)}: put it before the '
                 'stage that changes their number')
         return rows
 

@@ -35,6 +35,7 @@ class SeveralStreams(AbstractDataStream):
         streams = tuple(data_streams)
         if not streams:
             raise ValueError('data_streams must hold at least one stream')
+        _refuse_to_skip(self, streams)
         kinds = [stream.produces_examples for stream in streams]
         if len(set(map(bool, kinds))) > 1:
             described = ', '.join('examples' if kind else 'batches'
@@ -101,6 +102,18 @@ class SeveralStreams(AbstractDataStream):
         """Switch all streams to the next epoch."""
         for stream in self.data_streams:
             stream.next_epoch()
+
+
+def _refuse_to_skip(reader: SeveralStreams,
+                    streams: Iterable[StreamLike]) -> None:
+    """Refuse streams that leave out examples, so that items would not fit."""
+    for stream in streams:
+        if stage_of(stream).skips_examples:
+            raise ValueError(
+                f"{type(reader).__name__} reads a stream with on_error='skip' "
+                'beside others, and where that leaves out an example they '
+                "would not fit together any more: use on_error='raise', or "
+                'one DataStream over all sources')
 
 
 class Chain(SeveralStreams):

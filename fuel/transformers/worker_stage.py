@@ -8,7 +8,8 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.state import RUNNING, Identified, as_state
+from fuel.epochs.skipped import Skipped
+from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
@@ -45,7 +46,16 @@ class TeamStage(RemoteStage):
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last, and hold it."""
         super().adopt(epoch, iterator)
+        session_of(epoch).skips = self.skips_examples
         self.runtime.hold(epoch, iterator)
+
+    @property
+    def skipped(self) -> Skipped:
+        """The examples that the workers have left out (Skipped)."""
+        session = last_session(self.stream)
+        state = self.runtime.pending if session is None else session.state()
+        return Skipped() if state is None or isinstance(
+            state, Unavailable) else Skipped.in_state(state)
 
     def position(self, epoch: Epoch) -> State:
         """Return the state of its input after what was delivered."""

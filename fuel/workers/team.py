@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fuel.epochs.skipped import merged
 from fuel.epochs.state import Unavailable
 from fuel.exceptions import WorkerError
 from fuel.profiling.meter import total
@@ -88,7 +89,11 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `parts`: the epoch in each worker.
     `delivered`: how many batches and errors of these parts were delivered.
     `latest`: receipt of the last of them.
+    `skips`: whether the workers may leave out examples; a state has those of
+        all of them.
     """
+
+    skips = False
 
     resume: State | None
 
@@ -101,6 +106,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.parts: list[RemoteEpoch] = []
         self.delivered = 0
         self.latest: Receipt | None = None
+        # The last of each part.
+        self._receipts: dict[int, Receipt] = {}
 
     def begin(self, team: Team, last: WorkerSession | None = None) -> None:
         """Begin the epoch in a team, perhaps that of the epoch before."""
@@ -114,6 +121,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.team = team
         self.delivered = 0
         self.latest = None
+        self._receipts = {}
 
     def receive(self, source: Callable[[], Team]) -> None:
         """Receive the next batch of the workers, which is pending then."""
@@ -136,6 +144,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""
+        if self.skips:
+            self._receipts[self.delivered % len(self.parts)] = receipt
         self.delivered += 1
         self.latest = receipt
 
@@ -151,10 +161,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         if self.parts:
             self.commit_delivered()
             if self.is_over:
-                for part in self.parts:
+                for place, part in enumerate(self.parts):
                     if part.final is not None:
-                        state: State | Unavailable = pickle.loads(part.final)
-                        return state
+                        return self._with_skipped(
+                            pickle.loads(part.final), place)
             state = self._state_of_parts()
             if (self.has_begun() or not isinstance(state, Unavailable)
                     or self.resume is None or self.after):
@@ -162,9 +172,21 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         assert self.resume is not None
         return self.resume
 
+    def _with_skipped(self, state: State | Unavailable, place: int,
+                      ) -> State | Unavailable:
+        """Return the state of a part with what all parts have left out."""
+        base = self.parts[place].base
+        others = [receipt.state() for other, receipt
+                  in self._receipts.items() if other != place]
+        if isinstance(state, Unavailable) or isinstance(base, Unavailable):
+            return state
+        return merged(state, [other for other in others if not isinstance(
+            other, Unavailable)], base) if others else state
+
     def _state_of_parts(self) -> State | Unavailable:
         if self.latest is not None:
-            return self.latest.state()
+            return self._with_skipped(
+                self.latest.state(), (self.delivered - 1) % len(self.parts))
         assert self.team is not None
         try:
             self.team.workers[0].wait_until_open(self.parts[0])

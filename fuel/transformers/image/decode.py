@@ -201,7 +201,8 @@ class ImagesFromBytes(ImageStage):
             raise UndecodableImageError(
                 f'{which} ({len(file)} bytes, beginning with '
                 f'{bytes(file[:8])!r}) cannot be decoded: {why}. Correct '
-                "the data, or leave such images out with on_error='skip'"
+                "the data, or leave such images out with on_error='skip' of "
+                'the DataStream'
             ) from error
 
     def _leave_out(self, data: Batch) -> Any:

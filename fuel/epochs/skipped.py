@@ -1,0 +1,226 @@
+"""Examples that an epoch leaves out, since they could not be made."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from fuel.exceptions import (
+    BadRecordsError, FuelError, UndecodableImageError, UnknownTokenError)
+from fuel.typing import State
+
+logger = logging.getLogger(__name__)
+
+# How many are listed with their errors; the others are counted.
+MOST_LISTED = 100
+# How many of them the error names that there are too many.
+_NAMED = 5
+# Characters of the text of an error that are kept.
+_LONGEST = 200
+# How many may be left out of a small data set, and which part of a large one.
+_FEW, _SHARE = 10, 0.01
+
+# What says nothing of an example: the program, the machine or the network is
+# at fault, or a file as a whole.
+_NOT_OF_DATA = (FuelError, MemoryError, RecursionError, ConnectionError,
+                NotImplementedError, ImportError, NameError, SyntaxError)
+_OF_DATA = UndecodableImageError, UnknownTokenError
+
+
+class SkippedExample(NamedTuple):
+    """An example that was left out, since making it failed.
+
+    Attributes
+    ----------
+    item : int
+        The number of its item, such as its batch, among those that the
+        stage makes in an epoch, of all ranks.
+    example : int or None
+        Its number in the data set; None where that is not known.
+    stage : str
+        The class of the stage that failed, or of the stream if it could not
+        be read.
+    error : str
+        Class and text of the exception.
+    """
+
+    item: int
+    example: int | None
+    stage: str
+    error: str
+
+    def __str__(self) -> str:
+        which = ('an example' if self.example is None
+                 else f'example {self.example}')
+        return f'{which} in stage {self.stage}: {self.error}'
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Examples that were left out of an epoch.
+
+    Attributes
+    ----------
+    count : int
+        How many.
+    examples : tuple of SkippedExample
+        The first hundred, by the numbers of their items.
+    """
+
+    count: int = 0
+    examples: tuple[SkippedExample, ...] = ()
+
+    def with_more(self, other: Skipped) -> Skipped:
+        """Return these and others."""
+        return Skipped(self.count + other.count, tuple(sorted(
+            [*self.examples, *other.examples],
+            key=attrgetter('item'))[:MOST_LISTED]))
+
+    def as_plain(self) -> State:
+        """Return the same as plain data."""
+        return {'count': self.count,
+                'examples': [list(each) for each in self.examples]}
+
+    @classmethod
+    def of_plain(cls, saved: Any) -> Skipped:
+        """Return what :meth:`as_plain` made plain data of, checked."""
+        count, listed = saved['count'], saved['examples']
+        examples = tuple([SkippedExample(*each) for each in listed])
+        if type(count) is not int or len(examples) != min(
+                count, MOST_LISTED) or len(saved) != 2 or not all(
+                    type(each.item) is int and type(each.stage) is str
+                    and type(each.error) is str
+                    and type(each.example) in (int, type(None))
+                    for each in examples):
+            raise ValueError('these are no examples that were left out')
+        return cls(count, examples)
+
+    @classmethod
+    def in_state(cls, state: State, *, below: bool = True) -> Skipped:
+        """Return what a stage had left out when its state was saved.
+
+        `below`: whether what the streams below it have left out is added.
+        """
+        found = (cls.of_plain(state['skipped']) if 'skipped' in state
+                 else cls())
+        for child in state['children'] if below else ():
+            found = found.with_more(cls.in_state(child))
+        return found
+
+
+def merged(state: State, others: Sequence[State], before: State) -> State:
+    """Return a state with what other workers have left out of the epoch.
+
+    `before`: the state that all of them began with.
+    """
+    known = Skipped.in_state(before, below=False)
+    found = Skipped.in_state(state, below=False)
+    for other in others:
+        more = Skipped.in_state(other, below=False)
+        found = found.with_more(Skipped(more.count - known.count, tuple(
+            [each for each in more.examples if each not in known.examples])))
+    children = [
+        merged(child, [other['children'][place] for other in others],
+               before['children'][place])
+        for place, child in enumerate(state['children'])]
+    return {**state, 'children': children, **(
+        {'skipped': found.as_plain()} if found.count else {})}
+
+
+class LeftOut(Exception):  # noqa: N818 - a stage below has counted it
+    """Raised in the place of an example that a stage below has left out."""
+
+
+class SkipLimit:
+    """How many examples a pipeline may leave out of an epoch.
+
+    `most`: as many.
+    `count`: how many it has left out; the stages add to it.
+    `requests`: those of the data set; None if that is read in order.
+    """
+
+    def __init__(self, most: int, requests: Any) -> None:
+        self.most = most
+        self.requests = requests
+        self.count = 0
+        self._first: list[SkippedExample] = []
+        self._causes: set[tuple[str, str]] = set()
+
+    def restore(self, skipped: Skipped) -> None:
+        """Count what a stage had left out when a state was saved."""
+        self.count += skipped.count
+        self._first = [*self._first, *skipped.examples][:_NAMED]
+
+    def add(self, examples: Sequence[SkippedExample]) -> None:
+        """Count examples; an error if they are too many.
+
+        Of each cause the first is logged.
+        """
+        self.count += len(examples)
+        self._first = [*self._first, *examples][:_NAMED]
+        for each in examples:
+            cause = each.stage, each.error.partition(':')[0]
+            if cause not in self._causes:
+                self._causes.add(cause)
+                logger.warning("on_error='skip' leaves out %s", each)
+        if self.count > self.most:
+            raise BadRecordsError(
+                f'{self.count} examples of the epoch could not be made, and '
+                f'max_skipped is {self.most}{self._causes_text()}')
+
+    def refuse_empty_epoch(self) -> None:
+        """Raise the error that nothing is left of an epoch."""
+        raise BadRecordsError(
+            f'nothing is left of the epoch, of which {self.count} examples '
+            f'could not be made{self._causes_text()}')
+
+    def _causes_text(self) -> str:
+        named = '; '.join(map(str, self._first))
+        more = '; ...' if self.count > len(self._first) else ''
+        return f': {named}{more}. Correct the data or the stage'
+
+
+def skip_limit(max_skipped: float | None, examples: object) -> int:
+    """Return how many examples may be left out of an epoch.
+
+    `max_skipped`: their number, their part of the data set, or None.
+    `examples`: how many the data set has, if that is known.
+    """
+    if isinstance(max_skipped, int):
+        return max_skipped
+    count = examples if isinstance(examples, int) else 0
+    if max_skipped is None:
+        return max(_FEW, int(_SHARE * count))
+    return int(max_skipped * count)
+
+
+def check_skipping(on_error: object, max_skipped: object) -> None:
+    """Refuse arguments that say nothing of what to leave out."""
+    if on_error not in ('raise', 'skip'):
+        raise ValueError(
+            f"on_error must be 'raise' or 'skip', got {on_error!r}")
+    if max_skipped is None:
+        return
+    if on_error == 'raise':
+        raise ValueError("max_skipped limits what on_error='skip' leaves "
+                         'out: pass both, or none of them')
+    if isinstance(max_skipped, bool) or not (
+            (isinstance(max_skipped, int) and max_skipped > 0)
+            or (isinstance(max_skipped, float) and 0 < max_skipped < 1)):
+        raise ValueError(
+            'max_skipped must be a positive number of examples, or a part '
+            f'of the data set between 0 and 1, got {max_skipped!r}')
+
+
+def is_of_data(error: Exception) -> bool:
+    """Return whether an exception may be due to an example."""
+    return isinstance(error, _OF_DATA) or not isinstance(error, _NOT_OF_DATA)
+
+
+def error_text(error: Exception) -> str:
+    """Return class and text of an exception, in one line."""
+    text = ' '.join(str(error).split())
+    name = type(error).__name__
+    return f'{name}: {text}'[:_LONGEST] if text else name

@@ -1,0 +1,218 @@
+"""Epochs that leave out the examples that cannot be made.
+
+An example that fails is taken out of its batch: a copy of the pipeline makes
+the batch again, from the data set on, example by example to find those that
+fail, and then of the others. So the place of the batch in the order, and what
+is drawn for the other examples, stay as they are. A stream of single examples
+goes on with the next.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.pipeline import is_skippable, skip
+from fuel.epochs.skipped import (
+    LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import as_state
+from fuel.schemes.shard import BatchPart
+from fuel.schemes.sharded_requests import RowRequests, as_splittable
+from fuel.sharding.pipeline import copied_pipeline
+from fuel.sharding.planned import child_iterators_of, source_of
+from fuel.typing import Batch, StreamLike
+
+
+def recover(stage: Stage, epoch: Epoch, number: int,
+            error: Exception) -> tuple[bool, Batch | None]:
+    """Leave out the examples that an error is due to.
+
+    Returns: Whether it was done, and what is left of the item, if anything.
+        If it was not done, the error has a note that says why.
+    """
+    if isinstance(error, LeftOut):
+        _leave_out_item(epoch, error)
+        return True, None
+    if not is_of_data(error):
+        return False, None
+    reason = _why_not(stage, epoch, number)
+    batch = None
+    if not reason and stage.stream.produces_examples:
+        assert epoch.limit is not None
+        _count(epoch, [SkippedExample(
+            number, _example_of(stage, epoch.limit, number), stage.name,
+            error_text(error))])
+        _leave_out_item(epoch, error)
+        return True, None
+    if not reason:
+        batch, reason = _make_again(stage, epoch, number)
+    if reason:
+        error.add_note(f"on_error='skip' does not leave it out: {reason}")
+    return batch is not None, batch
+
+
+def _why_not(stage: Stage, epoch: Epoch, number: int) -> str:
+    """Return why nothing can be left out, '' if it can."""
+    if epoch.request_iterator is not None and (
+            epoch.request_iterator.position == number):
+        return 'the iteration scheme has failed'
+    if stage.dataset is not None and stage.scheme is None:
+        return ('the data set is read in order, and may not go on behind an '
+                'error; the stages that read it are covered')
+    if not stage.one_to_one:
+        return (f'{stage.name} does not make one item of each that it reads, '
+                'or draws from an rng')
+    assert epoch.limit is not None
+    requests = epoch.limit.requests
+    if stage.stream.produces_examples or (
+            is_skippable(stage.stream)
+            and requests is not None and requests.is_random_access):
+        return ''
+    return (f'the batches that {stage.name} reads are not those of a '
+            'DataStream: let that make the batches, or put this stage in '
+            'front of the one that makes them')
+
+
+def _leave_out_item(epoch: Epoch, error: Exception) -> None:
+    """Count an item as left out, and report it to a stage above that makes
+    one item of each."""
+    epoch.count_left_out()
+    if epoch.is_inner:
+        raise LeftOut from error
+
+
+def _count(epoch: Epoch, examples: list[SkippedExample]) -> None:
+    assert epoch.limit is not None
+    epoch.left_out = epoch.left_out.with_more(
+        Skipped(len(examples), tuple(examples)))
+    epoch.limit.add(examples)
+
+
+def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
+    """Return which example of the data set an item was made of."""
+    if stage.dataset is None:
+        return (_example_of(stage_of(stage.inputs[0]), limit, number)
+                if stage.one_to_one else None)
+    requests = limit.requests
+    if requests is None:
+        shard = stage.own_shard
+        return number + (0 if shard is None else shard.offset)
+    return _as_number(requests.request_at(number)
+                      if requests.is_random_access else None)
+
+
+def _as_number(index: object) -> int | None:
+    return int(index) if hasattr(index, '__index__') else None
+
+
+def _make_again(stage: Stage, epoch: Epoch, number: int,
+                ) -> tuple[Batch | None, str]:
+    """Make a batch without the examples that fail.
+
+    Returns: None, and why, if that does not help.
+    """
+    try:
+        again = _Again(stage, epoch, number)
+    except Exception as error:  # noqa: BLE001 - a note of the one that failed
+        return None, f'its position cannot be taken up ({error_text(error)})'
+    try:
+        return _without_failures(stage, epoch, again)
+    finally:
+        again.close()
+
+
+def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
+                      ) -> tuple[Batch | None, str]:
+    good: list[int] = []
+    failed: list[SkippedExample] = []
+    for row in range(len(again.examples)):
+        try:
+            again.read([row])
+        except Exception as error:  # noqa: BLE001 - counted
+            if not is_of_data(error):
+                return None, f'example by example, {error_text(error)}'
+            if again.is_own_failure():
+                failed.append(SkippedExample(
+                    again.number, _as_number(again.examples[row]),
+                    stage.name, error_text(error)))
+        else:
+            good.append(row)
+    if not good:
+        return None, ('each example of the batch fails, so it may be the '
+                      'stage that is at fault')
+    if not failed:
+        return None, 'each example of the batch alone is made without an error'
+    try:
+        batch = again.read(good)
+    except Exception as error:  # noqa: BLE001 - a note of the one that failed
+        return None, (f'the batch fails without the {len(failed)} examples '
+                      f'that fail alone ({error_text(error)})')
+    size = len(again.examples)
+    epoch.short[again.number] = BatchPart(good, size, size)
+    _count(epoch, failed)
+    if stage.dataset is not None:
+        # Nothing of this batch was converted by the reader.
+        epoch.drop_prefetched()
+    return batch, ''
+
+
+class _Again:
+    """Makes one batch of an epoch again, of some of its examples.
+
+    A copy of the pipeline does, which stands where the epoch stands.
+
+    `examples`: what was requested.
+    """
+
+    def __init__(self, stage: Stage, epoch: Epoch, number: int) -> None:
+        self.number = number
+        state = as_state(stage.position(epoch))
+        if stage.dataset is None:
+            # The read that failed is not counted yet.
+            state['requested'] += epoch.step
+        self._stream: Any = copied_pipeline(stage.stream)
+        _bottom(self._stream).on_error = 'raise'
+        stage_of(self._stream).load(state)
+        self._iterator = self._stream.get_epoch_iterator()
+        if stage.dataset is None:
+            self._iterator.epoch.options = epoch.options
+        source = source_of(self._iterator)
+        # A data set may have one state, which is then that of the epoch.
+        self._is_shared = source.attributes.get('data_state') is (
+            vars(_bottom(stage.stream)).get('data_state'))
+        self._requests = source.request_iterator = RowRequests(
+            source.request_iterator)
+        self.examples = as_splittable(
+            self._requests.requests.request_at(number))
+        self._delivered = 0
+
+    def read(self, rows: list[int]) -> Batch:
+        """Return the batch that is made of some rows of the request."""
+        skip(self._iterator, -1)
+        self._requests.position = self.number
+        self._requests.rows = rows
+        self._delivered = self._below()
+        batch: Batch = next(self._iterator)
+        return batch
+
+    def _below(self) -> int:
+        """Return how many items the stream below has delivered."""
+        below = child_iterators_of(self._iterator)
+        return below[0].epoch.position if below else 0
+
+    def is_own_failure(self) -> bool:
+        """Return whether it was the stage itself that failed last."""
+        return not child_iterators_of(self._iterator) or (
+            self._below() > self._delivered)
+
+    def close(self) -> None:
+        """Close the files of the copy."""
+        self._iterator = None
+        if not self._is_shared:
+            self._stream.close()
+
+
+def _bottom(stream: StreamLike) -> Any:
+    """Return the stream of the data set."""
+    inputs = stage_of(stream).inputs
+    return _bottom(inputs[0]) if inputs else stream

@@ -1,0 +1,559 @@
+"""Examples that cannot be made are left out of their epoch."""
+import json
+import logging
+import pickle
+from functools import partial
+from itertools import islice
+
+import numpy
+import pytest
+from support import bad_records
+from support.bad_records import Noise, Spoiling, plan, source
+from support.resuming import assert_resumes, plain
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.epochs.skipped import Skipped
+from fuel.exceptions import (
+    BadRecordsError,
+    DamagedFileError,
+    StateMismatchError,
+    WorkerError,
+)
+from fuel.schemes import (
+    ConstantScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+)
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Batch,
+    Cache,
+    Filter,
+    Mapping,
+    Merge,
+    MultiProcessing,
+    MultiThreading,
+    ScaleAndShift,
+    Unpack,
+)
+
+NUMBERS = range(12)
+
+
+def numbers_of(batches):
+    """Return the numbers of the examples of batches."""
+    return [number for batch in batches for number in batch[0].tolist()]
+
+
+def failing(bad, size=20, batch_size=4, error=ValueError, **kwargs):
+    """Return a pipeline whose function fails for some examples."""
+    def fail(batch):
+        if not bad.isdisjoint(batch[0].tolist()):
+            raise error('it fails')
+        return batch
+
+    kwargs.setdefault('max_skipped', 10)
+    return Mapping(DataStream(
+        IndexableDataset(numpy.arange(size)), batch_size=batch_size,
+        on_error='skip', **kwargs), fail)
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+def test_batches_are_those_without_faults_less_what_fails(number):
+    """Also what is drawn for the other examples."""
+    found = plan(number)
+    stream = found.build()
+    for _ in range(2):
+        batches = list(stream)
+        skipped = stream.skipped_examples()
+        assert skipped.count == len(found.all_bad)
+        assert {each.example for each in skipped.examples} == found.all_bad
+        assert len(skipped.examples) == skipped.count
+    reference = found.build(faults=False)
+    for _ in range(2):
+        expected = [found.rest_of(batch) for batch in reference]
+    assert plain(batches) == plain(expected)
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+def test_stage_that_fails_is_named(number):
+    """The first of those that would fail."""
+    found = plan(number)
+    stream = found.build()
+    list(stream)
+    for each in stream.skipped_examples().examples:
+        place, = [place for place, bad in found.bad.items()
+                  if each.example in bad]
+        stage = 'DataStream' if place == 'dataset' else {
+            'noise': 'Noise'}.get(found.stages[place], 'Mapping')
+        assert each.stage == stage
+        assert each.error.startswith({
+            'DataStream': 'OSError: a record', 'Noise': 'ValueError: no noise',
+            'Mapping': f'ValueError: cannot make [{each.example}]'}[stage])
+
+
+@pytest.mark.parametrize('number', NUMBERS[:6])
+def test_epoch_is_resumed_at_each_step(number):
+    """With the same examples left out."""
+    assert_resumes(partial(bad_records.build, number))
+
+
+def test_epoch_of_examples_is_resumed_at_each_step():
+    """Also where examples wait for their batch."""
+    assert_resumes(bad_records.of_examples)
+
+
+@pytest.mark.parametrize('build', [
+    partial(bad_records.build, 2), bad_records.of_examples])
+def test_report_is_the_same_after_a_resume(build):
+    """From any step on."""
+    whole = build()
+    steps = len(list(whole))
+    expected = whole.skipped_examples()
+    assert expected.count
+    for step in range(steps + 1):
+        stream = build()
+        iterator = iter(stream)
+        list(islice(iterator, step))
+        state = json.loads(json.dumps(stream.state_dict()))
+        before = stream.skipped_examples()
+        resumed = build()
+        resumed.load_state_dict(state)
+        assert resumed.skipped_examples().count <= before.count
+        again = pickle.loads(pickle.dumps(iterator))
+        list(resumed)
+        assert resumed.skipped_examples() == expected
+        list(again)
+        assert again.data_stream.skipped_examples() == expected
+        list(iterator)
+        state = stream.state_dict()
+        assert state['epoch'] == 'finished'
+        resumed = build()
+        resumed.load_state_dict(json.loads(json.dumps(state)))
+        assert resumed.skipped_examples() == expected
+
+
+@pytest.mark.parametrize('num_ranks', [2, 3])
+@pytest.mark.parametrize('number', NUMBERS[:4])
+def test_ranks_leave_out_the_same(number, num_ranks):
+    """Each reports its own, and makes as many steps as without faults."""
+    found = plan(number)
+    reported = set()
+    for rank in range(num_ranks):
+        stream = found.build().shard(rank, num_ranks)
+        assert plain(list(stream)) == plain(found.expected((rank, num_ranks)))
+        mine = {each.example for each in stream.skipped_examples().examples}
+        assert not mine & reported
+        reported |= mine
+    assert reported == found.all_bad
+
+
+@pytest.mark.parametrize('number', NUMBERS[:4])
+def test_other_ranks_take_up_a_state(number):
+    """That a whole stream has saved."""
+    found = plan(number)
+    stream = found.build()
+    list(islice(iter(stream), 2))
+    state = stream.state_dict()
+    rest = found.expected()[2:]
+    for rank in range(2):
+        ours = found.build().shard(rank, 2)
+        ours.load_state_dict(state)
+        assert plain(list(ours)) == plain(rest[rank::2])
+
+
+@pytest.mark.parametrize('number', NUMBERS[:3])
+@pytest.mark.parametrize('run', [
+    MultiProcessing, partial(MultiProcessing, num_workers=2),
+    partial(MultiThreading, num_threads=2)])
+def test_workers_leave_out_the_same(run, number):
+    """And report it in the same order, after a resume too."""
+    found = plan(number)
+    plain_stream = found.build()
+    expected = plain(list(plain_stream))
+    report = plain_stream.skipped_examples()
+    with run(found.build()) as stream:
+        assert plain(list(stream)) == expected
+        assert stream.skipped_examples() == report
+        iterator = iter(stream)
+        list(islice(iterator, 3))
+        state = stream.state_dict()
+    resumed = found.build()
+    resumed.load_state_dict(state)
+    rest = list(resumed)
+    plain_stream = found.build()
+    list(plain_stream)
+    assert plain(rest) == plain(list(plain_stream)[3:])
+    assert resumed.skipped_examples() == plain_stream.skipped_examples()
+
+
+def test_examples_that_fail_do_not_come_into_batches():
+    """Batches are full, and draws for the others are as without faults."""
+    bad = {3, 8, 9}
+    stream = bad_records.examples(bad)
+    batches = list(stream)
+    assert [len(batch[0]) for batch in batches] == [4] * 5
+    whole = list(Unpack(bad_records.examples()))
+    expected = [example for example in whole if example[0] not in bad]
+    assert plain(list(zip(*map(numpy.concatenate, zip(
+        *batches, strict=True)), strict=True))) == plain(expected)
+    assert {each.example for each in stream.skipped_examples().examples
+            } == bad
+    assert {each.stage for each in stream.skipped_examples().examples
+            } == {'DataStream', 'Mapping'}
+
+
+@pytest.mark.parametrize('run', [
+    MultiProcessing, partial(MultiThreading, num_threads=2)])
+def test_one_worker_leaves_out_examples(run):
+    """Of a stream of single examples."""
+    expected = bad_records.of_examples()
+    batches = plain(list(expected))
+    with run(bad_records.of_examples()) as stream:
+        assert plain(list(stream)) == batches
+        assert stream.skipped_examples() == expected.skipped_examples()
+
+
+def test_several_workers_do_not_share_examples_of_which_some_go():
+    """Which they are is not known before."""
+    stream = DataStream(source(9), iteration_scheme=ShuffledExampleScheme(9),
+                        on_error='skip')
+    with pytest.raises(ValueError, match="on_error='skip' leaves out some"):
+        MultiProcessing(stream, num_workers=2)
+
+
+def test_examples_of_ranks_are_left_out():
+    """Each rank takes its own of the order."""
+    seen = []
+    for rank in range(2):
+        stream = bad_records.of_examples().shard(rank, 2)
+        seen += numbers_of(stream)
+    assert sorted(seen) == sorted(set(range(23)) - {3, 8, 9})
+
+
+def test_examples_that_are_read_in_order_are_left_out_by_stages():
+    """The data set goes on."""
+    def fail(example):
+        if example[0] in (1, 4):
+            raise KeyError('no')
+        return example
+
+    stream = Mapping(DataStream(
+        IterableDataset(list(range(6))), on_error='skip'), fail)
+    assert [number for number, in stream] == [0, 2, 3, 5]
+    assert [each.example for each in stream.skipped_examples().examples
+            ] == [1, 4]
+
+
+def test_data_set_that_is_read_in_order_is_not_trusted_after_an_error():
+    """A generator that has raised has ended."""
+    def numbers():
+        yield (1,)
+        raise ValueError('broken')
+
+    class Generated(IterableDataset):
+        def open(self):
+            return numbers()
+
+    stream = DataStream(Generated([1]), on_error='skip')
+    iterator = iter(stream)
+    next(iterator)
+    with pytest.raises(ValueError, match='broken') as caught:
+        next(iterator)
+    assert 'read in order' in ''.join(caught.value.__notes__)
+
+
+def test_stages_above_make_batches_of_what_is_left():
+    """Of other sizes, and single examples."""
+    bad = {0, 5, 6, 13}
+    left = [number for number in range(20) if number not in bad]
+    assert numbers_of(Cache(failing(bad), ConstantScheme(3))) == left
+    assert [number for number, in Unpack(failing(bad))] == left
+
+
+@pytest.mark.parametrize('outer', [
+    partial(Cache, iteration_scheme=ConstantScheme(3)), Unpack])
+def test_stages_that_keep_rows_resume(outer):
+    """Also within a batch that was short."""
+    assert_resumes(lambda: outer(bad_records.build(4)), num_epochs=1)
+
+
+def test_batch_of_which_each_example_fails_is_an_error():
+    """The stage may be at fault; the original error says more."""
+    stream = failing({4, 5, 6, 7})
+    iterator = iter(stream)
+    next(iterator)
+    with pytest.raises(ValueError, match='it fails') as caught:
+        next(iterator)
+    assert 'each example of the batch fails' in ''.join(
+        caught.value.__notes__)
+    assert stream.skipped_examples().count == 0
+    # As after any error, the next call goes on behind it.
+    assert next(iterator)[0].tolist() == [8, 9, 10, 11]
+
+
+def test_batch_whose_examples_pass_alone_is_an_error():
+    """Such as one that does not fit together."""
+    def join(batch):
+        if len(batch[0]) > 1:
+            raise ValueError('shapes differ')
+        return batch
+
+    stream = Mapping(DataStream(IndexableDataset(numpy.arange(6)),
+                                batch_size=3, on_error='skip'), join)
+    with pytest.raises(ValueError, match='shapes differ') as caught:
+        list(stream)
+    assert 'alone is made without an error' in ''.join(
+        caught.value.__notes__)
+
+
+@pytest.mark.parametrize('error', [
+    NameError, NotImplementedError, MemoryError, WorkerError,
+    DamagedFileError, ConnectionResetError, ImportError])
+def test_errors_that_are_not_of_the_data_are_raised(error):
+    """They say nothing of an example."""
+    with pytest.raises(error):
+        list(failing({3}, error=error))
+
+
+@pytest.mark.parametrize('error', [
+    ValueError, TypeError, OSError, KeyError, ZeroDivisionError])
+def test_errors_that_may_be_of_the_data_are_not(error):
+    """Whatever a function raises that gets a damaged record."""
+    assert numbers_of(failing({3}, error=error)) == [0, 1, 2, *range(4, 20)]
+
+
+@pytest.mark.parametrize('max_skipped, most', [
+    (2, 2), (.1, 2), (None, 10)])
+def test_more_than_the_limit_is_an_error(max_skipped, most):
+    """Which names the first of them."""
+    bad = set(range(0, 40, 3))
+    stream = failing(bad, size=20, max_skipped=max_skipped, batch_size=4)
+    if most < 7:
+        with pytest.raises(BadRecordsError, match=(
+                f'{most + 1} examples of the epoch could not be made, and '
+                f'max_skipped is {most}: example 0 in stage Mapping: '
+                'ValueError: it fails; example 3')) as caught:
+            list(stream)
+        assert isinstance(caught.value.__cause__, ValueError)
+    else:
+        assert len(numbers_of(stream)) == 13
+        with pytest.raises(BadRecordsError, match='11 examples'):
+            list(failing(bad, size=40, max_skipped=None))
+
+
+def test_default_limit_is_a_hundredth_of_a_large_data_set():
+    """Ten of a thousand, thirty of three thousand."""
+    bad = set(range(0, 3000, 100))
+    assert len(numbers_of(failing(bad, 3000, 50, max_skipped=None))) == 2970
+    with pytest.raises(BadRecordsError, match='31 examples'):
+        list(failing(bad | {2999}, 3000, 50, max_skipped=None))
+
+
+def test_limit_counts_all_stages_and_what_was_left_out_before_a_resume():
+    """But each epoch anew."""
+    def build():
+        return Mapping(failing({0, 9}, max_skipped=3), Spoil({5, 17}))
+
+    class Spoil:
+        def __init__(self, bad):
+            self.bad = bad
+
+        def __call__(self, batch):
+            if not self.bad.isdisjoint(batch[0].tolist()):
+                raise ValueError('it fails')
+            return batch
+
+    stream = build()
+    iterator = iter(stream)
+    list(islice(iterator, 3))
+    assert stream.skipped_examples().count == 3
+    state = stream.state_dict()
+    with pytest.raises(BadRecordsError, match='4 examples'):
+        list(iterator)
+    resumed = build()
+    resumed.load_state_dict(state)
+    with pytest.raises(BadRecordsError, match='4 examples'):
+        list(resumed)
+    again = Mapping(failing({0, 9}, max_skipped=3), Spoil({5}))
+    for _ in range(3):
+        list(again)
+        assert again.skipped_examples().count == 3
+
+
+def test_epoch_of_which_nothing_is_left_is_an_error():
+    """However few examples there are."""
+    def fail(example):
+        raise ValueError('no')
+
+    stream = Mapping(DataStream(
+        IndexableDataset(list(range(5))), on_error='skip',
+        iteration_scheme=ShuffledExampleScheme(5)), fail)
+    with pytest.raises(BadRecordsError, match='nothing is left'):
+        list(stream)
+    with pytest.raises(BadRecordsError, match='nothing is left'):
+        list(Batch(stream, batch_size=2))
+
+
+def test_filter_may_leave_nothing():
+    """That is no failure."""
+    stream = Filter(failing({3}), lambda batch: False)
+    assert list(stream) == []
+
+
+def test_cause_is_logged_once(caplog):
+    """With the number of the first example."""
+    with caplog.at_level(logging.WARNING, 'fuel'):
+        list(Mapping(failing({3, 9, 11}), Refusing({2})))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"on_error='skip' leaves out example {number} in stage Mapping: "
+        f'{error}' for number, error in (
+            (3, 'ValueError: it fails'), (2, "KeyError: 'two'"))]
+
+
+class Refusing:
+    """Fails in another way."""
+
+    def __init__(self, bad):
+        self.bad = bad
+
+    def __call__(self, batch):
+        """Return a batch, or raise KeyError."""
+        if not self.bad.isdisjoint(batch[0].tolist()):
+            raise KeyError('two')
+        return batch
+
+
+def test_stage_that_makes_no_item_of_one_raises():
+    """The error says that it is not covered."""
+    def fail(batch):
+        raise ValueError('no')
+
+    stream = Filter(failing(set()), fail)
+    with pytest.raises(ValueError, match='no') as caught:
+        list(stream)
+    assert "on_error='skip' does not leave it out: Filter" in ''.join(
+        caught.value.__notes__)
+    batches = Batch(DataStream(IterableDataset([1, 2, 3]), on_error='skip'),
+                    batch_size=2)
+    with pytest.raises(ValueError, match='no') as caught:
+        list(Mapping(batches, fail))
+    assert 'let that make the batches' in ''.join(caught.value.__notes__)
+
+
+def test_streams_that_are_read_together_must_not_leave_out():
+    """Their examples would not fit together."""
+    one = failing({3})
+    with pytest.raises(ValueError, match='would not fit together'):
+        Merge([one, one], ('a', 'b'))
+
+
+@pytest.mark.parametrize('arguments, text', [
+    ({'on_error': 'ignore'}, "on_error must be 'raise' or 'skip'"),
+    ({'max_skipped': 3}, "max_skipped limits what on_error='skip'"),
+    ({'on_error': 'skip', 'max_skipped': 0}, 'must be a positive number'),
+    ({'on_error': 'skip', 'max_skipped': 1.}, 'must be a positive number'),
+    ({'on_error': 'skip', 'max_skipped': True}, 'must be a positive number')])
+def test_arguments_are_checked(arguments, text):
+    """When the stream is made."""
+    with pytest.raises(ValueError, match=text):
+        DataStream(IndexableDataset([1, 2]), batch_size=1, **arguments)
+
+
+def test_batches_are_not_split_over_ranks():
+    """What is left of a part may be nothing."""
+    stream = DataStream(source(8), batch_size=4, on_error='skip')
+    with pytest.raises(ValueError, match="use by='batch'"):
+        stream.shard(0, 2, by='example')
+
+
+def test_state_of_a_run_that_raised_is_taken_up():
+    """A program that stopped at a damaged record goes on behind a change."""
+    found = plan(1)
+    stream = found.build(on_error='raise')
+    iterator, step = iter(stream), 0
+    with pytest.raises((ValueError, OSError)):
+        for _ in iterator:
+            step += 1
+            state = stream.state_dict()
+    if not step:
+        state = found.build(on_error='raise').state_dict()
+    resumed = found.build()
+    resumed.load_state_dict(state)
+    assert plain(list(resumed)) == plain(found.expected()[step:])
+
+
+@pytest.mark.parametrize('damaged', [
+    3, {}, {'count': 0, 'examples': []}, {'count': 2, 'examples': []},
+    {'count': 1, 'examples': [[0, 1, 2, 3]]},
+    {'count': 1, 'examples': [[0, 1, 'Mapping']]},
+    {'count': True, 'examples': [[0, 1, 'Mapping', 'ValueError']]}])
+def test_damaged_report_in_a_state_is_refused(damaged):
+    """It comes from a file."""
+    stream = failing({3})
+    next(iter(stream))
+    state = stream.state_dict()
+    assert state['skipped']['count'] == 1
+    state['skipped'] = damaged
+    del state['crc']
+    with pytest.raises(StateMismatchError, match='skipped'):
+        failing({3}).load_state_dict(state)
+
+
+def test_data_set_of_a_pipeline_raises():
+    """What is asked for cannot be left out."""
+    view = failing({3}).as_dataset()
+    assert view[[4, 5]][0].tolist() == [4, 5]
+    with pytest.raises(ValueError, match='it fails'):
+        view[[3]]
+
+
+def test_epochs_at_once_report_their_own():
+    """The stream shows that of the last."""
+    stream = failing({3, 9})
+    one = iter(stream)
+    list(islice(one, 3))
+    assert stream.skipped_examples().count == 2
+    other = iter(stream)
+    assert stream.skipped_examples().count == 0
+    next(other)
+    assert stream.skipped_examples().count == 1
+    assert numbers_of(one) == list(range(12, 20))
+
+
+def test_conversions_of_the_reader_are_done_for_short_batches():
+    """Of a batch that is made again, as of the others."""
+    stream = ScaleAndShift(DataStream(
+        source(12, {5}), iteration_scheme=SequentialScheme(12, 4),
+        on_error='skip'), 2., 1., which_sources='value')
+    values = numpy.concatenate([batch[1] for batch in stream])
+    assert values.tolist() == [
+        number * 20. + 1 for number in range(12) if number != 5]
+
+
+def test_seeded_stage_that_fails_draws_the_same():
+    """For the examples that are left."""
+    def build(bad=()):
+        return Noise(DataStream(source(12), batch_size=4, on_error='skip'),
+                     bad, seed=2)
+
+    expected = [tuple([part[batch[0] != 5] for part in batch])
+                for batch in build()]
+    assert plain(list(build({5}))) == plain(expected)
+
+
+def test_nothing_is_left_out_by_default():
+    """An error is raised."""
+    stream = DataStream(source(8, {3}), batch_size=4)
+    with pytest.raises(OSError, match='damaged'):
+        list(stream)
+    assert stream.skipped_examples() == Skipped()
+    assert 'skipped' not in stream.state_dict()
+
+
+def test_spoiled_data_are_read_again():
+    """A function may have changed its batch before it failed."""
+    stream = Mapping(DataStream(source(8), batch_size=4, on_error='skip'),
+                     Spoiling({2}))
+    assert [batch[1].tolist() for batch in stream] == [
+        [1., 11., 31.], [41., 51., 61., 71.]]
