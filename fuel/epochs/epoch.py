@@ -36,8 +36,8 @@ class Epoch(EpochPosition):
     `limit`: of the examples that the pipeline may leave out; None if it may
         leave out none.
     `left_out`: those that the stage has left out, since they failed.
-    `short`: by their numbers, the rows that are left of batches of which the
-        stage has left out examples.
+    `short`: by their numbers, the rows that are left of batches of which
+        examples were left out; stages that make one item of one share it.
     `is_inner`: whether a stage that makes one item of one reads it.
     `counters`: the stages below, if nothing of their states changes but
         counts; found when a state is saved.

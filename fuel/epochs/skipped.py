@@ -105,7 +105,7 @@ class Skipped:
         """
         found = (cls.of_plain(state['skipped']) if 'skipped' in state
                  else cls())
-        for child in state['children'] if below else ():
+        for child in state.get('children', ()) if below else ():
             found = found.with_more(cls.in_state(child))
         return found
 
@@ -124,8 +124,8 @@ def merged(state: State, others: Sequence[State], before: State) -> State:
     children = [
         merged(child, [other['children'][place] for other in others],
                before['children'][place])
-        for place, child in enumerate(state['children'])]
-    return {**state, 'children': children, **(
+        for place, child in enumerate(state.get('children', ()))]
+    return {**state, **({'children': children} if children else {}), **(
         {'skipped': found.as_plain()} if found.count else {})}
 
 

@@ -248,21 +248,12 @@ def items_of(iterator: DataIterator) -> int:
 
 def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
     """Return which rows of a whole batch come, None if all do."""
-    if iterator.epoch.limit is not None:
-        short = _short_at(iterator, number)
-        if short is not None:
-            return short
+    short = iterator.epoch.short.get(number)
+    if short is not None:
+        return short
     _, owner = _owner_of(iterator, 'rows_at')
     found: BatchPart | None = None if owner is None else owner.rows_at(number)
     return found
-
-
-def _short_at(iterator: DataIterator, number: int) -> BatchPart | None:
-    """Return the rows of a batch that are left, if examples were left out."""
-    found = iterator.epoch.short.get(number)
-    below = child_iterators_of(iterator)
-    return found if found is not None or not below else _short_at(
-        below[0], number)
 
 
 def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:

@@ -82,10 +82,9 @@ class DataStream(AbstractDataStream):
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
     on_error : {'raise', 'skip'}, optional
-        What happens with an example that cannot be made, since reading it
-        or a stage that reads this stream has failed.  With ``'skip'`` it is
-        left out, logged and counted; see :ref:`bad-records`.  Defaults to
-        ``'raise'``.
+        What happens with an example that cannot be read, or at which a
+        stage above fails.  With ``'skip'`` it is left out, logged and
+        counted; see :ref:`bad-records`.  Defaults to ``'raise'``.
     max_skipped : int or float, optional
         With ``on_error='skip'``: how many examples of an epoch may be left
         out, or which part of the data set; more are an error.  Defaults to

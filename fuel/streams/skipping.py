@@ -15,12 +15,16 @@ from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import as_state
+from fuel.epochs.state import Position, as_state
 from fuel.schemes.shard import BatchPart
 from fuel.schemes.sharded_requests import RowRequests, as_splittable
 from fuel.sharding.pipeline import copied_pipeline
 from fuel.sharding.planned import child_iterators_of, source_of
 from fuel.typing import Batch, StreamLike
+
+
+# Begins the note of an error that nothing was left out for.
+_REFUSED = "on_error='skip' does not leave it out: "
 
 
 def recover(stage: Stage, epoch: Epoch, number: int,
@@ -33,7 +37,7 @@ def recover(stage: Stage, epoch: Epoch, number: int,
     if isinstance(error, LeftOut):
         _leave_out_item(epoch, error)
         return True, None
-    if not is_of_data(error):
+    if not is_of_data(error) or _is_refused(error):
         return False, None
     reason = _why_not(stage, epoch, number)
     batch = None
@@ -47,8 +51,14 @@ def recover(stage: Stage, epoch: Epoch, number: int,
     if not reason:
         batch, reason = _make_again(stage, epoch, number)
     if reason:
-        error.add_note(f"on_error='skip' does not leave it out: {reason}")
+        error.add_note(_REFUSED + reason)
     return batch is not None, batch
+
+
+def _is_refused(error: Exception) -> bool:
+    """Return whether a stage below could not leave out an example."""
+    return any(note.startswith(_REFUSED)
+               for note in vars(error).get('__notes__', ()))
 
 
 def _why_not(stage: Stage, epoch: Epoch, number: int) -> str:
@@ -166,7 +176,7 @@ class _Again:
 
     def __init__(self, stage: Stage, epoch: Epoch, number: int) -> None:
         self.number = number
-        state = as_state(stage.position(epoch))
+        state = as_state(_without_dataset(stage.position(epoch)))
         if stage.dataset is None:
             # The read that failed is not counted yet.
             state['requested'] += epoch.step
@@ -210,6 +220,16 @@ class _Again:
         self._iterator = None
         if not self._is_shared:
             self._stream.close()
+
+
+def _without_dataset(position: Any) -> Any:
+    """Return a position without that of the data set, which takes requests
+    and may be unable to tell one."""
+    if not isinstance(position, Position):
+        return position
+    return position._replace(
+        dataset_position=None,
+        children=list(map(_without_dataset, position.children)))
 
 
 def _bottom(stream: StreamLike) -> Any:

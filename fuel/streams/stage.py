@@ -144,8 +144,9 @@ class StreamStage(Stage):
         child = vars(self.stream).get('child_epoch_iterator')
         if isinstance(child, EpochIterator):
             epoch.limit = child.epoch.limit
-            if epoch.limit is not None:
-                child.epoch.is_inner = self.one_to_one
+            if epoch.limit is not None and self.one_to_one:
+                child.epoch.is_inner = True
+                epoch.short = child.epoch.short
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""

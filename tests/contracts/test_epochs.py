@@ -13,6 +13,7 @@ UNKNOWN_LENGTH = (
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',
     'Cache of Batch', 'Unpack', 'Unpack of Cache', 'Unpack Batch Unpack',
     'ShuffleBuffer', 'ImagesFromBytes skipping',
+    'bad records of examples', 'Unpack of bad records',
     'ProviderDataset', 'TextFile', 'TextFile batches', 'Window', 'NGrams',
     'BucketBatch', 'Chunk', 'Chunk shifted', 'Pack', 'Pack batches',
     'Pack of Chunk', 'Mix', 'Mix to the last', 'Batch of Mix',

@@ -1,17 +1,25 @@
 """Examples that cannot be made are left out of their epoch."""
+import io
 import json
 import logging
+import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
+import h5py
 import numpy
 import pytest
-from support import bad_records
+from PIL import Image
+from support import bad_records, processes
 from support.bad_records import Noise, Spoiling, plan, source
 from support.resuming import assert_resumes, plain
 
-from fuel.datasets import IndexableDataset, IterableDataset
+import fuel
+from fuel.datasets import HDF5Dataset, IndexableDataset, IterableDataset
 from fuel.epochs.skipped import Skipped
 from fuel.exceptions import (
     BadRecordsError,
@@ -24,7 +32,8 @@ from fuel.schemes import (
     SequentialScheme,
     ShuffledExampleScheme,
 )
-from fuel.streams import DataStream
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
     Batch,
     Cache,
@@ -36,6 +45,7 @@ from fuel.transformers import (
     ScaleAndShift,
     Unpack,
 )
+from fuel.transformers.image import ImagesFromBytes, Resize
 
 NUMBERS = range(12)
 
@@ -292,6 +302,15 @@ def test_batch_of_which_each_example_fails_is_an_error():
     assert next(iterator)[0].tolist() == [8, 9, 10, 11]
 
 
+def test_error_is_looked_into_once():
+    """By the stage that failed, not by those above."""
+    stream = Mapping(Mapping(failing({4, 5, 6, 7}), list), list)
+    with pytest.raises(ValueError, match='it fails') as caught:
+        list(stream)
+    assert 1 == len([note for note in caught.value.__notes__
+                     if 'does not leave it out' in note])
+
+
 def test_batch_whose_examples_pass_alone_is_an_error():
     """Such as one that does not fit together."""
     def join(batch):
@@ -542,6 +561,34 @@ def test_seeded_stage_that_fails_draws_the_same():
     assert plain(list(build({5}))) == plain(expected)
 
 
+def test_draws_of_batches_have_their_own_numbers():
+    """Where a stage in between leaves out batches."""
+    def build(bad=()):
+        return Noise(Filter(Mapping(DataStream(
+            source(20), batch_size=4, on_error='skip'), Refusing({*bad})),
+            lambda batch: batch[0][0] != 4), seed=2)
+
+    # What is drawn for a batch of three is another thing.
+    whole, found = list(build()), list(build({9}))
+    assert [batch[0].tolist() for batch in found] == [
+        [0, 1, 2, 3], [8, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19]]
+    assert plain(whole[2:]) == plain(found[2:])
+
+
+@pytest.mark.parametrize('bad', [{21}, {17, 22}])
+def test_draws_are_the_same_where_threads_read_to_the_end(bad):
+    """A stage above knows what was left out of the last batches."""
+    def build():
+        stream = Mapping(DataStream(
+            source(24, bad), iteration_scheme=SequentialScheme(24, 4),
+            on_error='skip'), Spoiling())
+        return Noise(Mapping(stream, Spoiling(), pure=True), seed=2)
+
+    expected = plain(list(build()))
+    with MultiThreading(build(), num_threads=2) as stream:
+        assert plain(list(stream)) == expected
+
+
 def test_nothing_is_left_out_by_default():
     """An error is raised."""
     stream = DataStream(source(8, {3}), batch_size=4)
@@ -557,3 +604,137 @@ def test_spoiled_data_are_read_again():
                      Spoiling({2}))
     assert [batch[1].tolist() for batch in stream] == [
         [1., 11., 31.], [41., 51., 61., 71.]]
+
+
+RESUME = """
+import json, sys
+sys.path.insert(0, sys.argv[2])
+from support import bad_records
+from support.resuming import plain
+stream = bad_records.build(int(sys.argv[1]))
+stream.load_state_dict(json.load(sys.stdin))
+items = [batch[0].tolist() for batch in stream]
+skipped = stream.skipped_examples()
+print(json.dumps([items, skipped.count, skipped.examples]))
+"""
+
+
+def test_new_process_leaves_out_the_same():
+    """It has the state alone."""
+    found = plan(3)
+    stream = found.build()
+    list(islice(iter(stream), 2))
+    state = json.dumps(stream.state_dict())
+    done = subprocess.run(
+        [sys.executable, '-c', RESUME, '3', Path(__file__).parents[1]],
+        env=processes.environment(), input=state.encode(),
+        capture_output=True, check=False, timeout=100)
+    assert not done.returncode, done.stderr.decode()
+    items, count, listed = json.loads(done.stdout)
+    list(found.build())
+    whole = found.build()
+    batches = list(whole)
+    assert items == [batch[0].tolist() for batch in batches[2:]]
+    assert count == len(found.all_bad)
+    assert listed == [
+        list(each) for each in whole.skipped_examples().examples]
+
+
+def test_clients_of_a_server_report_what_it_left_out():
+    """The batches are those of the stream itself."""
+    found = plan(5)
+    stream = found.build()
+    expected, report = plain(list(stream)), stream.skipped_examples()
+    with Server(found.build(), port=0) as server, ServerDataStream(
+            ('number', 'value'), port=server.port, timeout=20) as client:
+        assert plain(list(client)) == expected
+        assert client.skipped_examples() == report
+
+
+def test_profile_counts_what_was_left_out():
+    """Over all epochs that it has read."""
+    found = fuel.profile(failing({3, 9}), batches=9, warm_up=1)
+    assert found.skipped == 4
+    assert '4 examples could not be made and were left out' in str(found)
+    assert found.as_dict()['skipped'] == 4
+    assert 'left out' not in str(fuel.profile(failing(set()), batches=5))
+
+
+def test_pictures_that_cannot_be_decoded_are_left_out():
+    """Three of a folder, with their labels."""
+    rng = numpy.random.default_rng(0)
+    files = []
+    for _ in range(30):
+        file = io.BytesIO()
+        Image.fromarray(rng.integers(
+            0, 256, (9, 8, 3), numpy.uint8)).save(file, 'PNG')
+        files.append(file.getvalue())
+    bad = {4: b'', 11: files[11][:80], 29: b'no picture'}
+    files = [bad.get(place, file) for place, file in enumerate(files)]
+    stream = Resize(ImagesFromBytes(DataStream(
+        IndexableDataset({'image': files, 'label': numpy.arange(30)}),
+        batch_size=8, shuffle=True, on_error='skip'),
+        which_sources='image'), (4, 4), which_sources='image')
+    batches = list(stream)
+    assert sorted(label for batch in batches for label in batch[1]) == [
+        label for label in range(30) if label not in bad]
+    assert [batch[0].shape[1:] for batch in batches] == [(3, 4, 4)] * 4
+    skipped = stream.skipped_examples()
+    assert {each.example for each in skipped.examples} == set(bad)
+    assert {each.stage for each in skipped.examples} == {'ImagesFromBytes'}
+    assert all(each.error.startswith('UndecodableImageError: image 0 of')
+               for each in skipped.examples)
+
+
+def test_rows_of_a_file_are_left_out(tmp_path):
+    """Chunks are read ahead, and files closed."""
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
+        file.create_dataset('x', data=numpy.arange(40), chunks=(8,),
+                            compression='gzip')
+    open_before = len(os.listdir('/proc/self/fd'))
+    with Mapping(DataStream(
+            HDF5Dataset(tmp_path / 'x.hdf5', ['x']), batch_size=8,
+            on_error='skip'), Refusing({5, 30})) as stream:
+        for _ in range(2):
+            assert numbers_of(stream) == [
+                number for number in range(40) if number not in (5, 30)]
+    assert len(os.listdir('/proc/self/fd')) <= open_before + 1
+
+
+def test_started_workers_leave_out_the_same():
+    """Also those that are not forked."""
+    found = plan(6)
+    expected = plain(list(found.build()))
+    with MultiProcessing(found.build(), num_workers=2,
+                         start_method='spawn') as stream:
+        assert plain(list(stream)) == expected
+        assert stream.skipped_examples().count == len(found.all_bad)
+
+
+class SharedState(IndexableDataset):
+    """Has one state for all epochs, which may not be closed meanwhile."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.handle = ['open']
+
+    def open(self):
+        """Return the one state."""
+        return self.handle
+
+    def close(self, state):
+        """Close it."""
+        state[0] = 'closed'
+
+    def get_data(self, state=None, request=None):
+        """Return examples while it is open."""
+        assert state == ['open']
+        return super().get_data(None, request)
+
+
+def test_state_of_the_data_set_stays_open():
+    """Where a copy of the pipeline has the same."""
+    stream = Mapping(DataStream(
+        SharedState(numpy.arange(12)), batch_size=4, on_error='skip'),
+        Refusing({1, 5}))
+    assert numbers_of(stream) == [0, 2, 3, 4, *range(6, 12)]

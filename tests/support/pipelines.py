@@ -294,6 +294,15 @@ def images(damaged=(), **kwargs):
         which_sources='image', **kwargs)
 
 
+def undamaged(scheme):
+    """Return a stream of flipped images, without the damaged ones."""
+    files = [b'damaged' if n in (2, 5) else image_file(n) for n in range(N)]
+    return RandomHorizontalFlip(ImagesFromBytes(DataStream(
+        IndexableDataset({'image': files, 'number': numpy.arange(N)}),
+        iteration_scheme=scheme, on_error='skip'), which_sources='image'),
+        which_sources='image')
+
+
 def stacked():
     """Return a stream of batches of images of one size."""
     return Resize(images(), (6, 5), 'nearest', which_sources='image')
@@ -660,6 +669,13 @@ PIPELINES = {
     # Images.
     'ImagesFromBytes': lambda f: images(),
     'ImagesFromBytes skipping': lambda f: images((2, 5), on_error='skip'),
+    'bad records': lambda f: undamaged(ShuffledScheme(N, 4)),
+    'bad records of examples': lambda f: Batch(
+        undamaged(ShuffledExampleScheme(N)), ConstantScheme(3)),
+    'sharded bad records': lambda f: undamaged(
+        ShuffledScheme(N, 4)).shard(1, 2),
+    'Unpack of bad records': lambda f: Unpack(
+        undamaged(SequentialScheme(N, 4))),
     'ImagesFromBytes examples': lambda f: ImagesFromBytes(examples(
         dataset=IndexableDataset([image_file(n) for n in range(N)]))),
     'MinimumImageDimensions': lambda f: MinimumImageDimensions(
