@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
-from typing import is_typeddict
+from typing import ForwardRef, is_typeddict
 
 from docutils import nodes
 from sphinx import addnodes
@@ -133,12 +133,9 @@ def public_bases(app, name, obj, options, bases):
 
 
 def show_arguments(app, what, name, obj, options, shown, returned):
-    """Show what the constructor of a class takes: of a dict its keys, of a
-    protocol nothing."""
-    if what != 'class':
+    """Show what the constructor of a class takes, of a protocol nothing."""
+    if what != 'class' or shown is None:
         return None
-    if is_typeddict(obj):
-        return f'(*, {", ".join(obj.__annotations__)})', None
     if vars(obj).get('_is_protocol'):
         return '', None
     try:
@@ -146,6 +143,19 @@ def show_arguments(app, what, name, obj, options, shown, returned):
     except ValueError:
         return None
     return stringify_signature(signature, show_annotation=False), None
+
+
+def list_keys(app, what, name, obj, options, lines):
+    """List the keys of a dict of keyword arguments, and their types."""
+    if is_typeddict(obj):
+        for key, hint in obj.__annotations__.items():
+            lines.append(f'- ``{key}: {_as_text(hint)}``')
+        lines.append('')
+
+
+def _as_text(hint):
+    return (hint.__forward_arg__ if isinstance(hint, ForwardRef)
+            else inspect.formatannotation(hint))
 
 
 def documented_name(target, module, cls):
@@ -244,6 +254,7 @@ def setup(app):
     app.connect('builder-inited', remove_stale, priority=100)
     app.connect('autodoc-process-bases', public_bases)
     app.connect('autodoc-process-signature', show_arguments)
+    app.connect('autodoc-process-docstring', list_keys)
     app.connect('viewcode-follow-imported', source_module)
     app.connect('doctree-read', leave_words)
     # Before the theme reads it.

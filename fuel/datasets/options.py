@@ -16,21 +16,21 @@ __all__ = ['BuiltInOptions', 'DatasetOptions', 'HDF5Options',
 
 
 class DatasetOptions(TypedDict, total=False):
-    """Of `Dataset`."""
+    """Keywords of `Dataset`."""
 
     sources: Sequence[str] | None
     axis_labels: AxisLabels | None
 
 
 class IndexableOptions(DatasetOptions, total=False):
-    """Of `IndexableDataset`, behind the data."""
+    """Keywords of `IndexableDataset`, behind the data."""
 
     start: int | None
     stop: int | None
 
 
 class HDF5Options(DatasetOptions, total=False):
-    """Of `H5PYDataset`, behind the splits, but for `load_in_memory`."""
+    """Keywords of `H5PYDataset`, behind the splits, but for `load_in_memory`."""
 
     subset: Indices | None
     driver: str | None
@@ -41,13 +41,13 @@ class HDF5Options(DatasetOptions, total=False):
 
 
 class BuiltInOptions(HDF5Options, total=False):
-    """Of the data sets that Fuel converts itself."""
+    """Keywords of the data sets that Fuel converts itself."""
 
     load_in_memory: bool | None
 
 
 class TextOptions(TypedDict, total=False):
-    """Of `TextFile`, behind the files and the dictionary."""
+    """Keywords of `TextFile`, behind the files and the dictionary."""
 
     bos_token: str | None
     eos_token: str | None

@@ -17,33 +17,33 @@ __all__ = [
 
 
 class SourcewiseOptions(StreamOptions, total=False):
-    """Of `SourcewiseTransformer`, but for what the stage produces."""
+    """Keywords of `SourcewiseTransformer`, but for what the stage produces."""
 
     which_sources: Sequence[str] | str | None
 
 
 class SeededOptions(StreamOptions, total=False):
-    """Of `SeededTransformer`, but for what the stage produces."""
+    """Keywords of `SeededTransformer`, but for what the stage produces."""
 
     seed: int | None
 
 
 class NoiseOptions(SeededOptions, SourcewiseOptions, total=False):
-    """Of the stages that add noise."""
+    """Keywords of the stages that add noise."""
 
 
 class ImageOptions(SourcewiseOptions, total=False):
-    """Of the stages on images."""
+    """Keywords of the stages on images."""
 
     num_threads: int | None
     produces_examples: bool | None
 
 
 class RandomImageOptions(SeededOptions, ImageOptions, total=False):
-    """Of the stages that change images at random."""
+    """Keywords of the stages that change images at random."""
 
 
 class WorkerOptions(StreamOptions, total=False):
-    """Of the stages whose stream is read by workers."""
+    """Keywords of the stages whose stream is read by workers."""
 
     produces_examples: bool | None

@@ -60,7 +60,7 @@ def test_there_are_classes():
 def test_page_shows_each_argument_by_name(name, pages):
     """Also of bases; none is ``*args`` or ``**kwargs``."""
     shown = pages.show_arguments(
-        None, 'class', name, CLASSES[name], {}, None, None)
+        None, 'class', name, CLASSES[name], {}, '(...)', '')
     if shown is None:
         assert name not in OF_FUEL
         return
