@@ -4,13 +4,18 @@ The references: the bare stream; a `DataLoader` whose sampler yields batches
 of indices into tensors, PyTorch's fastest; a `Dataset` that reads an HDF5
 file with h5py, an example at a time, in two workers, as most people write
 it; a training loop that slices shuffled tensors in memory; the bare ring of
-``process.py``, the least that a worker's batches can cost. Needs PyTorch and
-scikit-learn.
+``process.py``, the least that a worker's batches can cost; a `DataLoader`
+whose worker makes a number in the place of each batch, the least that one of
+its workers can cost. Needs PyTorch and scikit-learn; processor seconds are
+measured on Linux.
 """
 import os
+import statistics
 import tempfile
+import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import h5py
 import measure
@@ -23,6 +28,7 @@ from torch.utils.data import (
     BatchSampler,
     DataLoader,
     Dataset,
+    IterableDataset,
     RandomSampler,
     TensorDataset,
 )
@@ -31,6 +37,7 @@ from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.interop.torch import as_iterable, to_torch
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
 
 BATCH, SHAPE = 128, (3, 32, 32)
 
@@ -154,6 +161,8 @@ def in_files(count, how):
 
 def of_a_ring(features, loader, reference, how):
     """Return rows of what one worker can reach, and what Fuel's does."""
+    numbers = DataLoader(Numbers(len(features) // BATCH), batch_size=None,
+                         num_workers=1, persistent_workers=True)
     with ring(features, BATCH) as read:
         def read_ring():
             for _ in range(len(features) // BATCH):
@@ -162,9 +171,59 @@ def of_a_ring(features, loader, reference, how):
         return [('... a bare ring of the arrays in memory, of h5py in two',
                  measure.compare(partial(read_loader, reference), read_ring,
                                  **how), 'the limit'),
+                ('... a number in the place of each batch, of h5py in two',
+                 measure.compare(partial(read_loader, reference), partial(
+                     read_loader, numbers), **how), "DataLoader's limit"),
                 ('... one worker, of the bare ring', measure.compare(
                     read_ring, partial(read_loader, loader), **how),
                  'at least 0.8')]
+
+
+class Numbers(IterableDataset):
+    """A number in the place of each batch."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        return iter(range(self.count))
+
+
+def processor_seconds():
+    """Return the processor seconds of this process and its children."""
+    children = Path('/proc/self/task').glob('*/children')
+    ticks = 0
+    for child in ' '.join(path.read_text() for path in children).split():
+        fields = Path('/proc', child, 'stat').read_text().rpartition(')')[2]
+        ticks += sum(map(int, fields.split()[11:13]))
+    return time.process_time() + ticks / os.sysconf('SC_CLK_TCK')
+
+
+def processor_time(count, how):
+    """Return the row of what a batch of two workers takes of processors."""
+    tensors = TensorDataset(*map(torch.from_numpy, arrays(count).values()))
+    loader = DataLoader(
+        _Indexed(tensors), batch_size=None, num_workers=2,
+        persistent_workers=True,
+        sampler=BatchSampler(RandomSampler(tensors), BATCH, False))
+    epochs = max(1, round(how['seconds'] * 20))
+    with MultiProcessing(stream_of(IndexableDataset(arrays(count))),
+                         num_workers=2) as stream:
+        spent = {}
+        for _ in range(1 + how['rounds']):
+            for name, read in (('Fuel', partial(read_stream, stream)),
+                               ('PyTorch', partial(read_loader, loader))):
+                before = processor_seconds()
+                for _ in range(epochs):
+                    read()
+                spent.setdefault(name, []).append(
+                    processor_seconds() - before)
+    # The first epochs start the workers.
+    ratios = [ours / theirs if theirs else float('nan') for ours, theirs in
+              zip(spent['Fuel'][1:], spent['PyTorch'][1:], strict=True)]
+    return ("processor seconds of MultiProcessing, of DataLoader's best",
+            measure.Ratio(statistics.median(ratios), min(ratios),
+                          max(ratios)), 'at most 0.6')
 
 
 def training(how):
@@ -210,6 +269,7 @@ def main():
     count = 256 if arguments.tiny else 10000
     measure.print_table([
         *in_memory(count, arguments.how), training(arguments.how),
+        processor_time(count, arguments.how),
         *in_files(256 if arguments.tiny else 2000, arguments.how)])
 
 
