@@ -4,10 +4,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
+
+import numpy
 
 from fuel.config_parser import config
 from fuel.datasets.columns.part_names import MAGIC
@@ -22,6 +25,7 @@ from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.extensions import find_datasets
 from fuel.utils.lockfile import LockFile
+from fuel.utils.other_libraries import class_for, short_repr
 from fuel.utils.paths import find_in_data_path
 from fuel.utils.signatures import parameters_of
 
@@ -82,8 +86,8 @@ def load(name: Files,
     AmbiguousLayoutError
         If files can be opened in several ways, which the text lists.
     TypeError
-        For an argument that the data set does not take, or `split` beside
-        `which_sets`.
+        For an argument that the data set does not take, `split` beside
+        `which_sets`, or a `name` that is an object with data.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def load(name: Files,
             f'split and which_sets are one argument: pass split={split!r} or '
             f'which_sets={kwargs["which_sets"]!r}, not both')
     if not isinstance(name, (str, os.PathLike)):
-        return open_files(name, split, layout, kwargs)
+        return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)
     if _is_path(path):
         return open_files(path, split, layout, kwargs)
@@ -117,6 +121,22 @@ def load(name: Files,
         if not os.path.exists(path):
             raise
     return open_files(path, split, layout, kwargs)
+
+
+def _as_list(names: object) -> list[str | os.PathLike[str]]:
+    """Return paths as a list; refuse what is none."""
+    if isinstance(names, (Sequence, Iterator, AbstractSet, numpy.ndarray)):
+        found = list(names)
+        others = [one for one in found
+                  if not isinstance(one, (str, bytes, os.PathLike))]
+        if not others:
+            return found
+        given = f'a {type(names).__name__} with {short_repr(others[0])}'
+    else:
+        given = short_repr(names)
+    raise TypeError(
+        f'name must be that of a data set, a path, URL or pattern of files, '
+        f'or a list of paths, got {given}: {class_for(names)}')
 
 
 def _is_path(name: str) -> bool:

@@ -14,7 +14,15 @@ from fuel.datasets import (
 )
 from fuel.datasets.text import TextFile
 from fuel.exceptions import NotAStreamError
-from fuel.schemes import ConstantScheme, IterationScheme, SequentialScheme
+from fuel.schemes import (
+    ComputedShuffledScheme,
+    ConstantScheme,
+    IterationScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+    WeightedScheme,
+)
 from fuel.streams import DataStream
 from fuel.transformers import (
     Batch,
@@ -356,3 +364,157 @@ def test_csv_with_another_delimiter_is_recognized(tmp_path):
     assert 2 == len(CSVDataset(path))
     with pytest.raises(TypeError, match=r"subset.*splits=\{'part': rows\}"):
         CSVDataset(path, subset=slice(0, 1))
+
+
+@pytest.mark.parametrize('scheme', [SequentialScheme, ShuffledScheme,
+                                    ComputedShuffledScheme])
+def test_swapped_numbers_of_a_scheme(scheme):
+    """A batch of all examples, of which only some are visited, is no order
+    that anybody wants."""
+    dataset = IndexableDataset(numpy.arange(40))
+    with pytest.raises(ValueError, match=(
+            fr'{scheme.__name__} visits 8 examples, and IndexableDataset has '
+            fr'40, .*{scheme.__name__}\(dataset\.num_examples, 8\).*swapped')):
+        DataStream(dataset, iteration_scheme=scheme(8, 40))
+    with pytest.warns(UserWarning, match='in batches of 30') as caught:
+        stream = DataStream(dataset, iteration_scheme=scheme(8, 30))
+    assert __file__ == caught[0].filename
+    assert [8] == [len(batch) for batch, in stream]
+
+
+def test_schemes_of_all_or_of_chosen_examples_are_as_they_were():
+    """Fuel 0.2.0 took a batch larger than the data."""
+    dataset = IndexableDataset(numpy.arange(40))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for scheme in (SequentialScheme(40, 100), SequentialScheme(8, 8),
+                       SequentialScheme([3, 4], 40), ShuffledScheme(8, 41),
+                       WeightedScheme([1] * 8, 4, num_examples=100)):
+            assert len(list(DataStream(dataset, iteration_scheme=scheme))) > 0
+
+
+def test_scheme_of_more_examples_than_there_are():
+    """Told before the epoch, and by its error."""
+    with pytest.warns(UserWarning, match=(
+            'visits 50 examples, and IndexableDataset has 40: so each epoch')):
+        stream = DataStream(IndexableDataset(numpy.arange(40)),
+                            iteration_scheme=SequentialScheme(50, 20))
+    epoch = stream.get_epoch_iterator()
+    assert 20 == len(next(epoch)[0])
+    with pytest.raises((IndexError, ValueError)):
+        list(epoch)
+
+
+@pytest.mark.parametrize('build, text', [
+    (lambda data: DataStream(data, batch_size=2, shuffle=3),
+     r'shuffle of DataStream must be True or False, got 3 \(int\)'),
+    (lambda data: DataStream(data, batch_size=2, shuffle='yes'),
+     r"shuffle of DataStream must be True or False, got 'yes' \(str\)"),
+    (lambda data: DataStream(data, batch_size=2, drop_last=8), 'drop_last of'),
+    (lambda data: ShuffledScheme(5, 2, drop_last='no'),
+     'drop_last of ShuffledScheme'),
+    (lambda data: DataStream(data, batch_size=5).apply(
+        Mapping, len, pure='no'), 'pure of Mapping')])
+def test_what_is_no_truth_value_is_refused(build, text):
+    """One check of all arguments that are True or False."""
+    with pytest.raises(TypeError, match=text):
+        build(flowers())
+
+
+def test_truth_values_of_other_libraries_and_of_old_scripts():
+    """Zero and one are equal to them; 0.2.0 took any object."""
+    for one in (numpy.True_, 1):
+        assert 2 == len(DataStream(flowers(), batch_size=2, drop_last=one))
+    assert [[0, 1]] == list(ShuffledScheme(
+        2, 2, sorted_indices='yes').get_request_iterator())
+
+
+def test_seed_of_a_stream_is_that_of_its_order():
+    """Beside shuffle, of batches and of examples; alone it is a mistake."""
+    def order(**kwargs):
+        return [y.tolist() for _, y in DataStream(
+            flowers(), shuffle=True, **kwargs)]
+
+    for size in (None, 2):
+        scheme = (ShuffledScheme(5, 2, seed=3) if size else
+                  ShuffledExampleScheme(5, seed=3))
+        assert order(batch_size=size, seed=3) == [
+            y.tolist() for _, y in DataStream(
+                flowers(), iteration_scheme=scheme)]
+        assert order(batch_size=size) == order(
+            batch_size=size, seed=fuel.config.default_seed)
+    assert order(seed=3) != order(seed=4)
+    for kwargs in ({}, {'batch_size': 2},
+                   {'iteration_scheme': SequentialScheme(5, 2)}):
+        with pytest.raises(ValueError, match='seed=3 is that of shuffle=True'):
+            DataStream(flowers(), seed=3, **kwargs)
+    with pytest.raises(TypeError, match='seed must be'):
+        DataStream(flowers(), shuffle=True, seed='3')
+
+
+def test_state_of_a_stream_with_a_seed_is_taken_up():
+    """The generator's state is saved, the seed is not."""
+    def build(seed):
+        return DataStream(flowers(), batch_size=2, shuffle=True, seed=seed)
+
+    stream = build(3)
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    resumed = build(4)
+    resumed.load_state_dict(stream.state_dict())
+    assert [y.tolist() for _, y in epoch] == [y.tolist() for _, y in resumed]
+
+
+def forgets(data):
+    """Change the data, and forget to return them."""
+    data['x' if isinstance(data, dict) else 0][:] = 0
+
+
+@pytest.mark.parametrize('kwargs', [
+    {}, {'add_sources': ('z',)}, {'mapping_accepts': dict}], ids=repr)
+@pytest.mark.parametrize('batch_size', [None, 2])
+def test_mapping_that_returns_none_is_named(kwargs, batch_size):
+    """With its function, each time."""
+    stream = (DataStream(flowers(), batch_size=batch_size) if batch_size
+              else flowers().get_example_stream())
+    epoch = Mapping(stream, forgets, **kwargs).get_epoch_iterator()
+    for _ in range(2):
+        with pytest.raises(TypeError, match=(
+                'the function forgets of Mapping returned None, where a .* is '
+                r'expected.*end it with return(.|\n)*in stage Mapping')):
+            next(epoch)
+
+
+def pictures(**kwargs):
+    """Return a stream of pictures with labels, and a mapping over it."""
+    labels = ('batch', 'channel', 'height', 'width')
+    dataset = IndexableDataset(
+        {'image': numpy.zeros((4, 3, 8, 8), 'uint8'),
+         'kind': numpy.arange(4)},
+        axis_labels={'image': labels, 'kind': ('batch',)})
+    return Mapping(DataStream(dataset, batch_size=2),
+                   lambda data: data, **kwargs)
+
+
+def test_mapping_that_keeps_the_axes_says_so(caplog):
+    """Then stages above check them."""
+    for kept in ('kept', pictures().data_stream.axis_labels):
+        stage = pictures(axis_labels=kept)
+        assert stage.axis_labels == stage.data_stream.axis_labels
+        list(stage.apply(CenterCrop, (4, 4), which_sources='image'))
+    assert {} == (Mapping(DataStream(flowers(), batch_size=2), len,
+                          axis_labels='kept').axis_labels or {})
+    assert [] == caplog.records
+    with pytest.raises(TypeError, match="must be a dict.* got 'kept'"):
+        DataStream(flowers(), axis_labels='kept')
+
+
+def test_missing_labels_name_the_mapping_that_dropped_them(caplog):
+    """Once, however many stages miss them."""
+    stage = pictures()
+    for _ in range(2):
+        list(stage.apply(CenterCrop, (6, 6), which_sources='image')
+             .apply(CenterCrop, (4, 4), which_sources='image'))
+    record, = caplog.records
+    assert 'Mapping(DataStream(IndexableDataset))' in record.getMessage()
+    assert "Mapping(..., axis_labels='kept')" in record.getMessage()

@@ -727,7 +727,7 @@ def test_stream_pickled_after_loading_keeps_the_state():
      'sources was'),
     (lambda: DataStream(IndexableDataset(
         {'rows': [1], 'number': [2]}),
-        iteration_scheme=ShuffledScheme(10, 3)),
+        iteration_scheme=ShuffledScheme(list(range(10)), 3)),
      'data set num_examples was 10, but here it is 1'),
     (lambda: rows_stream(ShuffledScheme(10, 3, rng=random.Random(1))),
      'scheme rng was .*RandomState.*, but here it is .random.Random'),

@@ -21,6 +21,7 @@ from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.utils.other_libraries import FOR_DATASETS, no_member
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import row_of, rows_between
 
@@ -160,6 +161,9 @@ class Dataset(NamedArguments):
         def __getattr__(self, name: str) -> object:
             if name in ('produces_examples', 'get_epoch_iterator'):
                 raise not_a_stream(self)
+            if name in FOR_DATASETS:
+                raise no_member(self, name, FOR_DATASETS,
+                                self.sources or ('data',), 'batch')
             # Raises what was raised before, with its own text.
             return object.__getattribute__(self, name)
 

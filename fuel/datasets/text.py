@@ -115,7 +115,8 @@ class TextFile(Dataset):
         self.files = as_files(files, storage_options)
         if dictionary is None:
             raise TypeError(
-                'TextFile needs a dictionary of tokens: count one with '
+                f'TextFile needs a dictionary of the tokens in '
+                f'{str(self.files[0])!r}: count one with '
                 'vocabulary = build_vocabulary(files), of '
                 'fuel.datasets.vocabulary, then write '
                 'TextFile(files, vocabulary)')

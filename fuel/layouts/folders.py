@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fuel.datasets.columns.part_names import natural_key
-from fuel.layouts.formats import DATA_ENDINGS
+from fuel.layouts.formats import DATA_ENDINGS, advice_for
 
 # Of one folder within another, at most so many are gone through.
 MOST_LEVELS = 8
@@ -45,7 +46,7 @@ def files_by_split(folder: str, wanted: Sequence[str] = (),
                 f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
         raise FileNotFoundError(
             f'{origin!r} has no files of data, nor have its folders; they '
-            f'end with {", ".join(DATA_ENDINGS)}')
+            f'end with {", ".join(DATA_ENDINGS)}{_what_it_has(origin)}')
     if all('=' in name for name in splits):
         return {'': [path for paths in splits.values() for path in paths]}
     return splits
@@ -71,6 +72,20 @@ def _with_files(folder: str, level: int = 0) -> Iterator[str]:
             if _look_into(below)[0]:
                 yield below
             yield from _with_files(below, level + 1)
+
+
+def _what_it_has(folder: str) -> str:
+    """Return the commonest other files of a folder, and what reads them."""
+    paths = [os.path.join(where, name)
+             for where, _, names in itertools.islice(os.walk(folder), SHOWN)
+             for name in names if not name.startswith('.')]
+    endings = Counter(os.path.splitext(path)[1].lower() for path in paths)
+    if not endings:
+        return '; it is empty'
+    (ending, _), = endings.most_common(1)
+    first = next(path for path in sorted(paths, key=natural_key)
+                 if path.lower().endswith(ending))
+    return f'. It has {first!r}: {advice_for(ending, folder)}'
 
 
 def _look_into(folder: str) -> tuple[list[str], list[str]]:

@@ -29,11 +29,22 @@ ADVICE = {
              'IndexableDataset',
     '.jsonl': 'lines of JSON are read one by one, with IterableDataset',
     '.tfrecord': 'TFRecord is not read by Fuel',
-    '.tar': 'archives are not read by Fuel: unpack it',
-    '.pkl': 'a pickle may run any code, so that Fuel does not read it; '
-            'arrays are saved with numpy.savez',
-    '.pt': 'a pickle may run any code, so that Fuel does not read it; arrays '
-           'are saved with numpy.savez'}
+    '.safetensors': 'safetensors.numpy.load_file reads it, and its arrays go '
+                    'into an IndexableDataset',
+    **dict.fromkeys(
+        ('.bz2', '.gz', '.tar', '.tgz', '.xz', '.zip'),
+        'archives are not read by Fuel: unpack it'),
+    **dict.fromkeys(
+        ('.ckpt', '.pickle', '.pkl', '.pt', '.pth'),
+        'a pickle may run any code, so that Fuel does not read it; arrays '
+        'are saved with numpy.savez'),
+    **dict.fromkeys(
+        ('.xls', '.xlsx'), 'pandas.read_excel reads it, and ArrowDataset of '
+                           'fuel.interop.arrow what that returns'),
+    **dict.fromkeys(
+        ('.bmp', '.gif', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'),
+        'fuel-convert image_folder FOLDER makes an HDF5 file of images in a '
+        'folder for each class, which fuel.load opens')}
 
 
 def format_of(path: str) -> str:
@@ -77,12 +88,24 @@ def format_of(path: str) -> str:
             f'{str(path)!r} is no HDF5 file, which begins with '
             f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '
             f'damaged, or has another format than its name says')
-    advice = ADVICE.get(ending, 'give other data to IndexableDataset or '
-                        'IterableDataset, or convert it')
+    advice = advice_for(ending)
+    if head.lstrip().startswith(b'<'):
+        advice = ('it may be a web page: take the address under which the '
+                  'file itself is downloaded')
     raise ValueError(
         f'{str(path)!r} has no format that is known: it begins with {head!r}'
         f'; HDF5, .npy, .npz, Parquet, Arrow and Zarr are told by their '
         f'content, {", ".join(TEXTS)} by the name; {advice}')
+
+
+def advice_for(ending: str, folder: str = 'FOLDER') -> str:
+    """Return what reads files of another format, by the end of their name."""
+    if ending in TEXTS:
+        return (f'{ending} is text, which is read when the files are named, '
+                f'as in fuel.load(PATH)')
+    return ADVICE.get(
+        ending, 'give other data to IndexableDataset or IterableDataset, or '
+                'convert it').replace('FOLDER', folder)
 
 
 def is_zarr(folder: str) -> bool:

@@ -1,12 +1,15 @@
 """The arguments of streams: a scheme, or what one is made of."""
 from __future__ import annotations
 
-from typing import Any, TypedDict
+import warnings
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy
 
-from fuel.schemes.iteration_scheme import is_scheme, num_examples_of
-from fuel.epochs.readers import takes_requests
+from fuel.epochs.readers import known_length, takes_requests
+from fuel.schemes.base import BatchScheme, IndexScheme
+from fuel.schemes.iteration_scheme import (
+    batch_size_of, is_scheme, num_examples_of)
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,
@@ -14,12 +17,20 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.typing import AxisLabels, DatasetLike, SchemeLike
+from fuel.utils.arguments import NamedArguments, is_stream
+from fuel.utils.other_libraries import class_for, short_repr
+from fuel.utils.overrides import is_own
+
+
+#: In the place of axis labels: those of the stream that a stage reads.
+KeptLabels: TypeAlias = Literal['kept']
+KEPT: KeptLabels = 'kept'
 
 
 class LabelOptions(TypedDict, total=False):
     """The keyword arguments of streams that make their own scheme."""
 
-    axis_labels: AxisLabels | None
+    axis_labels: AxisLabels | KeptLabels | None
 
 
 class StreamOptions(LabelOptions, total=False):
@@ -62,9 +73,56 @@ def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
         f'{type(value).__name__} behind it as {name}(dataset, {written})')
 
 
+def refuse_no_dataset(dataset: object) -> None:
+    """Refuse what a stream cannot read; say which class makes it readable."""
+    is_class = isinstance(dataset, type) and issubclass(
+        dataset, NamedArguments)
+    if not is_class and hasattr(dataset, 'open') and hasattr(
+            dataset, 'get_data'):
+        return
+    if is_stream(dataset) and not is_class:
+        raise TypeError(
+            f'dataset must be a Dataset, got the stream '
+            f'{type(dataset).__name__}: a stage reads a stream, as in '
+            'stream.apply(Batch, batch_size=32)')
+    raise TypeError(
+        'dataset must be a Dataset, or have its open() and get_data(), got '
+        f'{short_repr(dataset)}: {class_for(dataset)}')
+
+
+def check_visited(dataset: DatasetLike, scheme: object) -> None:
+    """Refuse a scheme whose two numbers are swapped; warn of one that visits
+    less than a batch of the examples, or more than there are."""
+    count = known_length(dataset)
+    if count is None or not takes_requests(dataset) or not isinstance(
+            scheme, (BatchScheme, IndexScheme)) or not is_own(type(scheme)):
+        return
+    visited, size = scheme.num_examples, batch_size_of(scheme)
+    if not isinstance(scheme.indices, range) or visited != len(
+            scheme.indices):
+        return
+    name = type(scheme).__name__
+    text = (f'{name} visits {visited} examples, and '
+            f'{type(dataset).__name__} has {count}')
+    if size is not None and 0 < visited < size <= count:
+        text += (f', in batches of {size}: its arguments are the number of '
+                 f'examples and the size of a batch, as in {name}('
+                 f'dataset.num_examples, {visited})')
+        if size == count:
+            raise ValueError(f'{text}; here they are swapped')
+        warnings.warn(text, stacklevel=3)
+    elif visited > count:
+        warnings.warn(f'{text}: so each epoch ends in an error; pass '
+                      'dataset.num_examples', stacklevel=3)
+
+
 def scheme_of(dataset: DatasetLike, batch_size: int | None, shuffle: bool,
-              drop_last: bool) -> IterationScheme | None:
+              drop_last: bool, seed: int | None) -> IterationScheme | None:
     """Return the scheme that these arguments of a stream stand for."""
+    if seed is not None and not shuffle:
+        raise ValueError(
+            f'seed={seed!r} is that of shuffle=True: pass both; an iteration '
+            'scheme, and each stage that draws, has a seed of its own')
     if batch_size is None and not shuffle:
         if drop_last:
             raise ValueError('drop_last=True leaves out a short batch, so it '
@@ -85,7 +143,8 @@ def scheme_of(dataset: DatasetLike, batch_size: int | None, shuffle: bool,
             f'shuffle{batches}{shuffled}')
     count = int(count)
     if batch_size is None:
-        return ShuffledExampleScheme(count)
+        return ShuffledExampleScheme(count, seed=seed)
     if shuffle:
-        return ShuffledScheme(count, batch_size, drop_last=drop_last)
+        return ShuffledScheme(
+            count, batch_size, drop_last=drop_last, seed=seed)
     return SequentialScheme(count, batch_size, drop_last=drop_last)

@@ -19,11 +19,14 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.pipeline import shard_pipeline
-from fuel.streams.arguments import refuse_no_scheme
+from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
-from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.utils.arguments import (
+    NamedArguments, safely, unknown_argument)
 from fuel.utils.old_pickles import add_new_arguments
+from fuel.utils.other_libraries import (
+    FOR_STREAMS, Elsewhere, names_shown, no_member)
 from fuel.utils.signatures import constructors_of
 
 Applied = TypeVar('Applied')
@@ -87,11 +90,16 @@ class AbstractDataStream(NamedArguments):
         'iteration_scheme', 'produces_examples', 'sources')
 
     def __init__(self, iteration_scheme: SchemeLike | None = None,
-                 axis_labels: AxisLabels | None = None,
+                 axis_labels: AxisLabels | KeptLabels | None = None,
                  **unknown: Never) -> None:
         if unknown:
             raise unknown_argument(type(self), unknown)
         refuse_no_scheme(self, iteration_scheme)
+        if isinstance(axis_labels, str):
+            raise TypeError(
+                f'axis_labels of {type(self).__name__} must be a dict from '
+                f"names of sources to names of axes, got {axis_labels!r}; "
+                "those of a stage may be 'kept'")
         self.iteration_scheme = iteration_scheme
         self.axis_labels = axis_labels
 
@@ -631,6 +639,10 @@ class AbstractDataStream(NamedArguments):
             return applied
         return stage(self, *args, **kwargs)
 
+    def __dir__(self) -> list[str]:
+        # Without what only says what to write instead.
+        return names_shown(self, super().__dir__())
+
     def __getstate__(self) -> dict[str, Any]:
         # What belongs to an epoch goes with its iterator.
         state = {name: value for name, value in vars(self).items()
@@ -658,3 +670,16 @@ def _takes_stream_by_name(stage: type) -> bool:
         if Parameter.VAR_POSITIONAL not in kinds:
             return True
     return False
+
+
+def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
+    """Return the error that streams have no method of another library."""
+    sources = safely((), lambda: tuple(stream.sources))
+    is_example = safely(False, lambda: stream.produces_examples)
+    return no_member(stream, name, FOR_STREAMS, sources or ('data',),
+                     'example' if is_example is True else 'batch')
+
+
+for _name in FOR_STREAMS:
+    setattr(AbstractDataStream, _name,
+            Elsewhere(AbstractDataStream, _name, _no_member))

@@ -24,7 +24,8 @@ from fuel.schemes.iteration_scheme import (
 )
 from fuel.schemes.shard import Shard, as_shard
 from fuel.streams.arguments import (
-    StreamOptions, refuse_positional, scheme_of)
+    StreamOptions, check_visited, refuse_no_dataset, refuse_positional,
+    scheme_of)
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
@@ -76,8 +77,11 @@ class DataStream(AbstractDataStream):
     shuffle : bool, optional
         Instead of an iteration scheme: whether examples come in a new
         random order each epoch, that of
-        :class:`~fuel.schemes.ShuffledScheme` under ``config.default_seed``.
-        Defaults to False: in order.
+        :class:`~fuel.schemes.ShuffledScheme`.  Defaults to False: in order.
+    seed : int, optional
+        With `shuffle`: what the random order depends on.  Defaults to
+        ``config.default_seed``, so that two streams made alike give the
+        same order.
     drop_last : bool, optional
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
@@ -126,39 +130,35 @@ class DataStream(AbstractDataStream):
 
     __fuel_stage__ = DatasetStage
     epoch_attributes = ('data_state',)
-    instead_of: Mapping[str, str] = {
-        'seed': 'the order has it, as in {}(dataset, iteration_scheme='
-                'ShuffledScheme(len(dataset), batch_size, seed=seed)); that '
-                'of shuffle=True is config.default_seed'}
     data_state: Any
     # Arguments that are not kept: a scheme is made of them.
-    made_into_others = ('batch_size', 'shuffle', 'drop_last', 'shard')
+    made_into_others = (
+        'batch_size', 'shuffle', 'drop_last', 'seed', 'shard')
     # Asked for hooks that not every data set has.
     dataset: Any
     on_error = 'raise'
     max_skipped: float | None = None
-    # They decide nothing of the examples that can be made.
-    unsaved_arguments = ('on_error', 'max_skipped')
+    # They decide nothing of the examples that can be made; the scheme's
+    # generator has the seed, and its state is saved.
+    unsaved_arguments = ('on_error', 'max_skipped', 'seed')
 
     def __init__(self, dataset: DatasetLike, *args: Never,
                  batch_size: int | None = None, shuffle: bool = False,
-                 drop_last: bool = False, on_error: str = 'raise',
-                 max_skipped: float | None = None,
+                 drop_last: bool = False, seed: int | None = None,
+                 on_error: str = 'raise', max_skipped: float | None = None,
                  shard: tuple[int, int] | str | None = None,
                  **kwargs: Unpack[StreamOptions]) -> None:
         refuse_positional(self, args)
-        if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
-            raise TypeError(
-                'dataset must be a Dataset, or have its open() and '
-                f'get_data(), got {type(dataset).__name__}: put arrays and '
-                'lists into an IndexableDataset')
-        made = scheme_of(dataset, batch_size, shuffle, drop_last)
+        refuse_no_dataset(dataset)
+        made = scheme_of(dataset, batch_size, shuffle, drop_last, seed)
         if made is not None:
             if kwargs.get('iteration_scheme') is not None:
                 raise ValueError(
                     'pass iteration_scheme, or batch_size and shuffle, from '
                     'which one is made; not both')
             kwargs['iteration_scheme'] = made
+        else:
+            check_visited(dataset, kwargs.get('iteration_scheme'))
         axis_labels = labels_in(dataset)
         if axis_labels:
             kwargs.setdefault('axis_labels', dict(axis_labels))

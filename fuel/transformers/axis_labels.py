@@ -2,13 +2,19 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Sequence
 
+from fuel.describe.pipeline import short
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import AxisLabelsMismatchError
 from fuel.transformers.source_names import as_labels
+from fuel.typing import StreamLike
 
 logger = logging.getLogger(__name__)
+
+# The stages that were said to give no labels on.
+_told_of: weakref.WeakSet[StreamLike] = weakref.WeakSet()
 
 
 class ExpectsAxisLabels:
@@ -52,12 +58,7 @@ class ExpectsAxisLabels:
             return
         found = as_labels(actual)
         if found is None:
-            logger.warning(
-                '%s expects the axes %s of source %r, but the stream has no '
-                'axis labels for it to check: give the data set '
-                'axis_labels={%r: %r}, if these are its axes',
-                type(self).__name__, tuple(expected), source_name,
-                source_name, tuple(expected))
+            self._warn(tuple(expected), source_name)
         elif found != tuple(expected):
             raise AxisLabelsMismatchError(
                 f'{type(self).__name__} expects the axes {tuple(expected)} '
@@ -65,6 +66,26 @@ class ExpectsAxisLabels:
                 f'{found}: transpose the data, or correct the '
                 f"stream's axis_labels{self._meant(tuple(expected))}")
         verified.add(source_name)
+
+    def _warn(self, expected: tuple[str, ...], source: str) -> None:
+        """Warn of missing labels; of a stage that dropped them, once."""
+        name = type(self).__name__
+        dropping = _dropping_stage(stage_of(self).inputs, source)
+        if dropping is None:
+            logger.warning(
+                '%s expects the axes %s of source %r, but the stream has no '
+                'axis labels for it to check: give the data set '
+                'axis_labels={%r: %r}, if these are its axes',
+                name, expected, source, source, expected)
+        elif dropping not in _told_of:
+            _told_of.add(dropping)
+            logger.warning(
+                '%s expects the axes %s of source %r, but %s, which the '
+                'stream passes before, gives no axis labels on: write '
+                "%s(..., axis_labels='kept') if it keeps the axes, else "
+                'axis_labels={%r: %r}, if these are its axes',
+                name, expected, source, short(dropping),
+                type(dropping).__name__, source, expected)
 
     def _meant(self, expected: tuple[str, ...]) -> str:
         """Return the advice to choose the sources that have the axes."""
@@ -76,3 +97,15 @@ class ExpectsAxisLabels:
             return ''
         return (', or name the sources that the stage is for: '
                 f'which_sources={fitting}')
+
+
+def _dropping_stage(streams: Sequence[StreamLike],
+                    source: str) -> StreamLike | None:
+    """Return the stage that gives no labels on which its input has."""
+    while len(streams) == 1:
+        stream, = streams
+        streams = stage_of(stream).inputs
+        if any(as_labels(stage_of(below).labels.get(source))
+               for below in streams):
+            return stream
+    return None

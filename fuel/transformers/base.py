@@ -2,25 +2,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 
-from fuel.utils.arguments import is_dataset
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, note_examples, source_examples
 from fuel.epochs.stage import stage_of
+from fuel.exceptions import NotAStreamError
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.streams import AbstractDataStream
-from fuel.streams.arguments import StreamOptions
+from fuel.streams.arguments import KEPT, StreamOptions
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
+from fuel.utils.arguments import has_own_constructor, is_dataset, is_stream
+from fuel.utils.other_libraries import class_for, short_repr
 from fuel.utils.overrides import (
+    cached,
     calls,
     covers,
     declares,
     stands_in,
 )
+from fuel.utils.signatures import constructors_of
 
 #: For `keeps`: data stay of the kind that they were.
 ALL = frozenset({'dtype', 'shape', 'axes'})
@@ -48,7 +52,8 @@ class Transformer(AbstractDataStream):
         attribute of that name.
     iteration_scheme, axis_labels
         `iteration_scheme` and `axis_labels`; see
-        :class:`~fuel.streams.AbstractDataStream`.
+        :class:`~fuel.streams.AbstractDataStream`. The axis labels may be
+        ``'kept'``: those of `data_stream`.
 
     Attributes
     ----------
@@ -106,11 +111,21 @@ class Transformer(AbstractDataStream):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator
         if 'axes' in stage_of(self).keeps:
-            kwargs.setdefault('axis_labels', labels_of(data_stream))
+            kwargs.setdefault('axis_labels', KEPT)
+        if kwargs.get('axis_labels') == KEPT:
+            kwargs['axis_labels'] = labels_of(data_stream)
         super().__init__(**kwargs)
         if produces_examples is not None:
             self.produces_examples = produces_examples
         self.data_stream = data_stream
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Return a new stage, if what it is to read is a stream."""
+        if _reads_first_argument(cls):
+            read = args[0] if args else kwargs.get('data_stream')
+            if read is not None:
+                refuse_no_stream(cls.__name__, read)
+        return super().__new__(cls, *args, **kwargs)
 
     def _get_sources(self) -> Any:
         return self.data_stream.sources
@@ -299,6 +314,23 @@ class Transformer(AbstractDataStream):
     def next_epoch(self) -> None:
         """Switch `data_stream` to the next epoch."""
         self.data_stream.next_epoch()
+
+
+@cached
+def _reads_first_argument(cls: type) -> bool:
+    """Return whether the first argument of one of Fuel's own constructors is
+    the stream."""
+    return has_own_constructor(cls) and [parameter.name for parameter in next(
+        constructors_of(cls))][:1] == ['data_stream']
+
+
+def refuse_no_stream(reader: str, candidate: object) -> None:
+    """Raise NotAStreamError for an object that is neither a stream nor a
+    data set, which says by itself what to write."""
+    if not (is_stream(candidate) or is_dataset(candidate)):
+        raise NotAStreamError(
+            f'{reader} reads a stream, got {short_repr(candidate)}: '
+            f'{class_for(candidate)}, and put a DataStream over it')
 
 
 def _child_iterator(stage: Transformer) -> Any:

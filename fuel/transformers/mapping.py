@@ -35,13 +35,19 @@ class Mapping(AgnosticTransformer):
         Whether the function gives the same result for the same data, in any
         order and in several threads at a time, so that `MultiThreading` may
         call it so. Defaults to False.
-    iteration_scheme, axis_labels
+    axis_labels : dict or 'kept', optional
+        The axis labels of what comes out; ``'kept'`` are those of
+        `data_stream`, for a function that keeps the axes. Defaults to None:
+        nothing is known.
+    iteration_scheme
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
         If `mapping_accepts` is anything else.
+    TypeError
+        When data are asked for, if the function returns None.
 
     Examples
     --------
@@ -109,14 +115,9 @@ class Mapping(AgnosticTransformer):
             what = f'a {type(image).__name__} of {len(image)}'
         else:
             return
-        name = getattr(self.mapping, '__qualname__',
-                       type(self.mapping).__name__)
-        sources = tuple(self.add_sources or self.sources)
         text = (
-            f'the function {name} of Mapping returned {what}, where a tuple '
-            f'of {expected} is expected, one part for each of the sources '
-            f'{sources}: return (part,) with a comma even if there is one, '
-            'and name parts that are new in add_sources')
+            f'{self._returned(what)}: return (part,) with a comma even if '
+            'there is one, and name parts that are new in add_sources')
         code = getattr(self.mapping, '__code__', None)
         if code is None:
             warnings.warn(text, stacklevel=2)
@@ -124,6 +125,25 @@ class Mapping(AgnosticTransformer):
             # With the line where the function begins.
             warnings.warn_explicit(
                 text, UserWarning, code.co_filename, code.co_firstlineno)
+
+    def _returned(self, what: str) -> str:
+        """Return what the function returned, and what is expected."""
+        name = getattr(self.mapping, '__qualname__',
+                       type(self.mapping).__name__)
+        sources = tuple(self.add_sources or self.sources)
+        kind = 'dict' if self.mapping_accepts is dict else 'tuple'
+        return (f'the function {name} of {type(self).__name__} returned '
+                f'{what}, where a {kind} of {len(sources)} is expected, one '
+                f'part for each of the sources {sources}')
+
+    def _apply(self, data: Any) -> Any:
+        """Return what the function makes of data, which is not None."""
+        image = self.mapping(data)
+        if image is None:
+            raise TypeError(
+                f"{self._returned('None')}: end it with return, also where "
+                'it changes the data in place')
+        return image
 
     def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch with the function applied."""
@@ -133,10 +153,10 @@ class Mapping(AgnosticTransformer):
         if self.mapping_accepts is dict:
             check_count(data, sources)
             named = dict(zip(sources, data, strict=False))
-            image = self._unname(self.mapping(named))
+            image = self._unname(self._apply(named))
         else:
             came = len(data)
-            image = as_tuple(self.mapping(data))
+            image = as_tuple(self._apply(data))
             if not self._is_checked:
                 self._check_first(image, len(
                     self.add_sources or self.sources), came)

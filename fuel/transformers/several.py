@@ -14,12 +14,28 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.sharding.pipeline import can_seek
 from fuel.streams import AbstractDataStream
-from fuel.streams.arguments import StreamOptions
-from fuel.transformers.base import check_count, common_types
+from fuel.streams.arguments import KeptLabels, StreamOptions
+from fuel.transformers.base import (
+    check_count, common_types, refuse_no_stream)
 from fuel.transformers.plans import ChainedPlan, MergedPlan
 from fuel.transformers.source_names import as_names, labels_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
+from fuel.utils.arguments import is_stream
 from fuel.utils.checks import in_order
+
+
+def as_streams(reader: str,
+               streams: Iterable[StreamLike]) -> tuple[StreamLike, ...]:
+    """Return streams as a tuple; refuse none, one alone, and anything else."""
+    if is_stream(streams):
+        raise TypeError(f'{reader} takes its streams as one argument: write '
+                        f'{reader}((one, other), ...)')
+    found = tuple(streams)
+    if not found:
+        raise ValueError('data_streams must hold at least one stream')
+    for stream in found:
+        refuse_no_stream(reader, stream)
+    return found
 
 
 class SeveralStreams(AbstractDataStream):
@@ -30,18 +46,17 @@ class SeveralStreams(AbstractDataStream):
     child_epoch_iterators: Any
 
     def __init__(self, data_streams: Iterable[StreamLike],
-                 axis_labels: AxisLabels | None = None,
+                 axis_labels: AxisLabels | KeptLabels | None = None,
                  iteration_scheme: SchemeLike | None = None) -> None:
-        streams = tuple(data_streams)
-        if not streams:
-            raise ValueError('data_streams must hold at least one stream')
+        name = type(self).__name__
+        streams = as_streams(name, data_streams)
         _refuse_to_skip(self, streams)
         kinds = [stream.produces_examples for stream in streams]
         if len(set(map(bool, kinds))) > 1:
             described = ', '.join('examples' if kind else 'batches'
                                   for kind in kinds)
             raise ValueError(
-                f'the streams that {type(self).__name__} reads must all '
+                f'the streams that {name} reads must all '
                 'produce examples or all produce batches, but they produce '
                 f'{described}: put Batch or Unpack before some')
         super().__init__(iteration_scheme, axis_labels)
@@ -149,9 +164,8 @@ class Chain(SeveralStreams):
 
     def __init__(self, data_streams: Iterable[StreamLike],
                  **kwargs: Unpack[StreamOptions]) -> None:
-        streams = tuple(data_streams)
-        if streams:
-            kwargs.setdefault('axis_labels', labels_of(streams[0]))
+        streams = as_streams(type(self).__name__, data_streams)
+        kwargs.setdefault('axis_labels', labels_of(streams[0]))
         super().__init__(streams, **kwargs)
         found = [tuple(stream.sources) for stream in streams]
         if len(set(found)) > 1:

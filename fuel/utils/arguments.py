@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
 from fuel.typing import AxisLabels
+from fuel.utils.checks import truth
 from fuel.utils.overrides import cached, class_hook, is_own
 from fuel.utils.signatures import (
     ClassSignature, keywords_of, parameters_of)
@@ -100,11 +101,13 @@ class NamedArguments:
         """Return a new object, if its class takes the keywords."""
         if _is_abstract(cls):
             raise _abstract(cls)
-        if kwargs and _has_own_constructor(cls):
+        if kwargs and has_own_constructor(cls):
             known = keywords_of(cls)
             if known is not None and not kwargs.keys() <= known.keys():
                 raise unknown_argument(cls, [
                     name for name in kwargs if name not in known])
+            for name in _truths_of(cls).intersection(kwargs):
+                truth(f'{name} of {cls.__name__}', kwargs[name])
         new = super().__new__
         if new is not object.__new__:
             # Of another base of a user's class, such as a tuple.
@@ -156,8 +159,20 @@ def _abstract(cls: type[NamedArguments]) -> TypeError:
         + ''.join(f' (did you mean that by {name!r}?)' for name in near))
 
 
+# Fuel 0.2.0 took any object for these.
+_ANY_TRUTH = {'load_in_memory', 'sort_indices', 'sorted_indices'}
+
+
 @cached
-def _has_own_constructor(cls: type) -> bool:
+def _truths_of(cls: type) -> frozenset[str]:
+    """Return the names of the arguments of a class that are truth values."""
+    return frozenset(
+        name for name, parameter in parameters_of(cls).items()
+        if isinstance(parameter.default, bool)).difference(_ANY_TRUTH)
+
+
+@cached
+def has_own_constructor(cls: type) -> bool:
     """Return whether the constructor of a class is part of Fuel."""
     return is_own(next(base for base in cls.__mro__
                        if '__init__' in vars(base)))

@@ -42,6 +42,15 @@ def any_integer(name: str, value: object) -> int:
     return _integer(name, value, 'an integer')
 
 
+def truth(name: str, value: object) -> bool:
+    """Return a truth value: True, False, or a number that equals one."""
+    if isinstance(value, (bool, numpy.bool_)) or (
+            isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(f'{name} must be True or False, got {value!r:.80} '
+                    f'({type(value).__name__})')
+
+
 def in_order(name: str, names: object) -> None:
     """Refuse a set where the order of names is that of data.
 

@@ -106,7 +106,12 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.tfrecord', b'recordrecord', 'TFRecord'),
     ('x.zip', b'PK\3\4 no archive', 'no format that is known'),
     ('x.h5', b'', 'is empty: perhaps it is still written'),
-    ('x.bin', b'', 'is empty: perhaps it is still written')])
+    ('x.bin', b'', 'is empty: perhaps it is still written'),
+    ('x.png', b'\x89PNG\r\n\x1a\n', 'fuel-convert image_folder FOLDER makes'),
+    ('x.xlsx', b'PK\3\4sheet', 'pandas.read_excel reads it, and ArrowDataset'),
+    ('x.tar.gz', b'\x1f\x8barchive', 'unpack it'),
+    ('x.safetensors', b'\1\0\0\0\0\0\0\0', 'safetensors.numpy.load_file'),
+    ('x.dat', b'<!DOCTYPE html>', 'may be a web page: take the address')])
 def test_other_files_are_refused_with_what_was_seen(
         tmp_path, name, content, words):
     """And what to do."""
@@ -207,3 +212,41 @@ def test_folder_of_one_split_has_that_split(tmp_path):
         with pytest.raises(ValueError, match="no split 'test'"):
             fuel.load(given, 'test')
     assert 6 == len(fuel.load(folder))
+
+
+@pytest.mark.parametrize('name, text', [
+    ('0.png', r"It has '.*0\.png': fuel-convert image_folder {} makes"),
+    ('x.csv', r"It has '.*x\.csv': \.csv is text, .*fuel\.load\(PATH\)"),
+    ('x.unknown', r"It has '.*x\.unknown': give other data to Indexable"),
+    ('.hidden', 'it is empty$')])
+@pytest.mark.parametrize('below', ['', 'cat'])
+def test_folder_of_other_files_says_what_reads_them(
+        tmp_path, name, text, below):
+    """By the commonest of them, at any depth."""
+    folder = tmp_path / 'files'
+    (folder / below).mkdir(parents=True)
+    (folder / below / name).write_bytes(b'something')
+    with pytest.raises(FileNotFoundError, match=text.format(folder)):
+        fuel.load(folder)
+
+
+def test_table_of_numbers_and_text_is_opened(tmp_path):
+    """Each column is a source of its own type."""
+    (tmp_path / 'mixed.csv').write_text(
+        'name,age,city\nann,3,Rome\nbob,,Paris\n')
+    dataset = fuel.load(tmp_path / 'mixed.csv')
+    assert ('name', 'age', 'city') == dataset.sources
+    name, age, city = dataset[:]
+    assert ['ann', 'bob'] == name.tolist()
+    assert ['Rome', 'Paris'] == city.tolist()
+    assert 3 == age[0] and numpy.isnan(age[1])
+
+
+def test_text_without_a_vocabulary_names_the_file(tmp_path):
+    """And what counts one."""
+    path = tmp_path / 'x.txt'
+    path.write_text('one two\n')
+    with pytest.raises(TypeError, match=(
+            r"TextFile needs a dictionary of the tokens in '.*x\.txt'.*"
+            r'build_vocabulary\(files\)')):
+        fuel.load(path)

@@ -23,7 +23,7 @@ from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import (
     Finish, MixStage, MixturePlan, MixtureReader)
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
-from fuel.transformers.several import SeveralStreams
+from fuel.transformers.several import SeveralStreams, as_streams
 from fuel.transformers.source_names import labels_of
 from fuel.typing import AxisLabels, Batch, EpochReader, StreamLike
 from fuel.utils.checks import not_negative, positive
@@ -135,9 +135,9 @@ class Mix(SeveralStreams):
                  axis_labels: AxisLabels | None = None) -> None:
         if isinstance(data_streams, Mapping):
             self.names = tuple(map(str, data_streams))
-            streams = tuple(data_streams.values())
+            streams = as_streams('Mix', data_streams.values())
         else:
-            streams = tuple(data_streams)
+            streams = as_streams('Mix', data_streams)
             self.names = tuple(map(str, range(len(streams))))
         _check_streams(streams, self.names, origin_source)
         if stop not in ('first', 'last', 'forever'):
@@ -388,8 +388,6 @@ def _with_origin(count: int, is_example: bool, data: Batch,
 def _check_streams(streams: tuple[Any, ...], names: tuple[str, ...],
                   origin_source: str | None) -> None:
     """Refuse streams whose items cannot stand for each other."""
-    if not streams:
-        raise ValueError('data_streams must hold at least one stream')
     first = tuple(streams[0].sources)
     kind = bool(streams[0].produces_examples)
     for name, stream in zip(names, streams, strict=True):

@@ -1,0 +1,203 @@
+"""Methods and objects of other libraries, and what does the same in Fuel.
+
+Who comes from tf.data, PyTorch or Hugging Face's datasets types what these
+have; the error says what to write instead.
+"""
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import getattr_static
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """Code that does the same, and what is to be said of it.
+
+    {item}: batch or example; {parts}: the sources, as a tuple of variables;
+    {names}, {first}: their names, that of the first.
+    """
+
+    code: str
+    more: str = ''
+
+
+_PADDED = ('stream.apply(Batch, batch_size=32)'
+           '.apply(Padding, mask_sources=({first},))')
+_ONLY_OF_STREAMS = {
+    'map': Line('stream.apply(Mapping, function)',
+                '; the function takes each {item}, a tuple {parts}, and '
+                'returns one'),
+    'filter': Line('stream.apply(Filter, predicate)',
+                   '; the predicate takes each {item}, a tuple {parts}, and '
+                   'returns whether to keep it'),
+    'take': Line('stream.apply(Take, 10)', ', the first 10 of each epoch'),
+    'repeat': Line('for {item} in stream: ...',
+                   ' for each epoch; stream.iterate_epochs() has no end'),
+    'prefetch': Line('stream.apply(MultiProcessing, num_workers=4)',
+                     ', for stages in Python, or stream.apply('
+                     'MultiThreading)'),
+    'zip': Line("Merge((stream, other), sources=({names}, 'other'))"),
+    'collate': Line(_PADDED, ' for sequences of any length, or stream.apply('
+                             'Mapping, function), which gets batches'),
+    'interleave': Line('Mix((stream, other), weights=(1, 1))',
+                       ', or Chain((stream, other)) for one after another'),
+    'unbatch': Line('stream.apply(Unpack)'),
+    'padded_batch': Line(_PADDED, ' for sequences of any length'),
+    'rename_columns': Line("stream.apply(Rename, {{{first}: 'new'}})"),
+    'select_columns': Line('stream.apply(FilterSources, sources=({first},))'),
+    'as_numpy_iterator': Line('for {parts} in stream: ...',
+                              '; these are arrays of NumPy already'),
+    'cardinality': Line('len(stream)'),
+}
+_OF_BOTH = {
+    'batch': Line('DataStream(dataset, batch_size=32)',
+                  '; for examples that come from a stage stream.apply(Batch, '
+                  'batch_size=32); Cache makes batches of another size'),
+    'shuffle': Line('DataStream(dataset, batch_size=32, shuffle=True, seed=1)',
+                    '; for examples that are read in order stream.apply('
+                    'shuffling.ShuffleBuffer, 10_000)'),
+    'concatenate': Line('Chain((stream, other))'),
+}
+# A data set needs a stream over it for what only streams have.
+_STREAM = 'stream = DataStream(dataset, batch_size=32), then '
+_ONLY_OF_DATASETS = {
+    **dict.fromkeys(('collate', 'padded_batch'), Line(
+        f'{_STREAM}stream.apply(Padding, mask_sources=({{first}},))',
+        ' for sequences of any length')),
+    'cache': Line(
+        'IndexableDataset(dict(zip(dataset.sources, dataset[:])))',
+        ', which holds all in memory'),
+    'take': Line('dataset[:10]', '; of a stream, stream.apply(Take, 10)'),
+    'cardinality': Line('len(dataset)'),
+    'shard': Line(
+        'DataStream(dataset, batch_size=32, shard=(rank, num_shards))'),
+    'select': Line('dataset[[3, 1, 4]]',
+                   ', or in batches iteration_scheme=SequentialScheme('
+                   '[3, 1, 4], batch_size)'),
+    'train_test_split': Line(
+        "random_split(dataset, {{'train': .8, 'test': .2}})"),
+    'column_names': Line('dataset.sources'),
+    'num_rows': Line('dataset.num_examples'),
+}
+FOR_STREAMS: Mapping[str, Line] = {
+    **_ONLY_OF_STREAMS, **_OF_BOTH,
+    'cache': Line('rows = stream.as_dataset(), then IndexableDataset('
+                  'dict(zip(rows.sources, rows[:])))',
+                  ', which holds all in memory')}
+FOR_DATASETS: Mapping[str, Line] = {
+    **{name: Line(_STREAM + code, more)
+       for name, (code, more) in _ONLY_OF_STREAMS.items()},
+    **_OF_BOTH, **_ONLY_OF_DATASETS}
+# Where the names in these lines are found.
+_MODULES = {
+    'fuel.transformers': (
+        'Batch', 'Cache', 'Chain', 'Filter', 'FilterSources', 'Mapping',
+        'Merge', 'Mix', 'MultiProcessing', 'MultiThreading', 'Padding',
+        'Rename', 'Take', 'Unpack', 'shuffling'),
+    'fuel.datasets': ('IndexableDataset', 'random_split'),
+    'fuel.schemes': ('SequentialScheme',),
+    'fuel.streams': ('DataStream',),
+}
+
+
+def no_member(owner: object, name: str, lines: Mapping[str, Line],
+              sources: Iterable[str], item: str) -> AttributeError:
+    """Return the error that an object has no method of another library.
+
+    `lines`: what to write instead, by name.
+    `item`: 'batch' or 'example'.
+    """
+    names = tuple(map(str, sources))
+    line = ''.join(lines[name]).format(
+        item=item, first=repr(names[0]), names=', '.join(map(repr, names)),
+        parts=f'({", ".join(names)}{"," * (len(names) == 1)})')
+    modules = {module: [one for one in members
+                        if re.search(rf'\b{one}\b', line)]
+               for module, members in _MODULES.items()}
+    where = '; '.join(f'from {module} import {", ".join(found)}'
+                      for module, found in modules.items() if found)
+    cls = owner if isinstance(owner, type) else type(owner)
+    # With a name and no object, Python guesses no other attribute.
+    return AttributeError(
+        f'{cls.__name__} has no attribute {name!r}: in Fuel, write {line}'
+        f'{f" ({where})" if where else ""}', name=name)
+
+
+class Elsewhere:
+    """An attribute that only other libraries have: reading it says what does
+    the same.
+
+    To `hasattr` there is none. A user's class may have one, also by a base
+    behind `owner`.
+    """
+
+    def __init__(self, owner: type, name: str,
+                 error: Callable[[Any, str], AttributeError]) -> None:
+        self._owner = owner
+        self._name = name
+        self._error = error
+
+    def __get__(self, instance: object, cls: type) -> Any:
+        read = cls if instance is None else instance
+        try:
+            return getattr(super(self._owner, read), self._name)
+        except AttributeError:
+            raise self._error(read, self._name) from None
+
+    def __repr__(self) -> str:
+        return f'<nothing: see the error of reading {self._name!r}>'
+
+
+def names_shown(owner: object, names: Iterable[str]) -> list[str]:
+    """Return those names of attributes that an object has."""
+    cls, own = type(owner), vars(owner)
+    return [name for name in names if name in own or not isinstance(
+        getattr_static(cls, name, None), Elsewhere) or hasattr(owner, name)]
+
+
+def class_for(data: object) -> str:
+    """Return what to write to make a data set of an object that is none."""
+    if isinstance(data, type):
+        return f'make one, {data.__name__}(...)'
+    if _are_paths(data):
+        return f'open files with fuel.load({data!r:.80})'
+    bases = type(data).__mro__
+    names = {base.__name__ for base in bases}
+    libraries = {base.__module__.partition('.')[0] for base in bases}
+    if libraries & {'datasets', 'pandas', 'polars', 'pyarrow'}:
+        return 'put tables into an ArrowDataset, of fuel.interop.arrow'
+    if 'torch' in libraries and 'Dataset' in names:
+        return ('put it into an IterableDataset' if 'IterableDataset' in names
+                else 'put it into a TorchDataset, of fuel.interop.torch')
+    if 'torch' in libraries and 'DataLoader' in names:
+        return ('put the data set that it reads into a TorchDataset, of '
+                'fuel.interop.torch; DataStream makes the batches')
+    if libraries & {'torch', 'tensorflow', 'jaxlib'} and 'Tensor' in ' '.join(
+            names):
+        return ("put tensors into an IndexableDataset, as arrays: "
+                "IndexableDataset({'features': tensor.numpy()})")
+    if isinstance(data, Iterator):
+        return ('put it into an IterableDataset, for one epoch; for several, '
+                'an object whose __iter__ begins anew')
+    if isinstance(data, Iterable) and '__getitem__' not in dir(type(data)):
+        return 'put it into an IterableDataset'
+    return 'put arrays and lists into an IndexableDataset'
+
+
+def short_repr(data: object) -> str:
+    """Return what an object is, in a few words."""
+    if isinstance(data, (str, int, float, os.PathLike, type(None))):
+        return f'{data!r:.80} ({type(data).__name__})'
+    name = data.__name__ if isinstance(data, type) else type(data).__name__
+    return f'the class {name}' if isinstance(data, type) else f'a {name}'
+
+
+def _are_paths(data: object) -> bool:
+    """Return whether something is a path, or a list of paths."""
+    if isinstance(data, (list, tuple)):
+        return bool(data) and all(map(_are_paths, data[:8]))
+    return isinstance(data, os.PathLike) or (
+        isinstance(data, str) and len(data) < 1000 and '\n' not in data
+        and bool(os.path.dirname(data) or os.path.splitext(data)[1]))
