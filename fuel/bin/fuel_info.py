@@ -189,9 +189,11 @@ def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _text(facts: Mapping[str, Any]) -> str:
     size, sources = facts.get('size'), facts['sources']
-    is_foreign = facts.get('layout', {}).get('name', PLAIN) != PLAIN
+    layout = facts.get('layout', {})
+    is_foreign = layout.get('name', PLAIN) != PLAIN
+    is_own = not is_foreign and 'problem' not in layout
     lines = [_provenance(facts) if 'command' in facts and (
-        facts['command'] or not is_foreign) else _title(facts)]
+        facts['command'] or is_own) else _title(facts)]
     if 'layout' in facts:
         lines += [*_layout_text(facts), *_no_splits(facts)]
         if is_foreign:

@@ -1,6 +1,8 @@
 """Recognise single cells: AnnData's ``.h5ad``, of all versions."""
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+
 import numpy
 
 from fuel.datasets.columns.base import FileColumn
@@ -38,9 +40,21 @@ def recognise(seen: Seen) -> Call | None:
         _check_genes(seen)
     return Call(columns, sources=chosen if chosen and (
         len(columns) > len(chosen)) else None,
-        independent_rows='cells have no order', notes=(
-            f'{LEFT_OUT}: {", ".join(map(repr, left_out))}',)
-                if left_out else ())
+        independent_rows='cells have no order',
+        notes=tuple(_notes(columns, left_out)))
+
+
+def _notes(columns: Collection[str], left_out: Sequence[str],
+           ) -> Iterator[str]:
+    """Yield what a user may expect in a file, and is no source of it."""
+    if 'X' not in columns:
+        others = [path for path in columns
+                  if path.startswith(('layers/', 'raw'))]
+        yield 'the file has no matrix X' + (
+            f'; sources=({others[0]!r}, ...) chooses another' if others
+            else '')
+    if left_out:
+        yield f'{LEFT_OUT}: {", ".join(map(repr, left_out))}'
 
 
 def _is_table(file: SeenFile, path: str) -> bool:

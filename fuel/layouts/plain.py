@@ -17,6 +17,10 @@ MOST_LENGTHS = 5
 SPLITS = re.compile(
     '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'
     'eval(uation)?|hold_?out)(s|set|[ab])?', re.I)
+# Arrays of a split, such as x_train or test-images.
+_NAMED = re.compile(
+    f'(?P<above>(.*/)?)((?P<split>{SPLITS.pattern})[_.-](?P<name>[^/]+)|'
+    f'(?P<name_before>[^/]+)[_.-](?P<split_after>{SPLITS.pattern}))', re.I)
 LISTS = re.compile('(splits?|masks?|indices|folds?|partitions?)', re.I)
 
 
@@ -36,6 +40,10 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     listed = _lists_of_rows(file)
     others = [array for array in arrays
               if listed is None or not array.path.startswith(f'{listed}/')]
+    if listed is None:
+        by_name = _names_as_splits(others)
+        if by_name:
+            return by_name
     lengths = {array.shape[0] for array in others}
     if len(lengths) > MOST_LENGTHS:
         return None
@@ -70,6 +78,30 @@ def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
     return Call({path: Rows(path) for path in first}, parts='*',
                 splits={name: [name] for name in groups},
                 missing='skip' if has_others else None)
+
+
+def _names_as_splits(arrays: Sequence[Array]) -> list[Call]:
+    """Return a call for each split of arrays that all are called by one, such
+    as ``x_train``; none of others. Where all have one length, the last call is
+    of all of them, whose rows may belong together."""
+    splits: dict[str, dict[str, Array]] = {}
+    for array in arrays:
+        found = _NAMED.fullmatch(array.path)
+        if found is None:
+            return []
+        split = found['split'] or found['split_after']
+        splits.setdefault(split.lower(), {})[
+            found['above'] + (found['name'] or found['name_before'])] = array
+    if len(splits) < 2 or len(arrays) > sum(map(len, splits.values())) or any(
+            len({array.shape[0] for array in named.values()}) > 1
+            for named in splits.values()):
+        return []
+    calls = [Call({name: Rows(array.path) for name, array in named.items()})
+             for named in sorted(splits.values(), reverse=True, key=lambda
+                                 named: next(iter(named.values())).shape[0])]
+    if len({array.shape[0] for array in arrays}) == 1:
+        calls.append(Call({array.path: Rows(array.path) for array in arrays}))
+    return calls
 
 
 def _lists_of_rows(file: SeenFile) -> str | None:

@@ -159,7 +159,20 @@ def test_info_says_why_nothing_is_recognised(tmp_path, capsys):
     assert 0 == fuel_info.main([path])
     shown = capsys.readouterr().out
     assert 'not recognised' in shown
-    assert f"HDF5Dataset({path!r}, ['test_x'])" in shown
+    assert f"HDF5Dataset({path!r}, {{'x': 'test_x'}})" in shown
+    assert 'H5PYDataset' not in shown
+
+
+def test_info_says_that_cells_have_no_matrix(tmp_path, capsys):
+    """The file may have others."""
+    path = miniature_named('h5ad').write(
+        tmp_path, numpy.random.default_rng(1)).files
+    with h5py.File(path, 'r+') as file:
+        del file['X']
+    assert 0 == fuel_info.main([path])
+    shown = capsys.readouterr().out
+    assert ("The file has no matrix X; sources=('layers/scaled', ...) "
+            'chooses another') in shown
 
 
 def test_info_of_folders_and_other_formats(tmp_path, capsys):

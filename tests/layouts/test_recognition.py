@@ -9,7 +9,7 @@ from support.layouts import miniature_named
 
 import fuel
 from fuel import config
-from fuel.datasets import HDF5Dataset
+from fuel.datasets import HDF5Dataset, Rows
 from fuel.exceptions import AmbiguousLayoutError
 from fuel.layouts import recognition
 from fuel.layouts.recognition import seen_files
@@ -336,6 +336,29 @@ def test_calls_of_an_error_open_the_file(tmp_path):
     counts = [eval(call, {'HDF5Dataset': HDF5Dataset}).num_examples
               for call in calls]
     assert [6, 3] == counts
+
+
+@pytest.mark.parametrize('names', [
+    ['x_train', 'y_train', 'x_test', 'y_test'],
+    ['train-x', 'train-y', 'val-x', 'val-y'],
+    ['in/Test.x', 'in/Test.y', 'in/dev.x', 'in/dev.y']])
+@pytest.mark.parametrize('length', [6, 9])
+def test_arrays_called_by_splits_are_no_columns_of_the_same_rows(
+        tmp_path, names, length):
+    """Also where they have as many; then the file may be read as it is."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        for place, name in enumerate(names):
+            file[name] = numpy.arange(6 if place < 2 else length)
+    with pytest.raises(AmbiguousLayoutError) as caught:
+        fuel.load(path)
+    found = [eval(line, {'HDF5Dataset': HDF5Dataset, 'Rows': Rows})
+             for line in str(caught.value).splitlines()
+             if line.startswith('    ')]
+    assert [2, 2, 4][:2 + (length == 6)] == [
+        len(dataset.sources) for dataset in found]
+    assert {6, length} == {len(dataset) for dataset in found}
+    assert {*found[0].sources} == {*found[1].sources}
 
 
 @pytest.mark.parametrize('write', [

@@ -88,10 +88,8 @@ class Categorical(PathColumn):
         if isinstance(found, h5py.Group):
             # Text of which some may be missing.
             found = parts.find(number, f'{path}/values')
-        if found is None and 'categories' in array.attrs:
-            reference = read_attribute(array, 'categories')
-            if isinstance(reference, h5py.Reference) and reference:
-                found = array.file[reference]
+        if found is None:
+            found = names_referred_to(array)
         if not isinstance(found, h5py.Dataset) or len(found.shape) != 1:
             raise ValueError(
                 f'{parts.describe(number)}: there are no names for '
@@ -99,6 +97,16 @@ class Categorical(PathColumn):
                 f'categories; give the path of the array of names, '
                 f'Categorical({self.path!r}, names=...)')
         return stored_names(found)
+
+
+def names_referred_to(array: h5py.Dataset) -> Node | None:
+    """Return what the attribute ``categories`` of codes refers to, as AnnData
+    0.7 writes it; None without one."""
+    if 'categories' not in array.attrs:
+        return None
+    reference = read_attribute(array, 'categories')
+    return array.file[reference] if (
+        isinstance(reference, h5py.Reference) and reference) else None
 
 
 class CategoryReader(ChangedReader):

@@ -310,11 +310,20 @@ class FileParts:
         more = ', ...' if len(have) > SHOWN else ''
         remedy = ("; missing='skip' leaves out such parts"
                   if len(self) > 1 else '')
-        hint = self.field_hint(number, path) or did_you_mean(
-            path, have, ' ({})')
+        hint = self.field_hint(number, path) or self._below_hint(
+            path, have) or did_you_mean(path, have, ' ({})')
         return ValueError(
             f'{self.describe(number)} has no array {path!r}{hint}; it has '
             f'{shown}{more}{remedy}')
+
+    def _below_hint(self, path: str, have: Sequence[str]) -> str:
+        """Return what to write for a path that begins with a part."""
+        below = next((path.removeprefix(f'{name}/')
+                      for name in self.names.names
+                      if name and path.startswith(f'{name}/')), '')
+        return (f' (paths begin in each part: write {below!r}; of the sources '
+                f'of a layout, sources=({below!r},) chooses)'
+                ) if below in have else ''
 
     def field_hint(self, number: int, path: str) -> str:
         """Return how the field of an array is read, where a path means

@@ -9,6 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.columns.categorical import names_referred_to
 from fuel.datasets.columns.part_names import SHOWN
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.given_splits import ExampleSplits
@@ -46,13 +47,8 @@ def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
     found: dict[str, list[Listed]] = {}
     for number, path in enumerate(parts.files.paths):
         with naming_file(path):
-            group = parts.files.find(number, splits)
-            if not isinstance(group, h5py.Group):
-                raise ValueError(
-                    f'{path!r} has no group {splits!r} of lists of '
-                    f'rows or parts for each split')
-            arrays = {name: read_whole(array) for name, array in find_arrays(
-                group, parts.files.open_linked)}
+            arrays = {name: read_whole(array) for name, array
+                      in _arrays_of(parts, number, splits).items()}
             if not any(array.dtype.kind in 'SObiu'
                        for array in arrays.values()):
                 raise ValueError(
@@ -64,6 +60,21 @@ def find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
             for name, content in arrays.items():
                 found.setdefault(name, []).append(Listed(number, content))
     return dict(found)
+
+
+def _arrays_of(parts: FileParts, number: int,
+               path: str) -> dict[str, h5py.Dataset]:
+    """Return the arrays of a group by name, or of a column of categories."""
+    found = parts.files.find(number, path)
+    if isinstance(found, h5py.Group):
+        return dict(find_arrays(found, parts.files.open_linked))
+    names = names_referred_to(found) if isinstance(
+        found, h5py.Dataset) else None
+    if not isinstance(names, h5py.Dataset):
+        raise ValueError(
+            f'{parts.files.paths[number]!r} has no group {path!r} of lists of '
+            f'rows or parts for each split, nor such a column of categories')
+    return {'codes': found, 'categories': names}
 
 
 def _by_category(arrays: Mapping[str, NDArray[Any]],
