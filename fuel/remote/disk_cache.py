@@ -24,11 +24,10 @@ import threading
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from fuel.config_parser import config
-from fuel.remote.pages import Run
+from fuel.remote.pages import Record
 from fuel.utils.disk import allocated, holes_take_space
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.lockfile import NO_FOLLOW
@@ -50,13 +49,6 @@ LARGEST_INDEX, _SHARERS = 1 << 16, 16
 ALLOWANCE = 64 << 20
 # Of the disk, and of what is free there, unless the settings say how much.
 SHARE_OF_DISK, SHARE_OF_FREE = 5, 2
-
-
-@dataclass(eq=False)
-class Record(Run):
-    """A run of pages that the index names, and its checksum."""
-
-    checksum: int
 
 
 def digest(*parts: object) -> str:

@@ -76,16 +76,25 @@ def overlapping(runs: Sequence[AnyRun], first: int, last: int,
 
 
 @dataclass(eq=False)
+class Record(Run):
+    """A run of pages that the index of the cache on disk names."""
+
+    checksum: int
+
+
+@dataclass(eq=False)
 class Fetch(Run):
     """A run of pages that is being fetched.
 
     `is_urgent`: whether somebody waits for it.
+    `record`: what the index of the cache on disk says of just these pages,
+        which are `CLAIMED`; None if they are on the server alone.
     `then`: called when it is here; not if it failed.
     """
 
     order: int
     is_urgent: bool
-    is_claimed: bool
+    record: Record | None
     is_running: bool = False
     error: BaseException | None = None
     then: list[Callable[[], None]] = field(default_factory=list)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fuel.exceptions import DamagedFileError
-from fuel.remote.disk_cache import CacheEntry, Record
+from fuel.remote.disk_cache import CacheEntry
 from fuel.remote.pages import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
-    Resident, by_first, overlapping)
+    Record, Resident, by_first, overlapping)
 from fuel.remote.store import Answer, Patient
 
 Result = TypeVar('Result')
@@ -100,7 +100,7 @@ class Transfers:
                 self._split(begin, end, is_urgent)
             elif state == CLAIMED:
                 for record in overlapping(self._claims, begin, end):
-                    self._begin(record.first, record.last, is_urgent, True)
+                    self._begin(record.first, record.last, is_urgent, record)
         fetches = overlapping(self.table.fetches, first, last)
         for fetch in fetches:
             if is_urgent and not fetch.is_urgent:
@@ -116,11 +116,11 @@ class Transfers:
         for part in range(parts):
             self._begin(begin + (end - begin) * part // parts,
                         begin + (end - begin) * (part + 1) // parts,
-                        is_urgent, False)
+                        is_urgent, None)
 
     def _begin(self, first: int, last: int, is_urgent: bool,
-               is_claimed: bool) -> None:
-        fetch = Fetch(first, last, next(self._order), is_urgent, is_claimed)
+               record: Record | None) -> None:
+        fetch = Fetch(first, last, next(self._order), is_urgent, record)
         self.table.begin(fetch)
         heapq.heappush(self._queue, fetch)
 
@@ -128,14 +128,19 @@ class Transfers:
         """Look for what other processes have written."""
         if self.entry is None:
             return
-        added = False
+        added: list[Record] = []
         for record in self.entry.read_index():
             if not any(self.table.states[record.first:record.last]):
+                if not added:
+                    # The pages of others may have been damaged, and are
+                    # named anew.
+                    self._claims = [
+                        claim for claim in self._claims
+                        if self.table.is_claimed(claim.first, claim.last)]
                 self.table.set(record, CLAIMED)
-                self._claims.append(record)
-                added = True
+                added.append(record)
         if added:
-            self._claims.sort(key=by_first)
+            self._claims = sorted(self._claims + added, key=by_first)
 
     def settle(self, first: int, last: int) -> None:
         """Compare the checksums of pages that the index of the cache on disk
@@ -213,10 +218,9 @@ class Transfers:
         table = self.table
         start = fetch.first * table.page
         stop = min(fetch.last * table.page, table.size)
-        if fetch.is_claimed:
-            record, = overlapping(self._claims, fetch.first, fetch.last)
-            if await asyncio.to_thread(self._state_of, record) == ON_DISK:
-                return ON_DISK, b''
+        if fetch.record is not None and await asyncio.to_thread(
+                self._state_of, fetch.record) == ON_DISK:
+            return ON_DISK, b''
         answer = await self._origin.fetch(start, stop, self._opened)
         self.counts.add(answer.data)
         if len(answer.data) < OWN_THREAD:
@@ -232,7 +236,7 @@ class Transfers:
             last = -(-self.table.size // page)
         with self.lock:
             if first < last and not any(self.table.states[first:last]):
-                fetch = Fetch(first, last, 0, True, False)
+                fetch = Fetch(first, last, 0, True, None)
                 self.table.begin(fetch)
                 self._end(fetch, *self._keep(
                     fetch, data[first * page - start:last * page - start]))

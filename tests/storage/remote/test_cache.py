@@ -16,7 +16,7 @@ from support.processes import environment, run_python
 from fuel import config
 from fuel.remote import disk_cache
 from fuel.remote.disk_cache import DiskCache
-from fuel.remote.file import HEAD
+from fuel.remote.file import HEAD, RemoteFile
 from fuel.remote.location import RemotePath
 from fuel.storage.raw_file import raw_file_at
 from fuel.testing.faults import intercept
@@ -110,6 +110,20 @@ def test_damaged_cache_is_never_read(server, content, cache, damage):
     again = open_file(server)
     assert content == read_all(again)
     assert again.counts.nbytes > 1
+
+
+def test_damaged_pages_may_be_named_anew_by_others(server, content, cache):
+    """In larger pieces; who has found them damaged then reads these."""
+    read_all(open_file(server))
+    with open(sparse_file(cache), 'r+b') as file:
+        file.write(bytes(SIZE))
+    late, other = (RemoteFile(server.url('a'), {}) for _ in range(2))
+    # As reads from within HDF5 do.
+    late._transfers.settle(0, 1 << 20)
+    other._transfers.settle(0, 1 << 20)
+    assert content == other.read(0, other.size)
+    assert content == read_all(late)
+    assert late.counts.nbytes <= HEAD
 
 
 def test_read_from_within_hdf5_waits_for_no_thread(server, content, cache):
