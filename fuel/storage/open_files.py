@@ -144,7 +144,11 @@ class OpenFiles:
         self._inherited: list[OpenFile] = []
 
     def add(self, opened: OpenFile) -> OpenFile:
-        """Register an open file."""
+        """Register a file that its user has opened."""
+        with self._opening:
+            return self._add(opened)
+
+    def _add(self, opened: OpenFile) -> OpenFile:
         self._files.setdefault(opened.place, weakref.WeakSet()).add(opened)
         if len(self._files) > self._most_places:
             self._files = {place: files for place, files
@@ -179,7 +183,7 @@ class OpenFiles:
                     opened.file.id.get_filesize() != opened.identity[2]):
                 opened.file.close()
                 raise _overwritten(path)
-            return self.add(opened)
+            return self._add(opened)
 
     def get_remote(self, file: RemoteBytes) -> OpenFile:
         """Return the open file of a remote one; see :meth:`get`."""
@@ -187,7 +191,7 @@ class OpenFiles:
             for opened in self._at(file.identity[:2]):
                 if opened.owned and opened.raw is file:
                     return opened
-            return self.add(OpenFile(open_stream(file), owned=True))
+            return self._add(OpenFile(open_stream(file), owned=True))
 
     def _find(self, path: str, driver: str | None) -> OpenFile | None:
         """Return the file if it is open; retire handles of older states."""

@@ -19,7 +19,7 @@ from support.waiting import wait_until
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.storage.open_files import open_files
+from fuel.storage.open_files import OpenFile, open_files
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -486,6 +486,19 @@ def test_fork_while_a_thread_opens_files_does_not_hang(path):
     finally:
         stop.set()
         thread.join()
+
+
+def test_handle_is_registered_while_no_thread_looks_through_them(path):
+    """It would look at a set that changes."""
+    with h5py.File(path) as file:
+        opened = OpenFile(file, owned=False)
+        thread = threading.Thread(target=open_files.add, args=[opened])
+        with open_files._opening:
+            thread.start()
+            thread.join(0.2)
+            assert thread.is_alive()
+        thread.join(20)
+        assert opened in open_files._at(opened.place)
 
 
 def test_threads_read_at_once(large):
