@@ -118,6 +118,7 @@ class RowsDataset(SplitDataset):
     """
 
     readers: dict[str, Reader]
+    read_hooks = ('get_data', '_read')
     # What reads plain batches of `sources`, in an epoch.
     _direct: Batches | None = None
 

@@ -82,7 +82,6 @@ class RunDataset(RowsDataset):
     """
 
     readers: dict[str, SpanReader]  # type: ignore[assignment]
-    read_hooks = ('get_data', '_read')
     instead_of: Mapping[str, str] = {
         'subset': 'choose examples by a scheme, or rows in the data set that '
                   '{} reads'}

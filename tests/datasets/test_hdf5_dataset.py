@@ -41,6 +41,27 @@ def demos(tmp_path):
     return path
 
 
+class Negative(HDF5Dataset):
+    """Has a reading of its own."""
+
+    def _read(self, rows):
+        return tuple([-part for part in super()._read(rows)])
+
+
+def test_reading_of_a_subclass_is_that_of_epochs(demos):
+    """Also where it overrides what only data sets of Fuel have."""
+    dataset = Negative(demos, ['actions'], parts='data/demo_*')
+    expected = -demo_data('actions', range(12), demos)
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+        dataset.num_examples, 7))
+    for _ in range(2):
+        assert_array_equal(expected, numpy.concatenate(
+            [part for part, in stream.get_epoch_iterator()]))
+    runs = DataStream(Runs(dataset), iteration_scheme=SequentialScheme(12, 5))
+    assert_array_equal(expected, numpy.concatenate([
+        run for part, in runs.get_epoch_iterator() for run in part]))
+
+
 def demo_data(name, numbers, path):
     """Return the rows of some demonstrations."""
     with h5py.File(path) as file:
@@ -327,6 +348,33 @@ def test_splits_of_a_category_are_called_by_its_names(tmp_path):
         assert ('test', 'train', 'valid') == dataset.split_names
         rows[name] = dataset[:][0].tolist()
     assert {'test': [1], 'train': [0, 3, 4], 'valid': [5]} == rows
+
+
+def test_category_of_old_files_is_splits_too(tmp_path):
+    """AnnData 0.7: an array of codes refers to its names."""
+    path = write(tmp_path / 'a.h5', x=numpy.arange(4),
+                 obs__split=numpy.array([1, -1, 0, 1], 'i1'),
+                 obs____categories__split=[b'test', b'train'])
+    with pytest.raises(ValueError, match=(
+            "no group 'obs/split' of .*, nor such a column of categories")):
+        HDF5Dataset(path, ['x'], splits='obs/split')
+    with h5py.File(path, 'r+') as file:
+        file.move('obs/categories/split', 'obs/__categories/split')
+        file['obs/split'].attrs['categories'] = file[
+            'obs/__categories/split'].ref
+    dataset = HDF5Dataset(path, ['x'], splits='obs/split',
+                          which_sets=('train',))
+    assert ('test', 'train') == dataset.split_names
+    assert [0, 3] == dataset[:][0].tolist()
+
+
+def test_path_that_begins_with_a_part_is_told_from_one_in_it(demos):
+    """As it is in the file; what chooses among sources is named."""
+    for path in ('data/demo_0/actions', 'data/demo_11/actions'):
+        with pytest.raises(ValueError, match=(
+                "paths begin in each part: write 'actions'; .* "
+                r"sources=\('actions',\)")):
+            HDF5Dataset(demos, [path], parts='data/demo_*')
 
 
 def test_arrays_of_numbers_that_are_no_rows_are_no_splits(tmp_path):
