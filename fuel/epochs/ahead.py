@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fuel.epochs.epoch import Epoch
@@ -59,7 +60,10 @@ class Threads(Protocol):
         """See above."""
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Run a task in one of the threads."""
+        """Run a task in one of the threads.
+
+        Raises: RuntimeError if there is no thread, and none can be started.
+        """
 
 
 class Task:
@@ -196,11 +200,14 @@ class ReadAhead:
                 (stage, transform.bind() if isinstance(
                     transform, TransformAsRead) else transform)
                 for stage, transform in self._stages])
-            self._threads.submit(task)
         except StopIteration as end:
             self._has_ended, failure = True, end
         except Exception as error:  # noqa: BLE001 - raised in its turn
-            task, failure = None, error
+            failure = error
+        else:
+            # Without any thread, whoever waits for the item makes it.
+            with suppress(RuntimeError):
+                self._threads.submit(task)
         seconds = time.perf_counter() - begin
         self._entries.append(_Entry(
             task, failure, _kept(position_of(self.source)), seconds))

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.threads import mark_thread, stack_of
@@ -53,6 +54,10 @@ class Crew:
     @property
     def is_halted(self) -> bool:
         """Whether tasks that have not begun have to wait (bool)."""
+        return self._is_resting or not self._threads
+
+    @property
+    def _is_resting(self) -> bool:
         return self._paused or self._closed
 
     def submit(self, task: Callable[[], None]) -> None:
@@ -71,9 +76,17 @@ class Crew:
                 self._tasks.remove(task)
                 raise
 
+    def start_threads(self) -> None:
+        """Start threads for tasks that wait, if some could not start.
+
+        Raises: RuntimeError if there is no thread, and none can be started.
+        """
+        with self._changed:
+            self._start_threads()
+
     def _start_threads(self) -> None:
         # Those that were woken are idle until they have taken a task.
-        while not self.is_halted and self._idle < len(self._tasks) and (
+        while not self._is_resting and self._idle < len(self._tasks) and (
                 len(self._threads) < self.size):
             thread = threading.Thread(
                 target=self._work, daemon=True,
@@ -96,10 +109,10 @@ class Crew:
         _own.is_member = True
         while True:
             with self._changed:
-                while not self._tasks and not self.is_halted:
+                while not self._tasks and not self._is_resting:
                     self._changed.wait()
                 self._idle -= 1
-                if self.is_halted:
+                if self._is_resting:
                     self._threads.remove(threading.current_thread())
                     return
                 task = self._tasks.popleft()
@@ -129,10 +142,14 @@ class Crew:
         return not any(thread.is_alive() for thread in threads)
 
     def resume(self) -> None:
-        """Let tasks run again, in new threads."""
+        """Let tasks run again, in new threads.
+
+        If none can be started, the tasks wait for :meth:`start_threads`.
+        """
         with self._changed:
             self._paused = False
-            self._start_threads()
+            with suppress(RuntimeError):
+                self._start_threads()
 
     def forget_threads(self) -> None:
         """Begin without threads and tasks, in a process that was forked."""

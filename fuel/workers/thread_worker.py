@@ -351,6 +351,7 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
                     f'{self.stalled} seconds (timeout). They are at:\n'
                     f'{producer.in_order.stacks()}\n'
                     f'{producer.in_any_order.stacks()}')
+            producer.in_order.start_threads()
             begin, interval = time.monotonic(), min(_INTERVAL, self.stalled)
             self.waiter.is_waiting = True
             with suppress(queue.Empty):

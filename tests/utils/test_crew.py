@@ -84,6 +84,26 @@ def test_as_many_threads_as_the_process_may_have_are_enough(
     assert {*range(5)} == {*done}
 
 
+def test_tasks_wait_where_no_thread_starts_after_a_fork(crew, monkeypatch):
+    """The fork raises nothing, and the tasks are kept."""
+    done = []
+    assert crew.pause(time.monotonic())
+    crew.submit(lambda: done.append(1))
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, 'start', refuse)
+        crew.resume()
+        with pytest.raises(RuntimeError, match='start new thread'):
+            crew.start_threads()
+    assert crew.is_halted
+    crew.start_threads()
+    wait_until(lambda: done)
+    assert not crew.is_halted
+
+
 def test_tasks_that_have_not_begun_wait_for_the_end_of_a_fork(crew):
     """Those that have begun end before it, and no thread is left then."""
     begun, go_on, done = [], threading.Event(), []
