@@ -203,7 +203,7 @@ def _find_in_maps(address: int) -> tuple[str, tuple[int, ...], int] | None:
     """Return path and identity of the file that is mapped at an address,
     and where the address lies in it."""
     # Read anew each time: an address may be that of another map by now.
-    for line in os.fsdecode(_MAPS.read_bytes()).splitlines():
+    for line in os.fsdecode(_MAPS.read_bytes()).split('\n')[:-1]:
         where, rights, offset, _, number, *path = line.split(None, 5)
         low, high = (int(bound, 16) for bound in where.split('-'))
         if low <= address < high:

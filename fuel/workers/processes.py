@@ -50,7 +50,7 @@ class Usage(NamedTuple):
 def _open(pid: int | None, name: str) -> IO[str]:
     """Open what the system tells of a process, in which the names of programs
     and files may be in any encoding."""
-    return open(f'/proc/{pid}/{name}', encoding='latin-1')
+    return open(f'/proc/{pid}/{name}', encoding='latin-1', newline='\n')
 
 
 def usage_of(pid: int) -> Usage | None:

@@ -182,6 +182,18 @@ def test_map_with_changes_of_its_own_is_sent(file, knows_maps, monkeypatch):
 
 
 @LINUX
+@pytest.mark.parametrize('name', ['a\x0cb', 'a\u2028b', 'a\rb', 'a\nb', ' '])
+def test_maps_of_files_of_any_name_arrive(file, name, monkeypatch):
+    """The system writes them as they are, but for the end of a line."""
+    others = [numpy.memmap(file.with_name('other'), 'i4', 'w+', shape=9)]
+    array = numpy.memmap(file.rename(file.with_name(name)), 'i4', 'r')
+    others.append(numpy.memmap(file.with_name('other'), 'i4', 'r+'))
+    assert (across(array) == numpy.arange(3000)).all()
+    for other in others:
+        assert (across(other) == 0).all()
+
+
+@LINUX
 def test_map_of_a_file_that_is_gone_is_sent(file):
     """A file of the same name is another one."""
     array = map_of(file, 'r')

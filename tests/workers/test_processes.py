@@ -122,7 +122,7 @@ WAITING = Usage('S', 5., 0., 100)
 def test_names_of_any_encoding_are_no_obstacle(start, tmp_path):
     """The system cuts the name of a process within a character, and files
     that a process has mapped have the names that they have."""
-    path = os.fsencode(tmp_path) + b'/\xe9'
+    path = os.fsencode(tmp_path) + b'/\xe9\rx'
     pid = start(f"""import ctypes, mmap
 ctypes.CDLL(None).prctl(15, {'αβγδεζηθ'.encode()!r})
 file = open({path!r}, 'w+b')
