@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import array
+import errno
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -20,6 +22,8 @@ _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
 _DESCRIPTOR = array.array('i').itemsize
 _CHUNK = 1 << 16
+# Seconds before what there was no room for is sent again.
+_RETRY = 0.05
 
 
 def check_shared_memory(user: str) -> None:
@@ -65,18 +69,37 @@ class Peer:
     def is_gone(self) -> bool:
         """Return whether the process has ended."""
         if self.descriptor is not None:
-            return bool(select.select([self.descriptor], [], [], 0)[0])
+            return _is_readable(self.descriptor, 0)
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
         return False
 
+    def end(self, patience: float) -> None:
+        """Wait until the process has ended, and kill it if it is late.
+
+        Only where the system knows the process by a descriptor.
+
+        `patience`: in seconds.
+        """
+        if self.descriptor is not None and not _is_readable(
+                self.descriptor, patience):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+
     def close(self) -> None:
         """Close the descriptor of the process."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+
+def _is_readable(descriptor: int, seconds: float) -> bool:
+    # Not select.select, which takes no descriptors from 1024 on.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(int(1000 * seconds)))
 
 
 class Channel:
@@ -96,6 +119,8 @@ class Channel:
         self.connection.setblocking(False)
         self.peer: Peer | None = None
         self._send_lock = threading.Lock()
+        # What was posted, and there was no room for yet.
+        self._unsent = bytearray()
         self._received = bytearray()
         self._descriptors: deque[int] = deque()
         self._messages: deque[Message] = deque()
@@ -121,15 +146,35 @@ class Channel:
     @fault_point('channel send')
     def send(self, *messages: Message) -> None:
         """Send messages; waits only while the other side is behind."""
-        data = b''.join(map(_pack, messages))
+        data: bytes | bytearray = b''.join(map(_pack, messages))
         descriptors = [message.descriptor for message in messages
                        if message.descriptor is not None]
         with self._send_lock:
+            if self._unsent:
+                data, self._unsent = self._unsent + data, bytearray()
             sent = self._send_part(data, descriptors)
             while sent < len(data):
                 sent += self._send_part(memoryview(data)[sent:], [])
 
-    def _send_part(self, data: bytes | memoryview,
+    def post(self, *messages: Message) -> None:
+        """Send messages without descriptors, and wait for nobody.
+
+        What there is no room for follows when this side receives or sends.
+        """
+        with self._send_lock:
+            self._unsent += b''.join(map(_pack, messages))
+            self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[:self.connection.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def _send_part(self, data: bytes | bytearray | memoryview,
                    descriptors: list[int]) -> int:
         while True:
             try:
@@ -160,8 +205,13 @@ class Channel:
                          else deadline - time.monotonic())
             if remaining <= 0:
                 return None
+            longest = 1.0
+            if self._unsent:
+                with self._send_lock, suppress(ChannelClosed):
+                    self._send_unsent()
+                longest = _RETRY
             # To wait first is cheaper than the exception of reading in vain.
-            if self._wait(min(remaining, 1.0)):
+            if self._wait(min(remaining, longest)):
                 self._read()
         return self._messages.popleft()
 
@@ -216,7 +266,7 @@ class Channel:
     def _read(self) -> bool:
         """Receive what has arrived; return whether there was anything."""
         try:
-            data, ancillary, _, _ = self.connection.recvmsg(
+            data, ancillary, flags, _ = self.connection.recvmsg(
                 _CHUNK, socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR))
         except BlockingIOError:
             return False
@@ -226,6 +276,12 @@ class Channel:
         if not data:
             self._ended = True
             return False
+        if flags & socket.MSG_CTRUNC:
+            self._ended = True
+            raise OSError(
+                errno.EMFILE, 'shared memory of another process cannot be '
+                'received, since this one has as many files open as it may: '
+                'open fewer, or raise the limit (ulimit -n)')
         for _, _, sent in ancillary:
             self._descriptors.extend(array.array(
                 'i', sent[:len(sent) - len(sent) % _DESCRIPTOR]))

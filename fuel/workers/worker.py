@@ -112,9 +112,11 @@ class Worker(EpochWorker[RemoteEpoch]):
         Over our connection: should the process end before it reads,
         `process.start` would wait for ever.
         """
-        self._send(Message(
+        message = Message(
             Kind.STREAM, 0, payload=pickle.dumps((pickled.shared, generators)),
-            descriptor=pickled.descriptor))
+            descriptor=pickled.descriptor)
+        with suppress(ChannelClosed):
+            self._channel.send(message)
 
     @property
     def pid(self) -> int | None:
@@ -198,8 +200,9 @@ class Worker(EpochWorker[RemoteEpoch]):
                     int(reuse)))
 
     def _send(self, *messages: Message) -> None:
+        # One that is stopped makes no room for them.
         with suppress(ChannelClosed):
-            self._channel.send(*messages)
+            self._channel.post(*messages)
 
     def _drop(self, item: Message) -> None:
         if item.kind == Kind.BATCH and item.first:
@@ -343,12 +346,15 @@ class Worker(EpochWorker[RemoteEpoch]):
 def _stop(channel: Channel,
           process: multiprocessing.process.BaseProcess | None) -> None:
     # The worker ends when its connection does.
-    channel.close()
-    if process is None:
-        return
-    process.join(_PATIENCE)
-    if process.exitcode is None:
-        process.kill()
+    channel.cut()
+    if process is not None:
         process.join(_PATIENCE)
-    if process.exitcode is not None:
-        process.close()
+        if process.exitcode is None:
+            process.kill()
+            process.join(_PATIENCE)
+        if process.exitcode is not None:
+            process.close()
+    if channel.peer is not None:
+        # All that a fork server started seems to end when that does.
+        channel.peer.end(_PATIENCE)
+    channel.close()

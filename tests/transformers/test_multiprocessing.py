@@ -17,6 +17,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import numpy
 import pytest
@@ -623,6 +624,34 @@ def test_worker_ends_with_its_parent(number):
     process.send_signal(number)
     process.communicate()
     _wait_for_end(worker)
+
+
+@pytest.mark.skipif(not hasattr(os, 'pidfd_open'), reason='asks Linux')
+def test_stopped_worker_ends_though_its_fork_server_is_gone():
+    """With the server, all that it has started seems to have ended."""
+    process = _run("""
+        import os, signal
+        from multiprocessing import forkserver
+        from support.process_pipelines import build
+        from fuel.transformers import MultiProcessing
+        if __name__ == '__main__':
+            stream = MultiProcessing(build(), start_method='forkserver')
+            next(stream.get_epoch_iterator())
+            worker, = stream.worker_pids
+            os.kill(worker, signal.SIGSTOP)
+            os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+            print(worker, flush=True)
+            stream.close()
+            print('closed', flush=True)
+    """)
+    worker = int(process.stdout.readline())
+    try:
+        assert process.stdout.readline() == 'closed\n'
+        _wait_for_end(worker)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+        process.communicate(timeout=30)
 
 
 @pytest.mark.parametrize('end', ['', 'sys.exit(3)', 'del stream',

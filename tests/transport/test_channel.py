@@ -1,5 +1,6 @@
 """Messages arrive whole, in order, and to the last."""
 import os
+import signal
 import subprocess
 import threading
 
@@ -108,6 +109,70 @@ def test_sending_ends_with_a_process_that_does_not_read(watching):
     end()
     with pytest.raises(ChannelClosed, match='process is gone'):
         ours.send(Message(1, 7, payload=bytes(1 << 24)))
+
+
+@pytest.mark.skipif(not hasattr(os, 'pidfd_open'), reason='asks Linux')
+def test_processes_are_watched_by_descriptors_of_any_number(ends):
+    """A program may have many files open."""
+    fcntl = pytest.importorskip('fcntl')
+    process = subprocess.Popen(['sleep', '600'])
+    peer = Peer(process.pid)
+    first = peer.descriptor
+    peer.descriptor = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 1500)
+    os.close(first)
+    ends[0].watch(peer)
+    assert not peer.is_gone()
+    process.send_signal(signal.SIGSTOP)
+    peer.end(0.1)
+    assert process.wait(20) == -signal.SIGKILL
+    assert peer.is_gone()
+    peer.end(0.1)
+
+
+def test_descriptor_for_which_there_is_no_room_is_an_error(ends):
+    """What comes after it would have the descriptors of others."""
+    resource = pytest.importorskip('resource')
+    sender, receiver = ends
+    reading, writing = os.pipe()
+    free = os.dup(reading)
+    os.close(free)
+    sender.send(Message(1, 7, descriptor=reading), Message(1, 8))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        with pytest.raises(OSError, match='as many files open as it may'):
+            receiver.receive(20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    with pytest.raises(ChannelClosed):
+        receiver.receive(20)
+    os.close(reading)
+    os.close(writing)
+
+
+def test_who_posts_waits_for_nobody(ends):
+    """What there is no room for follows, in order, before what is sent."""
+    sender, receiver = ends
+    for number in range(1000):
+        sender.post(Message(1, number, payload=bytes(1000)))
+    thread = threading.Thread(target=lambda: [
+        numbers.append(receiver.receive(20).epoch) for _ in range(2002)])
+    numbers = []
+    thread.start()
+    # To receive, in vain, is to send.
+    assert sender.receive(1) is None
+    for number in range(1000, 2000):
+        sender.post(Message(1, number, payload=bytes(1000)))
+    reading, writing = os.pipe()
+    sender.send(Message(2, 2000, payload=bytes(1 << 20), descriptor=reading))
+    sender.post(Message(1, 2001))
+    thread.join(20)
+    assert [*range(2002)] == numbers
+    os.close(reading)
+    os.close(writing)
+    receiver.close()
+    with pytest.raises(ChannelClosed):
+        sender.post(Message(1, 7))
 
 
 def test_large_messages_of_two_threads_do_not_mix(ends):
