@@ -16,6 +16,7 @@ __version__ = '0.2'
 OWN = {
     'csv': 'a table in a CSV file, one example a line',
     'image_folder': 'photographs, one folder for each class',
+    'jsonl': 'records in a file of JSON lines',
     'npy': 'arrays in .npy or .npz files',
     'parquet': 'a table in Parquet files'}
 

@@ -93,6 +93,15 @@ def _hold_out(text: str) -> tuple[str, float]:
     return name, fraction
 
 
+def parse_source(text: str) -> tuple[str, str | list[str]]:
+    """Return a source and its columns, of ``SOURCE=COLUMN,...``."""
+    source, equals, names = text.partition('=')
+    columns = names.split(',') if equals else [source]
+    if not source or not all(columns):
+        raise ValueError(f'expected SOURCE=COLUMN,..., got {text!r}')
+    return source, columns if len(columns) > 1 else columns[0]
+
+
 def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
     """Return a column with the number of each name in sorted order, of the
     smallest type that holds it, and the sorted names."""

@@ -9,8 +9,7 @@ import h5py
 import numpy
 
 from fuel.converters.base import progress_bar
-from fuel.converters.images import write_rows
-from fuel.converters.output import Array
+from fuel.converters.output import Array, write_arrays
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip
 from fuel.converters.raw.tar import Archive, Member, Tar, open_tar
@@ -192,7 +191,7 @@ def _write_contents(dataset: h5py.Dataset, rows: Array,
     """Write encoded images, to arrays in memory one at a time."""
     arrays = [numpy.frombuffer(content, 'uint8') for content in contents]
     if isinstance(dataset, h5py.Dataset):
-        write_rows(dataset, rows, arrays)
+        write_arrays(dataset, rows, arrays)
     else:
         for row, array in zip(rows.tolist(), arrays, strict=True):
             dataset[row] = array

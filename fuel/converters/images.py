@@ -11,7 +11,7 @@ import h5py
 import numpy
 
 from fuel.converters.base import progress_bar
-from fuel.converters.output import Array, check_room, create_source
+from fuel.converters.output import Array, create_source, write_arrays
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode_image
@@ -88,33 +88,13 @@ def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
     return source
 
 
-def write_rows(dataset: h5py.Dataset, rows: slice | Array,
-               arrays: Sequence[numpy.ndarray[Any, Any]]) -> None:
-    """Write flat arrays of any lengths into rows of a source of variable
-    length, in any order."""
-    # h5py takes arrays of equal length for a table, and refuses it.
-    cells = numpy.empty(len(arrays), dtype=dataset.dtype)
-    for i, array in enumerate(arrays):
-        cells[i] = array
-    if not len(cells):
-        return
-    target = dataset.id.get_space()
-    if isinstance(rows, slice):
-        target.select_hyperslab((rows.start,), (len(cells),))
-    else:
-        target.select_elements(numpy.asarray(rows, 'uint64')[:, None])
-    dataset.id.write(h5py.h5s.create_simple((len(cells),)), target, cells,
-                     h5py.h5t.py_create(dataset.dtype))
-    check_room(dataset)
-
-
 def write_ragged(dataset: h5py.Dataset, start: int,
                  arrays: Sequence[numpy.ndarray[Any, Any]]) -> None:
     """Write arrays of different shapes, and their shapes, from row `start`
     of a source made by `create_ragged` on."""
     rows = slice(start, start + len(arrays))
     if arrays:
-        write_rows(dataset, rows, [array.reshape(-1) for array in arrays])
+        write_arrays(dataset, rows, [array.reshape(-1) for array in arrays])
         dataset.dims[0]['shapes'][rows] = numpy.array(
             [array.shape for array in arrays])
 

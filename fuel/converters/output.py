@@ -54,7 +54,11 @@ class Examples:
     def write(self, dataset: ArrayWriter, start: int) -> None:
         """Write the examples from row `start` of a source on."""
         for block in self.blocks():
-            dataset[start:start + len(block)] = block
+            if h5py.check_vlen_dtype(self.dtype) is None:
+                dataset[start:start + len(block)] = block
+            else:
+                write_arrays(dataset, slice(start, start + len(block)),
+                             list(block))
             start += len(block)
 
 
@@ -227,6 +231,26 @@ def write_rows(dataset: h5py.Dataset, start: int,
         end = min(stop, (place // step + 1) * step)
         dataset[place:end] = array[place - start:end - start]
         place = end
+
+
+def write_arrays(dataset: Any, rows: slice | Array,
+                 arrays: Sequence[Array]) -> None:
+    """Write flat arrays of any lengths into rows of a source of variable
+    length, in any order."""
+    # h5py takes arrays of equal length for a table, and refuses it.
+    cells = numpy.empty(len(arrays), dtype=dataset.dtype)
+    for i, array in enumerate(arrays):
+        cells[i] = array
+    if not len(cells):
+        return
+    target = dataset.id.get_space()
+    if isinstance(rows, slice):
+        target.select_hyperslab((rows.start,), (len(cells),))
+    else:
+        target.select_elements(numpy.asarray(rows, 'uint64')[:, None])
+    dataset.id.write(h5py.h5s.create_simple((len(cells),)), target, cells,
+                     h5py.h5t.py_create(dataset.dtype))
+    check_room(dataset)
 
 
 def create_source(h5file: h5py.File, name: str, shape: Sequence[int],

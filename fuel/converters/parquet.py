@@ -10,7 +10,7 @@ from typing import Any
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.custom_data import (add_split_options, advise,
-                                         as_classes, divided)
+                                         as_classes, divided, parse_source)
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.exceptions import DamagedFileError
@@ -43,7 +43,7 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     # Loaded where it is used: it needs the extra.
     arrow: Any = import_module('fuel.interop.arrow')
     paths = input_paths(directory, files)
-    columns = dict(map(_parse, sources)) or None
+    columns = dict(map(parse_source, sources)) or None
     try:
         dataset = arrow.ArrowDataset(paths, columns)
     except DamagedFileError as error:
@@ -80,15 +80,6 @@ def _classes(reader: Reader, source: str, path: str) -> Any:
                 path, f'source {source!r} must hold numbers or text, but row '
                 f'{place} is {text!r:.80}; name other columns with --source')
     return as_classes(texts)
-
-
-def _parse(text: str) -> tuple[str, str | list[str]]:
-    """Return a source and its columns."""
-    source, equals, names = text.partition('=')
-    columns = names.split(',') if equals else [source]
-    if not source or not all(columns):
-        raise ValueError(f'expected SOURCE=COLUMN,..., got {text!r}')
-    return source, columns if len(columns) > 1 else columns[0]
 
 
 def fill_subparser(subparser: ArgumentParser) -> Converter:

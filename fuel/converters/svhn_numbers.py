@@ -12,7 +12,8 @@ import numpy
 
 from fuel.converters import svhn_boxes
 from fuel.converters.images import (batched, create_ragged, ordered_map,
-                                    write_ragged, write_rows)
+                                    write_ragged)
+from fuel.converters.output import write_arrays
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode_image
@@ -131,8 +132,8 @@ class NumbersSplit:
         for batch in batched(decoded, IMAGES_AT_ONCE):
             rows, images = zip(*batch, strict=True)
             shapes[list(rows)] = [image.shape for image in images]
-            write_rows(features, start + numpy.array(rows),
-                       [image.reshape(-1) for image in images])
+            write_arrays(features, start + numpy.array(rows),
+                         [image.reshape(-1) for image in images])
         features.dims[0]['shapes'][start:start + len(self)] = shapes
 
     def _images(self) -> Iterator[tuple[str, bytes]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fuel.datasets.imagenet import ILSVRC2010 as ILSVRC2010
     from fuel.datasets.imagenet import ILSVRC2012 as ILSVRC2012
     from fuel.datasets.iris import Iris as Iris
+    from fuel.datasets.jsonl import JSONLDataset as JSONLDataset
     from fuel.datasets.mnist import EMNIST as EMNIST
     from fuel.datasets.mnist import KMNIST as KMNIST
     from fuel.datasets.mnist import MNIST as MNIST
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
 # These wait until they are asked for, and so do the built-in data sets.
 _LATER = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
           'Constant': 'columns', 'Flat': 'columns',
-          'HDF5Dataset': 'hdf5_dataset', 'NPYDataset': 'npy',
-          'PerRun': 'columns', 'PerStep': 'columns', 'Ragged': 'columns',
-          'Rows': 'columns', 'Runs': 'runs', 'Scaled': 'columns',
-          'TextFile': 'text', 'Windows': 'windows',
+          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
+          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
+          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
+          'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
           'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.

@@ -1,41 +1,31 @@
 """Data sets in CSV files."""
 from __future__ import annotations
 
+import csv
+import io
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_readers import VersionReader, begins
-from fuel.datasets.row_sources import RowPlace
-from fuel.datasets.rows import check_same_length
-from fuel.datasets.rows_dataset import SplitDataset
-from fuel.datasets.text_files import check_is_file
+from fuel.datasets.records import (
+    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset)
 from fuel.describe import SourceType, SourceTypes
-from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import ExampleReader
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
-from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage.raw_file import raw_file_at
-from fuel.typing import EpochReader
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['CSVDataset']
 
-# Records by which header and types are recognized.
-SAMPLE = 1000
-TEXT = numpy.dtype(object)
-
 
 @do_not_pickle_attributes('records')
-class CSVDataset(SplitDataset):
+class CSVDataset(RecordsDataset):
     """A data set in a CSV file.
 
     The file is searched once for where its records start, which takes 16
@@ -104,9 +94,6 @@ class CSVDataset(SplitDataset):
     >>> folder.cleanup()
     """
 
-    records: CSVFile
-    unsaved_arguments = ('path',)
-
     def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  header: bool | None = None,
@@ -144,23 +131,11 @@ class CSVDataset(SplitDataset):
 
     def load(self) -> None:
         """Open the file and find its records."""
-        options = {'delimiter': self.delimiter}
-        if self.quote is None:
-            import csv
-            options['quoting'] = csv.QUOTE_NONE  # type: ignore[assignment]
-        else:
-            options['quotechar'] = self.quote
-        check_is_file(self.path, 'CSV')
-        file = raw_file_at(self.path)
-        self.records = CSVFile(file, RecordIndex(
-            file, self.quote, self.delimiter), self.encoding, **options)
+        file = self._open('CSV')
+        self.records = RecordFile(file, RecordIndex(
+            file, self.quote, self.delimiter), partial(
+                _cells, self.encoding, self.delimiter, self.quote))
         file.check()
-
-    def _sample(self, count: int) -> list[list[str]]:
-        count = min(count, len(self.records.index))
-        if not count:
-            raise ValueError(f'{self.path} is empty')
-        return self.records.cells(numpy.arange(count))
 
     def _find_types(self, given: Mapping[str, Any],
                     sample: list[list[str]]) -> dict[str, Any]:
@@ -201,75 +176,35 @@ class CSVDataset(SplitDataset):
         return {source: SourceType(dtype)
                 for source, dtype in self.dtypes.items()}
 
-    def details(self) -> Sequence[str]:
-        """Return the file and the splits."""
-        return [str(self.path), *super().details()]
+    def _check_renewed(self) -> None:
+        titles = self._sample(1)[0] if self.header else self._titles
+        if titles != self._titles:
+            raise StateMismatchError(
+                f'{self.path} had the columns {self._titles} when the data '
+                f'set was made, and now has {titles}: make the data set '
+                f'again')
 
-    def make_reader(self, requests: RequestIterator | None,
-                    options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of one version of the file."""
-        if requests is None:
-            return None
-        if begins(requests):
-            self.renew()
-        reader = VersionReader(self, requests, lambda: [self.records])
-        if isinstance(requests, IndexRequests):
-            return ExampleReader(requests, reader)
-        return reader
-
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row."""
-        return RowPlace(str(self.path), '', row)
-
-    def renew(self) -> None:
-        """Open the file again if it was changed or replaced."""
-        before = self.records
-        if before.file.is_current():
-            return
-        self.load()
-        try:
-            check_same_length(
-                self.path, len(before.index), len(self.records.index))
-            titles = self._sample(1)[0] if self.header else self._titles
-            if titles != self._titles:
-                raise StateMismatchError(
-                    f'{self.path} had the columns {self._titles} when the '
-                    f'data set was made, and now has {titles}: make the data '
-                    f'set again')
-        except StateMismatchError:
-            self.records = before
-            raise
-
-    def _read(self, rows: int | slice | NDArray[numpy.intp],
-              ) -> tuple[Any, ...]:
-        if isinstance(rows, int):
-            return tuple([
-                part[0] for part in self._read(slice(rows, rows + 1))])
-        if isinstance(rows, slice):
-            rows = numpy.arange(
-                *rows.indices(len(self.records.index)), dtype=numpy.intp)
-        records = rows + self.header
-        cells = self.records.cells(records)
-        for record, row in zip(records, cells, strict=True):
+    def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
+        found = super()._find(numbers)
+        for record, row in zip(numbers, found, strict=True):
             if len(row) != len(self._titles):
                 raise ValueError(
                     f'{self.records.where(record)}: {len(self._titles)} cells '
                     f'are expected, as in the first line, got {len(row)}')
-        return tuple([self._convert(source, records, cells)
-                      for source in self.sources])
+        return found
 
-    def _convert(self, source: str, records: NDArray[numpy.intp],
-                 rows: list[list[str]]) -> NDArray[Any]:
+    def _convert(self, source: str, numbers: NDArray[numpy.intp],
+                 records: list[list[str]]) -> NDArray[Any]:
         """Return the cells of a source as an array."""
-        numbers, is_list = self._columns[source]
+        columns, is_list = self._columns[source]
         dtype = self.dtypes[source]
-        cells = [row[number] for row in rows for number in numbers]
+        cells = [row[column] for row in records for column in columns]
         try:
             batch = _array(cells, dtype)
         except (ValueError, OverflowError):
-            self._refuse(source, records, rows)
+            self._refuse(source, numbers, records)
             raise
-        return batch.reshape(-1, len(numbers)) if is_list else batch
+        return batch.reshape(-1, len(columns)) if is_list else batch
 
     def _refuse(self, source: str, records: NDArray[numpy.intp],
                 rows: list[list[str]]) -> None:
@@ -287,6 +222,28 @@ class CSVDataset(SplitDataset):
                         f'{SAMPLE} cells, or as given): pass '
                         f'dtypes={{{source!r}: ...}}'
                     ) from error
+
+
+def _cells(encoding: str, delimiter: str, quote: str | None,
+           content: bytes) -> list[str]:
+    """Return the cells of one record."""
+    text = content.decode(encoding)
+    quotes: Any = ({'quoting': csv.QUOTE_NONE} if quote is None
+                   else {'quotechar': quote})
+    # Not `splitlines`: text may hold separators of Unicode.
+    rows = csv.reader(io.StringIO(text.rstrip('\r\n'), newline=''),
+                      strict=True, delimiter=delimiter, **quotes)
+    try:
+        cells = next(rows)
+        more = next(rows, None)
+    except (csv.Error, StopIteration) as error:
+        raise ValueError(error) from error
+    if more is not None:
+        raise ValueError(
+            'another record begins where none should: by a line that ends in '
+            'a carriage return alone, or a quote inside of a cell; if the '
+            'file does not quote, pass quote=None')
+    return cells
 
 
 def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:

@@ -17,7 +17,8 @@ ZIP_SIGNATURE = b'PK\x03\x04'
 # Each of these is in the folder of a Zarr array or group.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
 # By the end of the name, for which text has nothing else.
-TEXTS = {'.csv': 'csv', '.tsv': 'tsv', '.txt': 'text'}
+TEXTS = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl', '.ndjson': 'jsonl',
+         '.txt': 'text'}
 # What files with data in a folder end with.
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
@@ -25,9 +26,9 @@ DATA_ENDINGS = (*HDF5_ENDINGS, '.arrow', '.feather', '.npy', '.npz',
                 '.parquet')
 # Others that people try, and what reads them.
 ADVICE = {
-    '.json': 'a file of JSON is read with json.load, and its arrays with '
+    '.json': 'a file with an object in each line is read by JSONLDataset, '
+             'one with a single document by json.load, and its arrays by '
              'IndexableDataset',
-    '.jsonl': 'lines of JSON are read one by one, with IterableDataset',
     '.tfrecord': 'TFRecord is not read by Fuel',
     '.safetensors': 'safetensors.numpy.load_file reads it, and its arrays go '
                     'into an IndexableDataset',
@@ -49,7 +50,7 @@ ADVICE = {
 
 def format_of(path: str) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'csv', 'tsv' or 'text'.
+    'zarr', 'csv', 'tsv', 'jsonl' or 'text'.
 
     Raises: ValueError if it is none of these.
     """
@@ -75,8 +76,9 @@ def format_of(path: str) -> str:
     kind = TEXTS.get(ending)
     if kind is not None and compression and kind != 'text':
         raise ValueError(
-            f'{str(path)!r} is compressed, and CSVDataset reads rows of files '
-            f'that are not: decompress it; it begins with {head!r}')
+            f'{str(path)!r} is compressed, and files of the format {kind!r} '
+            f'are read by rows, which needs one that is not: decompress it; '
+            f'it begins with {head!r}')
     if kind is not None:
         return kind
     if not head:

@@ -27,6 +27,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'npz': ('fuel.datasets.npy', 'NPYDataset', {}),
     'csv': ('fuel.datasets.csv', 'CSVDataset', {}),
     'tsv': ('fuel.datasets.csv', 'CSVDataset', {'delimiter': '\t'}),
+    'jsonl': ('fuel.datasets.jsonl', 'JSONLDataset', {}),
     'text': ('fuel.datasets.text', 'TextFile', {}),
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),

@@ -10,6 +10,7 @@ from fuel.datasets import (
     H5PYDataset,
     IndexableDataset,
     IterableDataset,
+    JSONLDataset,
     NPYDataset,
     Runs,
     Windows,
@@ -42,6 +43,7 @@ DATASETS = {
         which_sets=('train',)),
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
+    'JSONLDataset': lambda folder: JSONLDataset(folder / 'notes.jsonl'),
     'Windows': pipelines.windows,
     'Windows first and dense': lambda folder: Windows(
         pipelines.arrays(), 2, step=3, stride=2, first={'y': 1},

@@ -3,7 +3,8 @@ import h5py
 import numpy
 import pytest
 
-from fuel.converters.images import create_ragged, write_ragged, write_rows
+from fuel.converters.images import create_ragged, write_ragged
+from fuel.converters.output import write_arrays
 from fuel.datasets import H5PYDataset
 
 
@@ -37,8 +38,8 @@ def test_ragged_rows_of_equal_lengths_are_written_anywhere(tmp_path):
     """For rows that are given one by one."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
         source = h5file.create_dataset('x', (4,), h5py.vlen_dtype('int32'))
-        write_rows(source, numpy.array([3, 0]), [numpy.array([1, 2]),
-                                                 numpy.array([3, 4])])
-        write_rows(source, numpy.array([2]), [numpy.array([5])])
+        write_arrays(source, numpy.array([3, 0]), [numpy.array([1, 2]),
+                                                   numpy.array([3, 4])])
+        write_arrays(source, numpy.array([2]), [numpy.array([5])])
         assert [[3, 4], [], [5], [1, 2]] == [
             row.tolist() for row in source[...]]

@@ -8,7 +8,8 @@ from support.layouts import miniature_named
 from support.range_server import serving
 
 import fuel
-from fuel.datasets import CSVDataset, HDF5Dataset, NPYDataset, TextFile
+from fuel.datasets import (
+    CSVDataset, HDF5Dataset, JSONLDataset, NPYDataset, TextFile)
 from fuel.layouts.formats import format_of
 
 X = numpy.arange(12.).reshape(6, 2)
@@ -71,6 +72,19 @@ def test_tables_of_text_are_told_by_the_name(tmp_path, name, delimiter):
     numpy.testing.assert_array_equal(rows(dataset), X[:, 0])
 
 
+@pytest.mark.parametrize('name', ['x.jsonl', 'x.NDJSON'])
+def test_json_lines_are_told_by_the_name(tmp_path, name):
+    """With the arguments of their class, and splits."""
+    path = tmp_path / name
+    path.write_text('{"a": 1, "b": {"c": "x"}}\n' * 3)
+    dataset = fuel.load(path)
+    assert isinstance(dataset, JSONLDataset)
+    assert ('a', 'b/c') == dataset.sources
+    part = fuel.load(path, 'train', columns={'y': 'b/c'},
+                     splits={'train': (0, 2)})
+    assert ['x', 'x'] == rows(part).tolist()
+
+
 def test_text_takes_the_arguments_of_its_class(tmp_path):
     """And names it where they do not fit."""
     path = str(tmp_path / 'x.txt')
@@ -101,6 +115,7 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.h5', b'not HDF5 at all', 'is no HDF5 file'),
     ('x.bin', b'something', 'no format that is known'),
     ('x.csv.gz', b'\x1f\x8b compressed', 'decompress it'),
+    ('x.jsonl.gz', b'\x1f\x8b compressed', 'decompress it'),
     ('x.json', b'{"x": 1}   ', 'json.load'),
     ('x.pkl', b'\x80\x04pickled', 'numpy.savez'),
     ('x.tfrecord', b'recordrecord', 'TFRecord'),

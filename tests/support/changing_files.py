@@ -7,6 +7,7 @@ import csv
 import functools
 import gzip
 import itertools
+import json
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ import numpy
 from support.hdf5_files import split_array
 
 from fuel.datasets import (
-    CSVDataset, H5PYDataset, HDF5Dataset, NPYDataset)
+    CSVDataset, H5PYDataset, HDF5Dataset, JSONLDataset, NPYDataset)
 from fuel.datasets.text import TextFile
 from fuel.exceptions import FuelError
 from fuel.schemes import (
@@ -71,6 +72,13 @@ def write_csv(path, version):
         writer = csv.writer(file)
         writer.writerow([f'column{number}' for number in range(WIDTH)])
         writer.writerows(rows_of(version).tolist())
+
+
+def write_json_lines(path, version):
+    """Write a list of numbers into each line."""
+    with open(path, 'w') as file:
+        for row in rows_of(version).tolist():
+            file.write(json.dumps({'x': row}) + '\n')
 
 
 def write_text(path, version):
@@ -191,6 +199,7 @@ FILES = {
     'npz in memory': (functools.partial(
         write_npz, save=numpy.savez_compressed), NPYDataset),
     'csv': (write_csv, open_csv),
+    'json lines': (write_json_lines, JSONLDataset),
     'text': (write_text, open_text),
     'packed text': (write_packed_text, open_text),
 }
@@ -299,7 +308,8 @@ def changing_object(monkeypatch, path, kind, put, url, seed, **kwargs):
     write, open_set = FILES[kind]
     monkeypatch.setitem(
         globals(), 'WIDTH', REMOTE_WIDTH_OF_TEXT
-        if 'csv' in kind or 'text' in kind else REMOTE_WIDTH)
+        if kind in ('csv', 'json lines') or 'text' in kind
+        else REMOTE_WIDTH)
 
     def replace(version):
         write(path, version)

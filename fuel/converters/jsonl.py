@@ -1,0 +1,140 @@
+"""One's own records, in a file of JSON lines."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from fuel.converters.base import Converter, write_file
+from fuel.converters.custom_data import (add_split_options, advise,
+                                         as_classes, divided, parse_source)
+from fuel.converters.output import LABELS, Array
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.table import Column
+from fuel.datasets.jsonl import JSONLDataset, fields_of
+
+__all__ = ['convert_jsonl', 'fill_subparser']
+
+
+@advise
+def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
+                  output_filename: str | None = None,
+                  sources: Sequence[str] = (), target: str | None = None,
+                  ignore: Sequence[str] = (), on_missing: str = 'raise',
+                  hold_out: Sequence[tuple[str, float]] | None = None,
+                  seed: int = 1, stratify: bool = False) -> tuple[str]:
+    """Convert JSON lines to an HDF5 file that `H5PYDataset` reads.
+
+    Numbers, truth values, text and lists of numbers are sources of their
+    fields' names, with ``_`` for the slashes of fields within objects.
+
+    `filename`: a file with a JSON object in each line, in UTF-8.
+    `sources`: ``'SOURCE=FIELD,...'``: the fields that become a source.
+        Default: each field is a source.
+    `target`: the field that becomes the source 'targets'. Text becomes class
+        numbers, in alphabetical order; the names are a list in JSON, the
+        attribute 'class_names'. Default: none.
+    `ignore`: fields to leave out.
+    `on_missing`: whether a field that a record lacks is an error, 'raise',
+        or null, 'null'. Default 'raise'.
+    `hold_out`: splits to make of random examples, and their shares.
+    `seed`: seed of that choice. Default 1.
+    `stratify`: whether the same share of every class is held out.
+    """
+    path, = input_paths(directory, [filename])
+    try:
+        return _convert(
+            path, output_directory, output_filename or (os.path.splitext(
+                os.path.basename(filename))[0] + '.hdf5'),
+            dict(map(parse_source, sources)), target, ignore, on_missing,
+            hold_out, seed, stratify)
+    except BadInputFile:
+        raise
+    except ValueError as error:
+        prefix = f'{path}, '
+        if not str(error).startswith(prefix):
+            raise
+        raise BadInputFile(
+            path, str(error).removeprefix(prefix)) from error
+
+
+def _convert(path: str, output_directory: Folder, output_filename: str,
+             columns: dict[str, Any], target: str | None,
+             ignore: Sequence[str], on_missing: str,
+             hold_out: Sequence[tuple[str, float]] | None, seed: int,
+             stratify: bool) -> tuple[str]:
+    fields = [] if columns else fields_of(path)
+    for name in ignore:
+        if name not in fields:
+            raise ValueError(f'{path} has no field {name!r} to leave out; it '
+                             f'has {", ".join(fields)}')
+    for field in fields:
+        source = field.replace('/', '_')
+        if field == target or field in ignore:
+            continue
+        if source in columns:
+            raise ValueError(f'two fields would be the source {source!r}: '
+                             f'choose names with --source')
+        columns[source] = field
+    if target is not None:
+        if 'targets' in columns:
+            raise ValueError("there are two sources 'targets': choose names "
+                             'with --source, or no --target')
+        columns['targets'] = target
+    if not columns:
+        raise ValueError(f'{path}: no field is left')
+    dataset = JSONLDataset(path, columns, on_missing=on_missing)
+    arrays: dict[str, Any] = {
+        source: Column(dataset, source) for source in columns}
+    class_names = {}
+    if target is not None:
+        arrays['targets'], names = _targets(arrays['targets'], path, target)
+        if names:
+            class_names['targets'] = names
+    return write_file(
+        output_directory, output_filename, [path],
+        divided(arrays.items(), hold_out, seed, stratify,
+                ': one field must be named as the --target'),
+        {source: LABELS if source == 'targets' and target is not None
+         else LABELS[:1] for source in arrays}, {'class_names': class_names})
+
+
+def _targets(column: Column, path: str, name: str,
+             ) -> tuple[Array, list[str]]:
+    """Return a field of numbers, and the names of classes if it is text."""
+    values = numpy.concatenate(list(column.blocks()))
+    is_text = values.dtype.hasobject
+    missing = [number for number, value in enumerate(values, 1)
+               if value is None or value != value]
+    if missing:
+        raise BadInputFile(
+            path, f'field {name!r} has no value in {len(missing)} of '
+            f'{len(values)} records, the first of them number {missing[0]}')
+    if values.ndim > 1 or (is_text and not all(
+            isinstance(value, str) for value in values)):
+        raise BadInputFile(path, f'field {name!r} holds neither text nor '
+                           f'numbers, such as {values[0]!r:.80}')
+    return as_classes(values.tolist()) if is_text else (
+        values[:, numpy.newaxis], [])
+
+
+def fill_subparser(subparser: ArgumentParser) -> Converter:
+    """Set up the parser of ``fuel-convert jsonl FILE``."""
+    subparser.add_argument('filename', help='name of the file')
+    subparser.add_argument(
+        '--source', action='append', default=[], dest='sources',
+        metavar='SOURCE=FIELD,...',
+        help='a source and its fields, such as lang=meta/lang; may be '
+        'repeated (default: each field is a source)')
+    subparser.add_argument('--target', metavar='FIELD', default=None,
+                           help='field for the source targets')
+    subparser.add_argument('--ignore', metavar='FIELD', action='append',
+                           default=[], help='field to leave out; may be '
+                           'repeated')
+    subparser.add_argument(
+        '--on-missing', choices=('raise', 'null'), default='raise',
+        help='what a field is that a record lacks: an error (the default), '
+        'or null')
+    add_split_options(subparser)
+    return convert_jsonl

@@ -1,0 +1,239 @@
+"""Values of JSON documents: where they are, their types, and arrays of them.
+
+The type of a source is a :class:`SourceType`: of text its shape is ``()``
+and its dtype `object`, of lists of any length the shape is ``(None,)``, and
+of values as JSON has them, whatever they are, the shape is None.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import accumulate, chain, pairwise
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.rows import own
+from fuel.describe import SourceType
+
+#: The keys that lead to a value.
+Keys: TypeAlias = tuple[str, ...]
+TEXT = SourceType(numpy.dtype(object), ())
+ANYTHING = SourceType(numpy.dtype(object), None)
+# Which values an element of a kind of type may be.
+ALLOWED: dict[str, tuple[type, ...]] = {
+    'b': (bool,), 'i': (int,), 'u': (int,), 'f': (int, float, type(None)),
+    'c': (int, float, type(None)), 'M': (str, type(None)), 'U': (str,),
+    'S': (str,), 'O': (str, type(None))}
+NAMES = {bool: 'a truth value', int: 'an integer', float: 'a number',
+         str: 'text', list: 'a list', dict: 'an object', type(None): 'null'}
+# Stands for a value of which there is no key.
+MISSING = object()
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """Return the object of one line.
+
+    Raises: ValueError if it is none.
+    """
+    try:
+        found = json.loads(content.decode('utf-8'))
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f'invalid JSON: {error.msg}, at character {error.pos + 1} of the '
+            f'line: each line must hold one object, {{...}}') from error
+    except RecursionError as error:
+        raise ValueError('invalid JSON: it is nested too deep') from error
+    if not isinstance(found, dict):
+        raise ValueError(f'each line must hold one object, {{...}}, got '
+                         f'{NAMES[type(found)]}')
+    return found
+
+
+def fields_in(record: Mapping[str, Any], above: Keys = (),
+           ) -> Iterator[tuple[Keys, Any]]:
+    """Yield the values in an object, those of objects in it by themselves."""
+    for key, value in record.items():
+        if isinstance(value, dict) and value:
+            yield from fields_in(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def value_at(record: Any, keys: Keys) -> Any:
+    """Return a value of an object, `MISSING` if there is none.
+
+    Within null all values are null.
+    """
+    for key in keys:
+        if record is None:
+            return None
+        if not isinstance(record, dict) or key not in record:
+            return MISSING
+        record = record[key]
+    return record
+
+
+def find_type(values: Sequence[Any]) -> SourceType | None:
+    """Return the narrowest type that fits; None if values are of several
+    kinds."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {list}:
+        lists = [value for value in values if value is not None]
+        return _type_of_lists(lists) or ANYTHING
+    if kinds == {dict}:
+        return ANYTHING
+    dtype = _type_of_elements(values)
+    return None if dtype is None else SourceType(dtype, ())
+
+
+def _type_of_elements(values: Iterable[Any]) -> numpy.dtype[Any] | None:
+    """Return the type of scalars; None if they are of several kinds."""
+    kinds = set(map(type, values))
+    if kinds <= {str, type(None)}:
+        return TEXT.dtype
+    if kinds - {type(None)} == {bool}:
+        return numpy.dtype(bool)
+    if kinds <= {int, float, type(None)}:
+        return numpy.dtype('int64' if kinds == {int} else 'float64')
+    return None
+
+
+def _type_of_lists(lists: Sequence[list[Any]]) -> SourceType | None:
+    """Return the type of lists of numbers; None if they hold others, or
+    lists of different lengths."""
+    ndim = max(map(_depth, lists))
+    try:
+        parts = [nested_elements(value, ndim) for value in lists]
+    except ValueError:
+        return None
+    dtype = _type_of_elements(chain.from_iterable(
+        elements for elements, _ in parts))
+    if not any(elements for elements, _ in parts):
+        dtype = numpy.dtype('float64')
+    if dtype is None or dtype.hasobject:
+        return None
+    shapes = {shape for elements, shape in parts if elements}
+    shape = tuple([lengths.pop() if len(lengths) == 1 else None
+                   for lengths in map(set, zip(*shapes, strict=True))])
+    if not shape or not all(elements for elements, _ in parts):
+        shape = (None, *shape[1:]) if shape else (None,) * ndim
+    return SourceType(dtype, shape)
+
+
+def _depth(value: Any) -> int:
+    """Return how many axes nested lists have, by the first of each."""
+    axes = 0
+    while isinstance(value, list):
+        axes += 1
+        value = value[0] if value else None
+    return axes
+
+
+def nested_elements(value: Any, ndim: int,
+                    ) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the elements of nested lists, and their shape.
+
+    Raises: ValueError if it is no list of so many axes, or a list in it has
+        another length than its neighbour.
+    """
+    if not isinstance(value, list):
+        raise ValueError('it is null' if value is None else
+                         f'{in_json(value)} is {NAMES[type(value)]}, and no '
+                         'list')
+    if ndim == 1:
+        return value, (len(value),)
+    parts = [nested_elements(part, ndim - 1) for part in value]
+    shapes = {shape for _, shape in parts}
+    if len(shapes) > 1:
+        raise ValueError(f'{in_json(value)} has lists of different lengths')
+    below = shapes.pop() if shapes else (0,) * (ndim - 1)
+    return (list(chain.from_iterable(elements for elements, _ in parts)),
+            (len(value), *below))
+
+
+def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
+    """Return values of a type as an array, with one row for each.
+
+    Raises: ValueError or OverflowError if one is not of the type.
+    """
+    if known.shape is None:
+        return _objects(map(own, values))
+    if not known.shape:
+        return _elements(values, known.dtype)
+    parts = [_list_of(value, known.shape) for value in values]
+    flat = _elements(
+        list(chain.from_iterable(elements for elements, _ in parts)),
+        known.dtype)
+    if None not in known.shape:
+        return flat.reshape(len(values), *known.shape)
+    borders = pairwise(accumulate(
+        [len(elements) for elements, _ in parts], initial=0))
+    return _objects(
+        flat[start:stop].reshape(shape).copy()
+        for (start, stop), (_, shape) in zip(borders, parts, strict=True))
+
+
+def _list_of(value: Any, expected: tuple[int | None, ...],
+             ) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the elements of nested lists of a shape, and their shape."""
+    elements, shape = nested_elements(value, len(expected))
+    if not shape[0]:
+        shape = (0, *[length or 0 for length in expected[1:]])
+    if any(length not in (None, there) for length, there in zip(
+            expected, shape, strict=True)):
+        raise ValueError(
+            f'{in_json(value)} has the shape {shape}, and not {expected}')
+    return elements, shape
+
+
+def _objects(values: Iterable[Any]) -> NDArray[Any]:
+    parts = list(values)
+    batch = numpy.empty(len(parts), object)
+    for place, part in enumerate(parts):
+        batch[place] = part
+    return batch
+
+
+def _elements(values: Sequence[Any],
+              dtype: numpy.dtype[Any] | None) -> NDArray[Any]:
+    """Return scalars as an array."""
+    if dtype is None:
+        raise TypeError('the type of the values is not known')
+    allowed = ALLOWED.get(dtype.kind, ())
+    if not set(map(type, values)).issubset(allowed):
+        wrong = next(value for value in values
+                     if type(value) not in allowed)
+        raise ValueError('it is null' if wrong is None else
+                         f'{in_json(wrong)} is {NAMES[type(wrong)]}')
+    if dtype.kind == 'O':
+        return _objects(values)
+    if dtype.kind in 'iu' and len(values):
+        info = numpy.iinfo(dtype)
+        for value in (min(values), max(values)):
+            if not info.min <= value <= info.max:
+                raise OverflowError(f'{value} is outside of {dtype}')
+    if dtype.kind in 'US' and dtype.itemsize and len(values):
+        room = dtype.itemsize // numpy.dtype(f'{dtype.kind}1').itemsize
+        longest = max(values, key=len)
+        if len(longest) > room:
+            raise ValueError(f'{in_json(longest)} is longer')
+    if dtype.kind == 'M':
+        values = list(map(_in_utc, values))
+    return numpy.array(values, dtype)
+
+
+def _in_utc(text: str | None) -> str | None:
+    """Return a time of a zone in that of NumPy's times."""
+    if text is None or (text[-6:-5] not in ('+', '-') and text[-1:] != 'Z'):
+        return text
+    time = datetime.fromisoformat(text)
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def in_json(value: Any) -> str:
+    """Return a value as it is written in JSON, the beginning of a long one."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f'{text[:57]}...'

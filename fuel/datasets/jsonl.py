@@ -1,0 +1,316 @@
+"""Data sets in files of JSON lines."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.json_values import (
+    ANYTHING, MISSING, TEXT, Keys, array_of_values, fields_in, find_type,
+    in_json, parse_object, value_at)
+from fuel.datasets.options import DatasetOptions
+from fuel.datasets.records import (
+    SAMPLE, RecordFile, RecordIndex, RecordsDataset)
+from fuel.describe import SourceType, SourceTypes
+from fuel.remote.location import as_path
+from fuel.remote.urls import StorageOptions
+from fuel.storage.raw_file import raw_file_at
+from fuel.suggestions import did_you_mean
+from fuel.utils import do_not_pickle_attributes
+
+__all__ = ['JSONLDataset']
+
+# Between two objects of JSON.
+BLANK = b' \t\r\n'
+
+
+@do_not_pickle_attributes('records')
+class JSONLDataset(RecordsDataset):
+    """A data set in a file of JSON lines: one object in each line.
+
+    The file is searched once for where its lines start, which takes 16
+    bytes of memory each; then the lines of a request are read and parsed.
+    So it may be larger than memory. For many epochs over numbers,
+    converting it to HDF5 is faster.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file in UTF-8, not compressed, or its URL.
+    columns : dict or list of str, optional
+        Maps sources to a field or a list of fields, or names the fields that
+        become sources. A field of an object within the record is named by
+        its path, such as ``'meta/lang'``. Several fields, of numbers, become
+        the second axis of a batch. Defaults to all fields of the first 1000
+        records, those of objects by themselves.
+    dtypes : dict, optional
+        Maps sources to types, of lists that of their elements; `object` takes
+        values as JSON has them. A source that is not named is of the type
+        that fits its first 1000 values; see the notes.
+    shapes : dict, optional
+        Maps sources to the shape of their lists, in which None is any
+        length. Defaults to that of the first 1000.
+    on_missing : {'raise', 'null'}, optional
+        What a field is that a record lacks: an error (the default), or null.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
+        0, without empty lines.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
+    **kwargs
+        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+
+    Attributes
+    ----------
+    num_examples : int
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        With file and line, if a line is no JSON object, lacks a field, or
+        has a value of another type than its source.
+
+    Notes
+    -----
+    Truth values become bool, integers int64, and numbers float64, in which
+    null is NaN; text becomes an array of objects, in which null is None.
+    Lists of numbers become an array with another axis if the first 1000 have
+    one length, and else an array of objects with an array for each. Lists of
+    others, and objects that are named in `columns`, are objects as
+    ``json.loads`` returns them.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'notes.jsonl')
+    >>> with open(path, 'w') as file:
+    ...     print('{"text": "hello", "meta": {"lang": "en", "size": 5}}',
+    ...           file=file)
+    ...     print('{"text": "hallo", "meta": {"lang": "de", "size": 6}}',
+    ...           file=file)
+    >>> JSONLDataset(path).sources
+    ('text', 'meta/lang', 'meta/size')
+    >>> dataset = JSONLDataset(path, {'x': 'text', 'size': 'meta/size'})
+    >>> dataset.get_data(None, [1, 0])
+    (array(['hallo', 'hello'], dtype=object), array([6, 5]))
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: Any,
+                 columns: Mapping[str, Any] | Sequence[str] | None = None,
+                 dtypes: Mapping[str, Any] | None = None,
+                 shapes: Mapping[str, Sequence[int | None]] | None = None,
+                 on_missing: str = 'raise',
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 storage_options: StorageOptions | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
+        if on_missing not in ('raise', 'null'):
+            raise ValueError(
+                f"on_missing must be 'raise' or 'null', got {on_missing!r}")
+        self.path = as_path(os.fsdecode(path), storage_options)
+        self.on_missing = on_missing
+        self.load()
+        sample = self._sample(SAMPLE)
+        self._fields = _fields(columns, sample, self.path)
+        self.provides_sources = tuple(self._fields)
+        self._given = dict(dtypes or {})
+        self._shapes = dict(shapes or {})
+        for name, given in (('dtypes', dtypes), ('shapes', shapes)):
+            for source in given or ():
+                if source not in self._fields:
+                    raise ValueError(
+                        f'{name} names {source!r}, but the sources are '
+                        f'{self.provides_sources}')
+        super().__init__(
+            len(self.records.index), which_sets, splits, **kwargs)
+        self._types: dict[str, SourceType] = {}
+        for source in self.sources:
+            self._type_of(source, sample)
+
+    def load(self) -> None:
+        """Open the file and find its records."""
+        file = self._open('JSON lines')
+        self.records = RecordFile(
+            file, RecordIndex(file, blank=BLANK), parse_object)
+        file.check()
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of the sources."""
+        return {source: SourceType(found.dtype, found.shape)
+                for source, found in self._types.items()}
+
+    def _type_of(self, source: str,
+                 sample: list[Any] | None = None) -> SourceType:
+        """Return the type of a source, by the first records if it was not
+        given."""
+        if source not in self._types:
+            self._types[source] = self._find_type(
+                source, self._sample(SAMPLE) if sample is None else sample)
+        return self._types[source]
+
+    def _find_type(self, source: str, sample: list[Any]) -> SourceType:
+        given = (numpy.dtype(self._given[source])
+                 if source in self._given else None)
+        if given == ANYTHING.dtype:
+            return ANYTHING
+        values = self._values(source, range(len(sample)), sample)
+        found = find_type(values)
+        if found is None:
+            if given is None:
+                raise self._several_kinds(source, values)
+            found = SourceType(given, ())
+        if found == ANYTHING and self._fields[source][1]:
+            raise ValueError(
+                f'{self.path}: the fields of source {source!r} cannot be one '
+                f'array: they must be numbers; make a source of each, with '
+                f'columns=...')
+        if source in self._shapes:
+            found = found._replace(shape=tuple(self._shapes[source]))
+        return found if given is None else SourceType(
+            given, found.shape or ())
+
+    def _several_kinds(self, source: str, values: list[Any]) -> ValueError:
+        """Return the error that a source has values of several kinds."""
+        first, *others = [place for place, value in enumerate(values)
+                          if value is not None]
+        other = next(place for place in others if find_type(
+            [values[first], values[place]]) is None)
+        return ValueError(
+            f'{self.records.where(other)}: source {source!r} has '
+            f'{in_json(values[other])}, but {in_json(values[first])} in line '
+            f'{self.records.index.lines[first]}, and a source has values of '
+            f'one type: pass dtypes={{{source!r}: object}} to take them as '
+            f'JSON has them, or leave the source out with sources=...')
+
+    def _values(self, source: str, numbers: Iterable[int],
+                records: list[Any]) -> list[Any]:
+        """Return the values of a source in some records."""
+        fields, is_list = self._fields[source]
+        columns = [[value_at(record, keys) for record in records]
+                   for keys in fields]
+        for keys, values in zip(fields, columns, strict=True):
+            if MISSING in values:
+                self._replace_missing(source, keys, numbers, records, values)
+        return (list(map(list, zip(*columns, strict=True))) if is_list
+                else columns[0])
+
+    def _replace_missing(self, source: str, keys: Keys,
+                         numbers: Iterable[int], records: list[Any],
+                         values: list[Any]) -> None:
+        """Put null in the place of values that are not there."""
+        for place, number in enumerate(numbers):
+            if values[place] is not MISSING:
+                continue
+            if self.on_missing == 'raise':
+                name = '/'.join(keys)
+                known = ['/'.join(one) for one, _ in fields_in(records[place])]
+                raise ValueError(
+                    f'{self.records.where(number)}: there is no field '
+                    f'{name!r}, which source {source!r} reads: '
+                    f'{did_you_mean(name, known, "{} ")}the fields are '
+                    f"{known}; pass on_missing='null' to take it as null, or "
+                    f'leave the source out with sources=...')
+            values[place] = None
+
+    def _convert(self, source: str, numbers: NDArray[numpy.intp],
+                 records: list[Any]) -> NDArray[Any]:
+        known = self._type_of(source)
+        values = self._values(source, numbers, records)
+        try:
+            return array_of_values(values, known)
+        except (ValueError, OverflowError):
+            self._refuse(source, known, numbers, values)
+            raise
+
+    def _refuse(self, source: str, known: SourceType,
+                numbers: NDArray[numpy.intp], values: list[Any]) -> None:
+        """Raise an error that names the first value of another type."""
+        for number, value in zip(numbers, values, strict=True):
+            try:
+                array_of_values([value], known)
+            except (ValueError, OverflowError) as error:
+                what = 'text' if known == TEXT else (
+                    f'{known.dtype}' + (f' of shape {known.shape}'
+                                        if known.shape else ''))
+                remedy = (f' or shapes={{{source!r}: (None, ...)}}'
+                          if known.shape else '')
+                raise ValueError(
+                    f'{self.records.where(number)}: source {source!r} is '
+                    f'{what} (by its first {SAMPLE} values, or as given), '
+                    f'but here {error}: pass dtypes={{{source!r}: ...}}'
+                    f'{remedy}'
+                ) from error
+
+
+def fields_of(path: str) -> list[str]:
+    """Return the names of all fields of the first records of a file."""
+    file = raw_file_at(path)
+    records = RecordFile(
+        file, RecordIndex(file, blank=BLANK), parse_object)
+    return list(_known_fields(records.records(
+        numpy.arange(min(SAMPLE, len(records.index)))), path))
+
+
+def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
+            sample: list[Any], path: str,
+            ) -> dict[str, tuple[list[Keys], bool]]:
+    """Return where the values of each source are, and whether a list of
+    fields was given."""
+    known = _known_fields(sample, path)
+    if columns is None:
+        columns = list(known)
+        if not columns:
+            raise ValueError(f'{path} has no fields in its first records')
+    if not isinstance(columns, Mapping):
+        columns = {name: name for name in (
+            [columns] if isinstance(columns, str) else columns)}
+    found = {}
+    for source, wanted in columns.items():
+        is_list = isinstance(wanted, list | tuple)
+        found[source] = ([_keys_of(name, known, sample, path) for name in (
+            wanted if is_list else [wanted])], is_list)
+    return found
+
+
+def _known_fields(sample: list[Any], path: str) -> dict[str, Keys]:
+    """Return the fields of some records by name.
+
+    Raises: ValueError if two have one name.
+    """
+    known: dict[str, Keys] = {}
+    has_values: dict[str, bool] = {}
+    for record in sample:
+        for keys, value in fields_in(record):
+            name = '/'.join(keys)
+            if known.setdefault(name, keys) != keys:
+                raise ValueError(
+                    f'{path}: two fields are called {name!r}, that of the '
+                    f'keys {list(known[name])} and that of {list(keys)}')
+            has_values[name] = has_values.get(name, False) or not (
+                value is None or value == {})
+    within = {'/'.join(keys[:end]) for keys in known.values()
+              for end in range(1, len(keys))}
+    # Null in the place of an object is no field.
+    return {name: keys for name, keys in known.items()
+            if has_values[name] or name not in within}
+
+
+def _keys_of(name: str, known: Mapping[str, Keys], sample: list[Any],
+             path: str) -> Keys:
+    """Return the keys of a field that is named, of an object too."""
+    if name in known:
+        return known[name]
+    keys = tuple(name.split('/'))
+    if any(value_at(record, keys) not in (None, MISSING)
+           for record in sample):
+        return keys
+    raise ValueError(
+        f'{path} has no field {name!r} in its first {len(sample)} records: '
+        f'{did_you_mean(name, known, "{} ")}the fields are {list(known)}')

@@ -1,0 +1,248 @@
+"""Records of a text file: where they are, and data sets over them."""
+from __future__ import annotations
+
+import codecs
+import csv
+import itertools
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.row_readers import VersionReader, begins
+from fuel.datasets.row_sources import RowPlace
+from fuel.datasets.rows import check_same_length
+from fuel.datasets.rows_dataset import SplitDataset
+from fuel.datasets.text_files import COMPRESSIONS, check_is_file
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import ExampleReader
+from fuel.exceptions import StateMismatchError
+from fuel.remote.urls import file_name
+from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.storage.file_bytes import FileBytes, is_remote
+from fuel.storage.raw_file import raw_file_at
+from fuel.typing import EpochReader
+
+# Records as near as this are read with one call.
+NEAR = 1 << 12
+# Records by which types, and the header of a table, are recognized.
+SAMPLE = 1000
+TEXT = numpy.dtype(object)
+
+
+class RecordIndex:
+    """Where each record of a text file starts, found in one pass.
+
+    A record is a line, or several where a quoted cell holds line breaks;
+    empty lines are none. Takes 16 bytes of memory a record.
+
+    `quote`, `delimiter`: of a table whose cells may be quoted.
+    `blank`: the bytes of which an empty line consists.
+    `starts`: where records start, and the end of the file.
+    `lines`: the number of each record's first line, from 1.
+    """
+
+    def __init__(self, raw: FileBytes, quote: str | None = None,
+                 delimiter: str = ',', blank: bytes = b'\r\n') -> None:
+        starts, lines = array('q'), array('q')
+        position, number, is_open = 0, 0, False
+        mark = quote.encode() if quote else None
+        with raw.open() as file:
+            for line in file:
+                number += 1
+                if not is_open and line.strip(blank):
+                    # Some programs mark a file as UTF-8.
+                    starts.append(position + 3 * (
+                        number == 1 and line.startswith(codecs.BOM_UTF8)))
+                    lines.append(number)
+                if quote and mark and line.count(mark) % 2:
+                    is_open = not is_open and _stays_open(
+                        line, quote, delimiter)
+                position += len(line)
+        if is_open:
+            raise ValueError(
+                f'{raw.path}, line {lines[-1]}: a quoted cell begins here and '
+                f'does not end; if the file does not quote, pass quote=None')
+        starts.append(position)
+        self.starts = numpy.frombuffer(starts, numpy.int64)
+        self.lines = numpy.frombuffer(lines, numpy.int64)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
+    """Return whether a quoted cell begins in a line, with an odd number of
+    quotes, and does not end."""
+    if not (quote.isascii() and delimiter.isascii()):
+        return True
+    try:
+        for _ in csv.reader([line.decode('latin-1')], delimiter=delimiter,
+                            quotechar=quote, strict=True):
+            pass
+    except csv.Error as error:
+        return 'unexpected end' in str(error)
+    return False
+
+
+class RecordFile:
+    """The records of a text file.
+
+    `file`: checked after each read.
+    `parse`: returns a record, of its bytes; a ValueError that it raises gets
+        the file and the line.
+    """
+
+    def __init__(self, file: FileBytes, index: RecordIndex,
+                 parse: Callable[[bytes], Any]) -> None:
+        self.file = file
+        self.files = (file,)
+        self.index = index
+        self._parse = parse
+
+    def where(self, record: int) -> str:
+        """Return file and line of a record, for errors."""
+        return f'{self.file.path}, line {self.index.lines[record]}'
+
+    def records(self, records: NDArray[numpy.intp]) -> list[Any]:
+        """Return some records, in the order asked for."""
+        unique, places = numpy.unique(records, return_inverse=True)
+        try:
+            found = self._read(unique)
+        except ValueError:
+            # If the file was changed, that is the reason.
+            self.file.check()
+            raise
+        self.file.check()
+        return [found[place] for place in places.tolist()]
+
+    def _read(self, unique: NDArray[numpy.intp]) -> list[Any]:
+        """Return some records, in the order of the file."""
+        found: list[Any] = []
+        runs = list(self._runs(unique))
+        if is_remote(self.file):
+            # All of them, before the first is waited for.
+            starts = self.index.starts
+            self.file.request(
+                starts[unique[[first for first, _ in runs]]],
+                starts[unique[[last - 1 for _, last in runs]] + 1],
+                is_urgent=True)
+        for first, last in runs:
+            start = int(self.index.starts[unique[first]])
+            stop = int(self.index.starts[unique[last - 1] + 1])
+            content = self.file.read(start, stop - start)
+            for record in unique[first:last].tolist():
+                begin = int(self.index.starts[record]) - start
+                end = int(self.index.starts[record + 1]) - start
+                try:
+                    found.append(self._parse(content[begin:end]))
+                except ValueError as error:
+                    raise ValueError(
+                        f'{self.where(record)}: {error}') from error
+        return found
+
+    def _runs(self, records: NDArray[numpy.intp],
+              ) -> Iterator[tuple[int, int]]:
+        """Yield ranges of records that lie near each other."""
+        gaps = (self.index.starts[records[1:]]
+                - self.index.starts[records[:-1] + 1])
+        borders = [0, *(numpy.flatnonzero(gaps > NEAR) + 1).tolist(),
+                   len(records)]
+        yield from itertools.pairwise(borders)
+
+
+class RecordsDataset(SplitDataset):
+    """Base of the data sets over the records of a text file.
+
+    Subclasses set `path`, have a method `load` that sets `records`, leave
+    these out of pickles, and have a method `_convert`.
+
+    `header`: whether the first record is none of the examples.
+    """
+
+    records: RecordFile
+    path: str
+    header = False
+    unsaved_arguments: tuple[str, ...] = ('path',)
+
+    def _open(self, kind: str) -> FileBytes:
+        """Return the file, called a `kind` in errors."""
+        check_is_file(self.path, kind)
+        if os.path.splitext(file_name(self.path))[1] in COMPRESSIONS:
+            raise ValueError(
+                f'{self.path} is compressed, and {type(self).__name__} reads '
+                f'records where they lie in the file: decompress it')
+        return raw_file_at(self.path)
+
+    def _sample(self, count: int) -> list[Any]:
+        """Return the first records."""
+        count = min(count, len(self.records.index))
+        if not count:
+            raise ValueError(f'{self.path} is empty')
+        return self.records.records(numpy.arange(count))
+
+    def details(self) -> Sequence[str]:
+        """Return the file and the splits."""
+        return [str(self.path), *super().details()]
+
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader of one version of the file."""
+        if requests is None:
+            return None
+        if begins(requests):
+            self.renew()
+        reader = VersionReader(self, requests, lambda: [self.records])
+        if isinstance(requests, IndexRequests):
+            return ExampleReader(requests, reader)
+        return reader
+
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file of a row."""
+        return RowPlace(str(self.path), '', row)
+
+    def load(self) -> None:
+        """Open the file and find its records."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Open the file again if it was changed or replaced."""
+        before = self.records
+        if before.file.is_current():
+            return
+        self.load()
+        try:
+            check_same_length(
+                self.path, len(before.index), len(self.records.index))
+            self._check_renewed()
+        except StateMismatchError:
+            self.records = before
+            raise
+
+    def _check_renewed(self) -> None:
+        """Raise StateMismatchError if the file has other columns."""
+
+    def _read(self, rows: int | slice | NDArray[numpy.intp],
+              ) -> tuple[Any, ...]:
+        if isinstance(rows, int):
+            return tuple([
+                part[0] for part in self._read(slice(rows, rows + 1))])
+        if isinstance(rows, slice):
+            rows = numpy.arange(
+                *rows.indices(len(self.records.index)), dtype=numpy.intp)
+        numbers = rows + self.header
+        found = self._find(numbers)
+        return tuple([self._convert(source, numbers, found)
+                      for source in self.sources])
+
+    def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
+        """Return the records of these numbers."""
+        return self.records.records(numbers)
+
+    def _convert(self, source: str, numbers: NDArray[numpy.intp],
+                 records: list[Any]) -> NDArray[Any]:
+        """Return a source of some records, of these numbers, as a batch."""
+        raise NotImplementedError

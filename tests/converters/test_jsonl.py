@@ -1,0 +1,152 @@
+"""Files of JSON lines as HDF5 files."""
+import json
+import re
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import fuel
+from fuel.bin import fuel_convert
+from fuel.datasets import JSONLDataset
+
+RECORDS = [
+    {'n': 1, 'x': .5, 'ok': True, 'pair': [1, 2], 'tokens': [5],
+     'kind': 'b', 'meta': {'lang': 'en', 'size': None}, 'tags': ['x']},
+    {'n': 2, 'x': 1, 'ok': False, 'pair': [3, 4], 'tokens': [6, 7],
+     'kind': 'a', 'meta': {'lang': 'd\xe9', 'size': 3}, 'tags': []},
+    {'n': 3, 'x': 2.5, 'ok': True, 'pair': [5, 6], 'tokens': [],
+     'kind': 'b', 'meta': {'lang': None, 'size': 4}, 'tags': []}]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Be in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(records, name='notes.jsonl'):
+    """Write a file of JSON lines."""
+    with open(name, 'w', encoding='utf-8') as file:
+        for record in records:
+            print(json.dumps(record), file=file)
+
+
+def convert(*arguments):
+    """Convert the file; return the data set of a split."""
+    assert 0 == fuel_convert.main(['jsonl', 'notes.jsonl', *arguments])
+    return fuel.load('notes.hdf5', split='all')
+
+
+def test_fields_become_sources_of_their_types(here):
+    """Nested ones too; text is UTF-8, and lists keep their lengths."""
+    write(RECORDS)
+    dataset = convert('--ignore', 'tags')
+    assert {'n', 'x', 'ok', 'pair', 'tokens', 'kind', 'meta_lang',
+            'meta_size'} == {*dataset.sources}
+    found = dict(zip(dataset.sources, dataset[:], strict=True))
+    assert (numpy.int64, numpy.float64, bool) == tuple(
+        found[name].dtype for name in ('n', 'x', 'ok'))
+    assert [1, 2, 3] == found['n'].tolist()
+    assert [[1, 2], [3, 4], [5, 6]] == found['pair'].tolist()
+    assert [[5], [6, 7], []] == [part.tolist() for part in found['tokens']]
+    assert ['en', 'd\xe9', ''] == [
+        text.decode() for text in found['meta_lang']]
+    assert_array_equal([numpy.nan, 3, 4], found['meta_size'])
+
+
+def test_target_and_sources_are_chosen(here, capsys):
+    """Classes are numbered in alphabetical order, and named."""
+    write(RECORDS)
+    dataset = convert('--source', 'features=n,x', '--source',
+                      'lang=meta/lang', '--target', 'kind')
+    assert 'notes.hdf5' in capsys.readouterr().err
+    features, lang, targets = (dict(zip(
+        dataset.sources, dataset[:], strict=True))[name]
+        for name in ('features', 'lang', 'targets'))
+    assert [[1, .5], [2, 1], [3, 2.5]] == features.tolist()
+    assert b'en' == lang[0]
+    assert [[1], [0], [1]] == targets.tolist()
+    assert ('a', 'b') == dataset.class_names
+    numbers = convert('--source', 'x', '--target', 'n')
+    assert [[1], [2], [3]] == dict(zip(
+        numbers.sources, numbers[:], strict=True))['targets'].tolist()
+
+
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(
+    st.integers(-2 ** 63, 2 ** 63 - 1), st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=['Cs'],
+                          exclude_characters='\0'), max_size=4),
+    st.lists(st.integers(0, 9), max_size=3)), min_size=4, max_size=30),
+    seed=st.integers(0, 9))
+def test_splits_hold_the_rows_of_the_file(here, rows, seed):
+    """Each once, in one split."""
+    write([dict(zip('nfts', row, strict=True)) for row in rows])
+    assert 0 == fuel_convert.main([
+        'jsonl', 'notes.jsonl', '--hold-out', 'test=0.25', '--seed',
+        str(seed)])
+    found = []
+    for split in ('train', 'test'):
+        dataset = fuel.load('notes.hdf5', split=split)
+        values = dict(zip(dataset.sources, dataset[:], strict=True))
+        found += zip(*(plain(values[name]) for name in 'nfts'),
+                     strict=True)
+        dataset.close(None)
+    assert sorted(map(repr, rows)) == sorted(map(repr, found))
+
+
+def plain(values):
+    """Return values as JSON has them."""
+    return [value.tolist() if hasattr(value, 'tolist') else
+            value.decode() if isinstance(value, bytes) else value
+            for value in values]
+
+
+def test_same_share_of_every_class_is_held_out(here):
+    """By the target."""
+    write([{'x': n, 'kind': 'rare' if n % 5 == 0 else 'often'}
+           for n in range(40)])
+    convert('--target', 'kind', '--hold-out', 'test=0.25', '--stratify')
+    targets = fuel.load('notes.hdf5', split='test', sources=('targets',))[:]
+    assert [8, 2] == numpy.bincount(numpy.ravel(targets)).tolist()
+
+
+@pytest.mark.parametrize('records, arguments, text', [
+    (RECORDS, [], "source 'tags' has values such as \\['x'\\]"),
+    ([{'a': None}], [], "source 'a' has no value in any example"),
+    ([{'a': 1}, {'b': 1}], [], "line 2: there is no field 'a'"),
+    ([{'a': 1}, {'a': 'x'}], [], "line 2: source 'a' has \"x\""),
+    ([{'a': [[1], [2]]}, {'a': [[1]]}], [], "source 'a' has values such as"),
+    ([{'a': 1}], ['--ignore', 'b'], "no field 'b' to leave out"),
+    ([{'a': 1}], ['--ignore', 'a'], 'no field is left'),
+    ([{'a': 1}], ['--source', 'x=b'], "no field 'b'"),
+    ([{'a': 1}], ['--source', '=a'], 'expected SOURCE=COLUMN'),
+    ([{'a': 1}, {'a': None}], ['--target', 'a'],
+     'no value in 1 of 2 records, the first of them number 2'),
+    ([{'a': {'b': [1]}}], ['--target', 'a'],
+     'has values such as .*leave it out'),
+    ([{'a_b': 1, 'a': {'b': 1}}], [], "two fields would be .*'a_b'"),
+    ([{'targets': 1, 'a': 2}], ['--target', 'a'], "two sources 'targets'"),
+    ([{'a': 1}], ['--stratify'], 'needs a source called targets')])
+def test_bad_input_is_explained(here, capsys, records, arguments, text):
+    """With the line or the field; nothing is written."""
+    write(records)
+    with pytest.raises(SystemExit):
+        fuel_convert.main(['jsonl', 'notes.jsonl', *arguments])
+    error = capsys.readouterr().err
+    assert re.search(text, error), error
+    assert ['notes.jsonl'] == [path.name for path in here.iterdir()]
+
+
+def test_fields_that_are_missing_may_be_null(here):
+    """As the data set has it."""
+    write([{'a': 1.5, 'b': 'x'}, {'c': 2}])
+    found = convert('--on-missing', 'null', '--ignore', 'c')
+    assert_array_equal([1.5, numpy.nan], found[:][0])
+    assert [b'x', b''] == [*found[:][1]]
+    assert ('a', 'b', 'c') == JSONLDataset(
+        'notes.jsonl', on_missing='null').sources
