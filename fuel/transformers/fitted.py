@@ -33,26 +33,40 @@ def batches_of(data_stream: StreamLike, source: str,
 
     How far the epoch has come is shown under a label.
     """
-    place = list(data_stream.sources).index(source)
+    for part, in batches_of_sources(data_stream, (source,), label):
+        yield part
+
+
+def batches_of_sources(data_stream: StreamLike, sources: Sequence[str],
+                       label: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the batches of some sources as :func:`batches_of` does."""
+    known = list(data_stream.sources)
+    places = [known.index(source) for source in sources]
     items = data_stream.get_epoch_iterator()
     try:
         count: int | None = len(items)  # type: ignore[arg-type]
     except TypeError:
         count = None
-    gathered: list[Any] = []
+    gathered: list[tuple[Any, ...]] = []
     with progress(label, count, delay=True) as bar:
         for item in items:
             bar.advance(1)
-            require_dense(item[place], source, label)
+            parts = tuple([item[place] for place in places])
+            for part, source in zip(parts, sources, strict=True):
+                require_dense(part, source, label)
             if not data_stream.produces_examples:
-                yield item[place]
+                yield parts
                 continue
-            gathered.append(item[place])
+            gathered.append(parts)
             if len(gathered) == GATHERED:
-                yield numpy.stack(gathered)
+                yield _stacked(gathered)
                 gathered.clear()
     if gathered:
-        yield numpy.stack(gathered)
+        yield _stacked(gathered)
+
+
+def _stacked(examples: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(map(numpy.stack, zip(*examples, strict=True)))
 
 
 def numbers_of(data_stream: StreamLike, source: str, fitted: str,
@@ -202,7 +216,7 @@ class FittedStage(SourcewiseTransformer):
     _fit: ClassVar[str]
 
     def __init__(self, data_stream: StreamLike, parameters: Any,
-                 dtype: DTypeLike,
+                 dtype: DTypeLike | None,
                  which_sources: Sequence[str] | str | None,
                  **kwargs: Unpack[StreamOptions]) -> None:
         if parameters is None:
@@ -214,7 +228,8 @@ class FittedStage(SourcewiseTransformer):
         if not isinstance(parameters, self._parameters_class):
             parameters = self._parameters_class.load(parameters)
         self.parameters = parameters
-        self.dtype = as_dtype(dtype)
+        # None for results of the type of the data.
+        self.dtype = None if dtype is None else as_dtype(dtype)
         chosen = self._select(
             data_stream, (parameters.source,) if which_sources is None
             else which_sources)
@@ -228,7 +243,8 @@ class FittedStage(SourcewiseTransformer):
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of the results."""
-        return known._replace(dtype=self.dtype)
+        return known if self.dtype is None else known._replace(
+            dtype=self.dtype)
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:

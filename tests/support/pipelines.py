@@ -4,6 +4,7 @@ The contract tests run every one of them.  A new data set, scheme or stage
 joins them here.
 """
 import io
+import json
 import random
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from fuel.datasets import (
     HDF5Dataset,
     IndexableDataset,
     IterableDataset,
+    JSONLDataset,
     NPYDataset,
     PerRun,
     PerStep,
@@ -99,6 +101,7 @@ from fuel.transformers.sequences import (
     Window,
 )
 from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.transformers.imputation import Impute, fit_impute
 from fuel.transformers.label_encoding import (
     LabelEncoding,
     fit_label_encoding,
@@ -162,6 +165,12 @@ def write_files(folder):
     numpy.savez_compressed(folder / 'pairs.npz', columns=pairs.T.copy().T)
     numpy.savetxt(folder / 'pairs.csv', pairs, '%d', ',', header='a,b',
                   comments='')
+    with open(folder / 'notes.jsonl', 'w') as file:
+        for number, pair in enumerate(pairs.tolist()):
+            json.dump({'pair': pair, 'meta': {'size': number / 4},
+                       'tokens': pair[:number % 3], 'text': 'a' * number,
+                       'tags': [{'is_odd': bool(number % 2)}]}, file)
+            file.write('\n')
     for number in range(2):
         (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
 
@@ -318,6 +327,15 @@ def noise(stage, *args):
     """Return a stream with noise of a kind."""
     return stage(Cast(batches(), 'float32', which_sources=('x',)), *args,
                  which_sources=('x',))
+
+
+def gaps(as_examples=False):
+    """Return a stream of data of which some are missing."""
+    x = numpy.arange(2. * N).reshape(N, 2)
+    x[3], x[5, 1] = numpy.nan, numpy.nan
+    return (examples if as_examples else batches)(dataset=IndexableDataset({
+        'x': x, 'y': numpy.arange(N) % 4, 'y_mask': numpy.arange(N) % 3 > 0,
+        'text': ['a', '', 'b', 'a', *('cde' * N)][:N]}))
 
 
 def white(kind):
@@ -500,6 +518,10 @@ PIPELINES = {
     'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
     'CSVDataset examples': lambda f: examples(
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
+    'JSONLDataset': lambda f: batches(
+        dataset=JSONLDataset(f / 'notes.jsonl')),
+    'JSONLDataset examples': lambda f: examples(
+        dataset=JSONLDataset(f / 'notes.jsonl')),
     'ChainerDataset': lambda f: batches(dataset=chainer()),
     'ChainerDataset examples': lambda f: examples(dataset=chainer()),
     'ProviderDataset': lambda f: DataStream(provided()),
@@ -524,6 +546,9 @@ PIPELINES = {
         hdf5_rows(f, ('gzip', 'targets'), remote=True), 4)),
     'Windows CSVDataset': lambda f: batches(dataset=Windows(
         CSVDataset(f / 'pairs.csv'), 3, pad='edge', pad_after=2)),
+    'Windows JSONLDataset': lambda f: batches(dataset=Windows(
+        JSONLDataset(f / 'notes.jsonl', ['pair', 'meta/size']), 3,
+        pad='edge', pad_after=2)),
     'Windows StreamDataset': lambda f: batches(
         ShuffledScheme(N - 2, 4), Windows(
             Cast(examples(), 'float32').as_dataset(), 3)),
@@ -706,6 +731,11 @@ PIPELINES = {
     'SaltAndPepper': lambda f: noise(SaltAndPepper, .5, 0, 1),
     'Standardization': lambda f: Standardization(
         batches(), fit_standardization(batches(), 'x')),
+    'Impute': lambda f: Impute(gaps(), fit_impute(gaps(), 'x', 'median')),
+    'Impute masked': lambda f: Impute(gaps(), fit_impute(
+        gaps(), 'y', 'most-frequent', mask='y_mask')),
+    'Impute text': lambda f: Impute(gaps(True), fit_impute(
+        gaps(), 'text', 'most-frequent')),
     'LabelEncoding': lambda f: LabelEncoding(
         batches(), fit_label_encoding(batches(), 'y')),
     'LabelEncoding examples': lambda f: LabelEncoding(

@@ -1,0 +1,120 @@
+"""Statistics of the columns of batches of which values are missing."""
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+
+def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
+    """Return where values are missing."""
+    found: NDArray[numpy.bool_] = numpy.zeros(batch.shape, bool)
+    if batch.dtype.kind in 'fc':
+        found = numpy.isnan(batch)
+    elif batch.dtype.kind in 'US':
+        found = batch == numpy.zeros((), batch.dtype)
+    elif batch.dtype.hasobject:
+        for place in numpy.ndindex(batch.shape):
+            value = batch[place]
+            found[place] = value is None or (
+                isinstance(value, (str, bytes)) and not value) or (
+                isinstance(value, float) and math.isnan(value))
+    if mask is None:
+        return found
+    there = numpy.asarray(mask).astype(bool)
+    # An example may have one mask for all of its elements.
+    there = there.reshape(there.shape + (1,) * (batch.ndim - there.ndim))
+    found |= ~there
+    return found
+
+
+class Statistic(ABC):
+    """What is learnt of each column of batches, in one pass."""
+
+    is_numeric = True
+
+    @abstractmethod
+    def add(self, rows: NDArray[Any], missing: NDArray[numpy.bool_]) -> None:
+        """Add some rows."""
+
+    @abstractmethod
+    def result(self) -> list[Any]:
+        """Return a value for each column; None or NaN if it had none."""
+
+
+class Mean(Statistic):
+    """Means of numbers, merged so that large sums lose no digits."""
+
+    def __init__(self) -> None:
+        self._counts: Any = 0
+        self._means: Any = 0.
+
+    def add(self, rows: NDArray[Any], missing: NDArray[numpy.bool_]) -> None:
+        """Add some rows."""
+        counts = (~missing).sum(axis=0)
+        self._counts = self._counts + counts
+        # From the mean so far, of which the first is of these rows.
+        with numpy.errstate(invalid='ignore'):
+            distances = numpy.where(missing, 0, rows - self._means)
+            self._means = self._means + distances.sum(
+                axis=0) / numpy.maximum(self._counts, 1)
+
+    def result(self) -> list[Any]:
+        """Return a mean for each column."""
+        found: list[Any] = numpy.where(
+            self._counts > 0, self._means, numpy.nan).tolist()
+        return [mean if math.isfinite(mean) else None for mean in found]
+
+
+class Median(Statistic):
+    """Medians of numbers, which are kept until then."""
+
+    def __init__(self) -> None:
+        self._rows: list[NDArray[Any]] = []
+
+    def add(self, rows: NDArray[Any], missing: NDArray[numpy.bool_]) -> None:
+        """Add some rows."""
+        kept = rows.astype(numpy.float64)
+        kept[missing] = numpy.nan
+        self._rows.append(kept)
+
+    def result(self) -> list[Any]:
+        """Return a median for each column."""
+        rows = numpy.concatenate(self._rows)
+        found = []
+        for column in rows.T:
+            there = column[~numpy.isnan(column)]
+            median = float(numpy.median(there)) if len(there) else numpy.nan
+            found.append(median if math.isfinite(median) else None)
+        return found
+
+
+class MostFrequent(Statistic):
+    """The values that are there most often."""
+
+    is_numeric = False
+
+    def __init__(self) -> None:
+        self._counts: list[Counter[Any]] = []
+
+    def add(self, rows: NDArray[Any], missing: NDArray[numpy.bool_]) -> None:
+        """Add some rows."""
+        if not self._counts:
+            self._counts = [Counter() for _ in range(rows.shape[1])]
+        for counts, column, gaps in zip(
+                self._counts, rows.T, missing.T, strict=True):
+            values, numbers = numpy.unique(column[~gaps], return_counts=True)
+            for value, number in zip(
+                    values.tolist(), numbers.tolist(), strict=True):
+                counts[value.decode('utf-8') if isinstance(
+                    value, bytes) else value] += number
+
+    def result(self) -> list[Any]:
+        """Return the most frequent value of each column."""
+        return [min(counts, key=lambda value, counts=counts: (  # type: ignore[misc]
+            -counts[value], value)) if counts else None
+                for counts in self._counts]

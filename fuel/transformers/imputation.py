@@ -1,0 +1,297 @@
+"""Imputation: values in the place of missing ones, fitted on the training
+data."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Unpack
+
+import numpy
+from numpy.typing import DTypeLike, NDArray
+
+from fuel.epochs.epoch import Epoch
+from fuel.streams.arguments import StreamOptions
+from fuel.transformers.base import Transformation
+from fuel.transformers.column_statistics import (
+    Mean, Median, MostFrequent, missing_in)
+from fuel.transformers.fitted import (
+    FittedParameters, FittedStage, chosen_source, batches_of_sources)
+from fuel.transformers.source_names import check_known
+from fuel.typing import Batch, StreamLike
+from fuel.utils.overrides import ITEM_METHODS, calls
+
+__all__ = ['Impute', 'ImputeParameters', 'fit_impute']
+
+STRATEGIES = ('mean', 'median', 'most-frequent')
+CONSTANT = 'constant'
+
+
+@dataclass(frozen=True)
+class ImputeParameters(FittedParameters):
+    """Values for missing ones that :func:`fit_impute` found.
+
+    Attributes
+    ----------
+    source : str
+        What they were fitted to.
+    strategy : str
+        How they were found; 'constant' if they were given.
+    fill : tuple of (float, int, bool or str)
+        In the order of the elements of an array of `shape`.
+    shape : tuple of int
+        Of an example; empty if there is one value for all elements.
+    mask : str or None
+        The source that is false where a value is missing.
+    num_examples, num_missing : int
+        How many examples there were, and how many elements had no value.
+    """
+
+    _kind = 'imputation'
+    strategy: str
+    fill: tuple[Any, ...]
+    shape: tuple[int, ...]
+    mask: str | None
+    num_examples: int
+    num_missing: int
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit each other."""
+        if len(self.fill) != math.prod(self.shape) or not all(
+                isinstance(value, (str, bool, int))
+                or (isinstance(value, float) and math.isfinite(value))
+                for value in self.fill):
+            raise ValueError(
+                f'expected {math.prod(self.shape)} finite numbers or texts '
+                f'for the shape {self.shape}, got {self.fill!r:.200}')
+
+    @classmethod
+    def _build(cls, found: Mapping[str, Any]) -> ImputeParameters:
+        return cls(
+            str(found['source']), str(found['strategy']),
+            tuple(found['fill']), tuple(map(int, found['shape'])),
+            None if found['mask'] is None else str(found['mask']),
+            int(found['num_examples']), int(found['num_missing']))
+
+
+def fit_impute(
+        data_stream: StreamLike, source: str | None = None,
+        strategy: str = 'mean', *, value: float | str | None = None,
+        mask: str | None = None,
+        which_sources: Sequence[str] | str | None = None,
+        ) -> ImputeParameters:
+    """Learn what to put in the place of missing values, from one epoch.
+
+    Missing are NaN among floating numbers, None and empty text, and whatever
+    a `mask` says.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        The training data: batches or examples, all of one shape.
+    source : str, optional
+        Defaults to the first.
+    strategy : {'mean', 'median', 'most-frequent'}, optional
+        What to take of the values that are there, of each element of an
+        example by itself; of equally frequent values the least. The
+        median keeps all numbers in memory while it is found, the most
+        frequent each different value. Text has neither mean nor median.
+        Defaults to 'mean'.
+    value : float, int or str, optional
+        A value for all elements, in the place of a strategy; nothing is read
+        then.
+    mask : str, optional
+        A source that is false or 0 where `source` has no value, such as
+        ``'age_mask'``. Integers and truth values need one.
+    which_sources : str or tuple of str, optional
+        Another name of `source`, as stages have it: one source.
+
+    Returns
+    -------
+    ImputeParameters
+
+    Raises
+    ------
+    ValueError
+        If there is no value of an element in any example, if examples differ
+        in shape, or the source has no numbers for a mean or a median.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> rows = numpy.array([[1., numpy.nan], [3., 10.], [numpy.nan, 30.]])
+    >>> stream = DataStream(IndexableDataset({'x': rows}), batch_size=3)
+    >>> parameters = fit_impute(stream)
+    >>> parameters.fill, parameters.num_missing
+    ((2.0, 20.0), 2)
+    >>> next(iter(Impute(stream, parameters)))[0].tolist()
+    [[1.0, 20.0], [3.0, 10.0], [2.0, 30.0]]
+    """
+    source = chosen_source(source, which_sources, data_stream.sources[0])
+    sources = (source,) if mask is None else (source, mask)
+    check_known('source', (source,), data_stream.sources)
+    check_known('mask', sources[1:], data_stream.sources)
+    if value is not None:
+        return ImputeParameters(source, CONSTANT, (value,), (), mask, 0, 0)
+    if strategy not in STRATEGIES:
+        raise ValueError(
+            f'strategy must be one of {STRATEGIES}, got {strategy!r}; a '
+            f'value of your own is given as value=...')
+    statistic = {'mean': Mean, 'median': Median}.get(
+        strategy, MostFrequent)()
+    count, num_missing, shape = 0, 0, None
+    for part, *masks in batches_of_sources(
+            data_stream, sources, 'Fitting imputation'):
+        batch = numpy.asarray(part)
+        if shape is not None and batch.shape[1:] != shape:
+            raise ValueError(
+                f'source {source!r} must have examples of one shape to be '
+                f'imputed: the first has the shape {shape}, a later one '
+                f'{batch.shape[1:]}')
+        shape = batch.shape[1:]
+        missing = missing_in(batch, *masks)
+        if statistic.is_numeric and batch.dtype.kind not in 'iuf':
+            raise ValueError(
+                f'source {source!r} must have numbers for a {strategy}, but '
+                f"has {batch.dtype}: use strategy='most-frequent' or value=")
+        statistic.add(batch.reshape(len(batch), -1),
+                      missing.reshape(len(batch), -1))
+        count += len(batch)
+        num_missing += int(missing.sum())
+    if shape is None:
+        raise ValueError(f'the stream has no examples of {source!r} to learn '
+                         'values from')
+    fill = statistic.result()
+    for place, found in enumerate(fill):
+        if found is None or found != found:
+            element = numpy.unravel_index(place, shape)
+            where = f' at {[*map(int, element)]}' if shape else ''
+            raise ValueError(
+                f'source {source!r} has no value{where} in any of {count} '
+                f'examples, or infinite ones: leave it out, or give a value '
+                f'with value=...')
+    return ImputeParameters(
+        source, strategy, tuple(fill), shape, mask, count, num_missing)
+
+
+class Impute(FittedStage):
+    """Puts values in the place of missing ones, fitted before.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    parameters : ImputeParameters or str
+        From :func:`fit_impute`, or the file they were saved in.
+    dtype : dtype, optional
+        Type of the results. Defaults to None: that of the data.
+    which_sources : tuple of str, optional
+        Defaults to the source that the parameters were fitted to.
+    **kwargs
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
+        labels default to those of `data_stream`.
+
+    Raises
+    ------
+    ValueError
+        By the epoch iterator, if examples have another shape than those that
+        the parameters were fitted to, or their type does not hold a value,
+        such as integers a mean that is none.
+
+    Notes
+    -----
+    A mask stays as it is, so that a model may know what was missing.
+    """
+
+    pure = True
+    keeps_rows = True
+    _parameters_class = ImputeParameters
+    _fit = 'fit_impute'
+
+    def __init__(self, data_stream: StreamLike,
+                 parameters: ImputeParameters | str | None = None,
+                 dtype: DTypeLike | None = None,
+                 which_sources: Sequence[str] | str | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
+        super().__init__(
+            data_stream, parameters, dtype, which_sources, **kwargs)
+        if self.parameters.mask is not None:
+            check_known('mask', (self.parameters.mask,), data_stream.sources)
+
+    def _transform_sources(self, data: Batch,
+                           transform: Callable[..., Any]) -> Any:
+        mask = self.parameters.mask
+        if mask is not None:
+            transform = partial(
+                transform,
+                there=data[list(self.data_stream.sources).index(mask)])
+        return super()._transform_sources(data, transform)
+
+    @calls(*ITEM_METHODS)
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        if self.parameters.mask is None:
+            return super()._transformation(epoch)
+        return (type(self).transform_example if self.produces_examples
+                else type(self).transform_batch)
+
+    def transform_source_example(self, source_example: Any, source_name: str,
+                                 there: Any = None) -> Any:
+        """Return an example with values in the place of missing ones.
+
+        `there`: the example of the mask.
+        """
+        is_text = source_example is None or isinstance(
+            source_example, (str, bytes))
+        batch = numpy.empty((1, *numpy.shape(source_example)), object if (
+            is_text) else numpy.asarray(source_example).dtype)
+        batch[0] = source_example
+        return self._transform(batch, None if there is None else (
+            numpy.asarray(there)[numpy.newaxis]))[0]
+
+    def transform_source_batch(self, source_batch: Any, source_name: str,
+                               there: Any = None) -> Any:
+        """Return a batch with values in the place of missing ones.
+
+        `there`: the batch of the mask.
+        """
+        return self._transform(numpy.asarray(source_batch), there)
+
+    def _transform(self, batch: NDArray[Any],
+                   there: Any = None) -> NDArray[Any]:
+        shape = self.parameters.shape
+        if shape and batch.shape[1:] != shape:
+            raise ValueError(
+                f'imputation was fitted to examples of the shape {shape}, '
+                f'but a batch of {batch.dtype} has the shape {batch.shape}')
+        missing = missing_in(batch, there)
+        if self.dtype is not None:
+            if batch.dtype.kind == 'f':
+                # Integers have no NaN.
+                batch = numpy.where(missing, batch.dtype.type(0), batch)
+            batch = batch.astype(self.dtype)
+        if not missing.any():
+            return batch
+        return numpy.where(missing, self._fill_of(batch), batch)
+
+    def _fill_of(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """Return the values that fit a batch, of its type."""
+        values: list[Any] = list(self.parameters.fill)
+        if batch.dtype.kind == 'S' or (batch.dtype.hasobject and any(
+                isinstance(value, bytes) for value in batch.flat)):
+            values = [value.encode('utf-8') if isinstance(value, str)
+                      else value for value in values]
+        fill = numpy.array(
+            values, object if batch.dtype.hasobject else None)
+        if batch.dtype.kind in 'biufc':
+            given = fill
+            with numpy.errstate(all='ignore'):
+                fill = given.astype(batch.dtype)
+            if batch.dtype.kind in 'biu' and (fill != given).any():
+                raise ValueError(
+                    f'source {self.parameters.source!r} has {batch.dtype}, '
+                    f'which does not hold the values {values!r:.80} for what '
+                    f"is missing: pass dtype='float64', or fit another "
+                    f'strategy')
+        return fill.reshape(self.parameters.shape)
