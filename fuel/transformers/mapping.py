@@ -4,17 +4,19 @@ from __future__ import annotations
 import collections.abc
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.ragged import pick_examples
+from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import in_order
 from fuel.utils.sparse import iterate_rows
+from fuel.workers.global_random import Seeds, call_with_seeds
 
 
 class Mapping(AgnosticTransformer):
@@ -39,15 +41,39 @@ class Mapping(AgnosticTransformer):
         The axis labels of what comes out; ``'kept'`` are those of
         `data_stream`, for a function that keeps the axes. Defaults to None:
         nothing is known.
+    seed : int, optional
+        Lets the function draw from the global generators of Python, NumPy
+        and PyTorch, each item from seeds of its own; see below. Defaults to
+        None: they are left alone.
     iteration_scheme
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `mapping_accepts` is anything else.
+        If `mapping_accepts` is anything else; if a `pure` function gets a
+        `seed`.
     TypeError
-        When data are asked for, if the function returns None.
+        If a class that is derived from this one gets a `seed`; when data are
+        asked for, if the function returns None.
+    NotImplementedError
+        When data are asked for, if there is a `seed` and ranks split each
+        batch.
+    RuntimeError
+        When data are asked for, if there is a `seed` and the function is the
+        first to import PyTorch, and draws from it.
+
+    Notes
+    -----
+    With a `seed` the function may call what draws from ``random``,
+    ``numpy.random`` or, if it is imported, PyTorch's generator on the
+    CPU: they get seeds before each item, which follow from `seed`, the epoch
+    and the number of the item, and are put back after it, so that your
+    program draws what it would without the stage. So the function draws the
+    same after a resume, and with any number of workers and ranks, as long as
+    it draws from nothing else, such as a generator of its own. A function of
+    batches needs whole ones: where ranks split each batch
+    (``by='example'``), apply it to examples, before they are batched.
 
     Examples
     --------
@@ -60,6 +86,13 @@ class Mapping(AgnosticTransformer):
     ('x', 'square')
     >>> list(squares.get_epoch_iterator())
     [(1, 1), (2, 4), (3, 9)]
+
+    >>> import random
+    >>> def jitter(data):
+    ...     return (data[0] + random.random(),)
+    >>> list(Mapping(stream, jitter, seed=3)) == list(
+    ...     Mapping(stream, jitter, seed=3))
+    True
     """
 
     # A mapping may change the rows of a batch.
@@ -67,10 +100,22 @@ class Mapping(AgnosticTransformer):
     pure = False
     unsaved_arguments = ('pure',)
 
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Return a new stage; one with a seed has other states."""
+        kind: Any = SeededMapping if cls is Mapping and (
+            kwargs.get('seed') is not None) else cls
+        stage: Self = super().__new__(kind, *args, **kwargs)
+        return stage
+
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
                  mapping_accepts: type = list, *, pure: bool = False,
+                 seed: int | None = None,
                  **kwargs: Unpack[StreamOptions]) -> None:
+        if seed is not None:
+            raise TypeError(
+                f'{type(self).__name__} takes no seed: pass a function to '
+                'Mapping itself, or derive the class from SeededTransformer')
         if mapping_accepts not in (list, dict):
             raise ValueError('mapping_accepts must be list or dict, got '
                              f'{mapping_accepts!r}')
@@ -174,6 +219,31 @@ class Mapping(AgnosticTransformer):
                 f'{tuple(names)}, but among {tuple(image)} there is no '
                 f'{missing[0]!r}')
         return tuple([image[name] for name in names])
+
+
+class SeededMapping(SeededTransformer, Mapping):
+    """What `Mapping` with a seed is."""
+
+    def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
+                 add_sources: Sequence[str] | None = None,
+                 mapping_accepts: type = list, *, pure: bool = False,
+                 seed: int | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
+        if pure:
+            raise ValueError(
+                'a function with a seed draws from generators that threads '
+                'share, so it is not pure: leave out pure or seed')
+        super().__init__(data_stream, mapping, add_sources, mapping_accepts,
+                         seed=seed, **kwargs)
+
+    def transform_any(self, data: Batch) -> Any:
+        """Return an example or a batch with the function applied, which
+        draws from seeds of its own."""
+        self._refuse_rows(
+            'calls a function that draws for a batch',
+            'put Mapping before the stage that makes batches, or ')
+        return call_with_seeds(
+            Seeds.of(self._place()), super().transform_any, data)
 
 
 class SortMapping:

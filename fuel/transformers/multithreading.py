@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from fuel.epochs.stage import Stage, stage_of
+from fuel.transformers.mapping import SeededMapping
 from fuel.transformers.options import WorkerOptions
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
@@ -43,7 +44,8 @@ class MultiThreading(WorkerStage):
     ------
     ValueError
         If the generator of a stage is that of `numpy.random` or `random`
-        itself, which the threads would share with the program; by the epoch
+        itself, which the threads would share with the program, or a
+        `Mapping` has a `seed`; by the epoch
         iterator, if what a stage does for the first batch draws from these
         or sets their seed.
     fuel.exceptions.WorkerError
@@ -85,6 +87,7 @@ class MultiThreading(WorkerStage):
                  timeout: float | None = None,
                  **kwargs: Unpack[WorkerOptions]) -> None:
         refuse_global(_stages(stage_of(data_stream)))
+        _refuse_seeded_functions(stage_of(data_stream))
         super().__init__(data_stream, 1, max_store, None, timeout, **kwargs)
         self.num_threads = number_of_threads() if num_threads is None else (
             positive('num_threads', num_threads))
@@ -106,3 +109,12 @@ def _stages(stage: Stage) -> Iterator[Stage]:
     yield stage
     for stream in stage.inputs:
         yield from _stages(stage_of(stream))
+
+
+def _refuse_seeded_functions(stage: Stage) -> None:
+    """Refuse functions for which the global generators are set."""
+    if any(isinstance(each.stream, SeededMapping) for each in _stages(stage)):
+        raise ValueError(
+            'Mapping with a seed sets the global generators while its '
+            'function runs, which threads would share with your program: '
+            'use MultiProcessing')

@@ -159,16 +159,24 @@ class SeededTransformer(Transformer):
         numpy.random.Generator
             At each call one that begins anew.
         """
-        if self._splits and not self.produces_examples:
-            raise NotImplementedError(
-                f'the stage {type(self).__name__} draws by generator() for a '
-                'batch that is split over ranks, so each would draw '
-                "something else: draw by draw_rows(), or use by='batch'")
+        self._refuse_rows('draws by generator()', 'draw by draw_rows(), or ')
         return self._generator(*more)
 
+    def _refuse_rows(self, what: str, remedy: str = '') -> None:
+        """Refuse rows of a batch that ranks split, of a stage that does
+        something for whole ones."""
+        if self._splits and not self.produces_examples:
+            raise NotImplementedError(
+                f'the stage {type(self).__name__} {what}, but the batch is '
+                f"split over ranks, so each would draw something else: "
+                f"{remedy}use by='batch'")
+
     def _generator(self, *more: int) -> numpy.random.Generator:
-        return numpy.random.default_rng(
-            [self._key, self._numbers()[0] + self._offset, *more])
+        return numpy.random.default_rng([*self._place(), *more])
+
+    def _place(self) -> list[int]:
+        """Return the numbers that the draws of an item follow from."""
+        return [self._key, self._numbers()[0] + self._offset]
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
         """Return what is drawn for the rows of the present batch.

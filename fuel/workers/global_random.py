@@ -1,22 +1,27 @@
-"""The global generators of workers: numpy.random and random.
+"""The global generators: numpy.random, random and PyTorch's.
 
 Workers are copies of their consumer, or know nothing of it.  Neither may
-draw what another one draws.
+draw what another one draws from the first two.  For a function that is called
+with seeds, all three begin anew, and go on afterwards as if nothing had been.
 """
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 import random
-from collections.abc import Iterable, Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy
 
 from fuel.epochs.stage import Stage
+from fuel.utils.forks import Step, at_fork
 from fuel.utils.rng_state import generator_in
+
+Result = TypeVar('Result')
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +137,8 @@ def _warn() -> None:
 
 
 def _seed(state: object, number: int) -> int:
+    # Of use where workers start alone.
+    import hashlib
     digest = hashlib.sha256(b'worker %d' % number)
     digest.update(_as_bytes(state))
     return int.from_bytes(digest.digest(), 'little')
@@ -147,3 +154,136 @@ def _as_bytes(state: object) -> bytes:
     if isinstance(state, numpy.ndarray):
         return _as_bytes(tuple(state.tolist()))
     return repr(state).encode()
+
+
+class _Present(NamedTuple):
+    """Where they are, to put them back.
+
+    `bit_generator`: NumPy's, None where it cannot be exchanged.
+    `torch`: the state of PyTorch's on the CPU, None where it is not loaded.
+    """
+
+    python: tuple[Any, ...]
+    numpy: dict[str, Any]
+    bit_generator: Any
+    torch: Any
+
+    @classmethod
+    def take(cls) -> _Present:
+        """Return where they are now."""
+        module: Any = numpy.random
+        state: Any = module.get_state(legacy=False)
+        torch = _generator_of_torch()
+        return cls(
+            random.getstate(), state,
+            module.get_bit_generator() if _can_exchange() else None,
+            None if torch is None else torch.get_state())
+
+    def put_back(self) -> None:
+        """Let them go on from here."""
+        random.setstate(self.python)
+        if self.torch is not None:
+            _generator_of_torch().set_state(self.torch)
+        module: Any = numpy.random
+        if self.bit_generator is not None:
+            module.set_bit_generator(self.bit_generator)
+            # A second normal that waits to be drawn is no part of that.
+            if self.bit_generator is not _ours() and not (
+                    self.numpy['has_gauss']):
+                return
+        module.set_state(self.numpy)
+
+
+def call_with_seeds(seeds: Seeds, function: Callable[..., Result],
+                    *args: object) -> Result:
+    """Call a function that draws from seeds, and put the generators back.
+
+    Other threads that call functions so wait for their turn.
+    """
+    with _turn:
+        before = _Present.take()
+        try:
+            seeds.set()
+            result = function(*args)
+        finally:
+            before.put_back()
+        if before.torch is None:
+            _refuse_if_torch_came()
+        return result
+
+
+class Seeds(NamedTuple):
+    """A seed for each of the global generators.
+
+    `python`: of any size.
+    `numpy`: of 32 bits.
+    `torch`: of 64 bits.
+    """
+
+    python: int
+    numpy: int
+    torch: int
+
+    @classmethod
+    def of(cls, entropy: list[int]) -> Seeds:
+        """Return seeds that follow from numbers."""
+        words = numpy.random.SeedSequence(entropy).generate_state(
+            4, numpy.uint64)
+        first, second, third, fourth = words.tolist()
+        return cls(first << 64 | second, third >> 32, fourth)
+
+    def set(self) -> None:
+        """Let the generators draw from the seeds."""
+        random.seed(self.python)
+        module: Any = numpy.random
+        if _can_exchange():
+            # To copy the state of another one back takes as long as all else.
+            module.set_bit_generator(_ours())
+        module.seed(self.numpy)
+        torch = _generator_of_torch()
+        if torch is not None:
+            torch.manual_seed(self.torch)
+
+
+@functools.cache
+def _can_exchange() -> bool:
+    # NumPy has it since 1.24.
+    return 'set_bit_generator' in vars(numpy.random)
+
+
+@functools.cache
+def _ours() -> Any:
+    """Return the bit generator that functions with seeds draw from."""
+    return numpy.random.MT19937(0)
+
+
+def _generator_of_torch() -> Any:
+    """Return the generator of PyTorch's CPU, None where it is not loaded."""
+    module: Any = sys.modules.get('torch.random')
+    return None if module is None else module.default_generator
+
+
+def _refuse_if_torch_came() -> None:
+    """Refuse draws from a generator that came too late to get a seed."""
+    generator = _generator_of_torch()
+    if generator is None:
+        return
+    untouched = type(generator)().manual_seed(generator.initial_seed())
+    if not generator.get_state().equal(untouched.get_state()):
+        raise RuntimeError(
+            'a function that is called with a seed has imported torch and '
+            'drawn from its generator, which had got no seed: import torch '
+            'before the first batch, best where the function is defined')
+
+
+# The generators are the process's, and one function at a time has them.
+_turn = threading.RLock()
+
+
+def _begin_in_child() -> None:
+    """Replace the lock, which a thread of the parent may have held."""
+    global _turn
+    _turn = threading.RLock()
+
+
+at_fork(Step.OWNERSHIP, in_child=_begin_in_child)

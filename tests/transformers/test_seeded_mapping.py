@@ -1,0 +1,279 @@
+"""Mapping with a seed: functions that draw from the global generators."""
+import pickle
+import random
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy
+import pytest
+from support.process_pipelines import draw
+from support.resuming import assert_resumes
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ConstantScheme, SequentialExampleScheme
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Batch,
+    Mapping,
+    MultiProcessing,
+    MultiThreading,
+    SeededTransformer,
+)
+
+
+@pytest.fixture(autouse=True)
+def _generators():
+    """Leave the global generators as they were."""
+    states = numpy.random.get_state(legacy=False), random.getstate()
+    yield
+    numpy.random.set_state(states[0])
+    random.setstate(states[1])
+
+
+def zeros(examples=False):
+    """Return a stream of 8 batches of two sources, or of 16 examples."""
+    dataset = IndexableDataset({'x': numpy.zeros(16), 'y': numpy.zeros(16)})
+    return (DataStream(dataset, iteration_scheme=SequentialExampleScheme(16))
+            if examples else DataStream(dataset, batch_size=2))
+
+
+def build(**how):
+    """Return a stage whose function draws of both generators."""
+    return Mapping(zeros(**how), draw, seed=3)
+
+
+def draw_by_name(data):
+    """Return a number beside the data."""
+    return {'drawn': random.random()}
+
+
+def values(stream):
+    """Return what was drawn in an epoch: tuples of floats."""
+    return [(*normal, *uniform) for normal, uniform in stream]
+
+
+def states():
+    """Return the states of both generators, as something that compares."""
+    state = numpy.random.get_state(legacy=False)
+    return repr((state['state']['key'].tolist(), {
+        **state, 'state': state['state']['pos']}, random.getstate()))
+
+
+def test_draws_follow_from_seed_epoch_and_number():
+    """No number comes twice, and none depends on the program."""
+    stream = build()
+    first, second = values(stream), values(stream)
+    numbers = numpy.array([first, second])
+    assert len(numpy.unique(numbers)) == numbers.size
+    random.seed(5)
+    numpy.random.seed(5)
+    again = build()
+    assert [first, second] == [values(again), values(again)]
+    assert first != values(Mapping(zeros(), draw, seed=4))
+
+
+def test_draws_stay_what_they_are():
+    """The draws of a seed are in people's papers."""
+    assert [(-0.5155504, -1.9308158, 0.7290572)] == [
+        tuple(round(float(number), 7) for number in row)
+        for row in values(build())[:1]]
+
+
+def test_draws_resume():
+    """At every step, in the epoch after it as well."""
+    assert_resumes(build)
+    assert_resumes(lambda: build(examples=True), num_epochs=1)
+    assert_resumes(lambda: Mapping(
+        zeros(), draw_by_name, add_sources=('drawn',), mapping_accepts=dict,
+        seed=1), num_epochs=1)
+
+
+@pytest.mark.parametrize('method, num_workers', [
+    ('fork', 1), ('fork', 3), ('spawn', 2)])
+def test_workers_draw_what_the_stage_draws(method, num_workers):
+    """However many there are, and however they are started."""
+    with MultiProcessing(build(), num_workers=num_workers,
+                         start_method=method) as stream:
+        assert values(build()) == values(stream)
+
+
+@pytest.mark.parametrize('ranks', [2, 3])
+@pytest.mark.parametrize('examples', [False, True])
+def test_ranks_draw_what_the_stage_draws(ranks, examples):
+    """For the items that are theirs."""
+    whole = list(map(repr, build(examples=examples)))
+    for rank in range(ranks):
+        shared = build(examples=examples).shard(
+            rank, ranks, by='batch', uneven='uneven')
+        assert whole[rank::ranks] == list(map(repr, shared))
+
+
+def test_rows_of_a_batch_are_refused():
+    """A function of batches draws for a whole batch."""
+    stream = build().shard(0, 2, by='example')
+    with pytest.raises(NotImplementedError, match=(
+            'function that draws for a batch.*split over ranks.*put Mapping '
+            "before the stage that makes batches, or use by='batch'")):
+        next(iter(stream))
+    whole = list(Batch(build(examples=True), ConstantScheme(4)))
+    rows = [list(Batch(build(examples=True), ConstantScheme(4)).shard(
+        rank, 2, by='example')) for rank in range(2)]
+    numpy.testing.assert_array_equal(
+        [batch[0] for batch in whole],
+        numpy.concatenate([[batch[0] for batch in part] for part in rows], 1))
+
+
+@pytest.mark.parametrize('normals', [0, 1])
+def test_the_program_draws_what_it_would(normals):
+    """A second normal that waits to be drawn is kept as well."""
+    numpy.random.seed(1)
+    random.seed(1)
+    for _ in range(normals):
+        numpy.random.normal()
+        random.gauss(0, 1)
+    before = states()
+    for _ in build():
+        assert before == states()
+
+
+def test_generators_are_put_back_after_an_error():
+    """The error is that of the function."""
+    def fail(data):
+        draw(data)
+        raise ValueError('no luck')
+
+    before = states()
+    with pytest.raises(ValueError, match='no luck'):
+        next(iter(Mapping(zeros(), fail, seed=3)))
+    assert before == states()
+
+
+@pytest.mark.parametrize('kind', ['PCG64', 'MT19937', 'SFC64'])
+def test_another_kind_of_generator_makes_no_difference(kind):
+    """numpy.random may be another of NumPy's bit generators."""
+    if not hasattr(numpy.random, 'set_bit_generator'):
+        pytest.skip('NumPy before 1.24 has one kind only')
+    expected = values(build())
+    present = numpy.random.get_bit_generator()
+    try:
+        own = getattr(numpy.random, kind)(5)
+        numpy.random.set_bit_generator(own)
+        numpy.random.normal()
+        before = repr(numpy.random.get_state(legacy=False))
+        assert expected == values(build())
+        assert own is numpy.random.get_bit_generator()
+        assert before == repr(numpy.random.get_state(legacy=False))
+    finally:
+        numpy.random.set_bit_generator(present)
+
+
+def test_a_function_may_read_another_such_stream():
+    """What it draws after that is what it would have drawn."""
+    def alone(data):
+        return numpy.random.normal(size=3), random.random()
+
+    def around(data):
+        first = numpy.random.normal()
+        assert values(build()) == inner
+        return numpy.array([first, *numpy.random.normal(size=2)]), (
+            random.random())
+
+    inner = values(build())
+    expected = [repr(item) for item in Mapping(zeros(), alone, seed=1)]
+    assert expected == [repr(item) for item in Mapping(
+        zeros(), around, seed=1)]
+
+
+def test_streams_in_two_threads_take_turns():
+    """Each of them draws what it draws alone."""
+    expected, found = values(build()) * 20, {}
+
+    def read(name):
+        found[name] = [row for _ in range(20) for row in values(build())]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=read, args=(name,))
+                   for name in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert {0: expected, 1: expected, 2: expected} == found
+
+
+def test_threads_that_share_the_generators_are_refused():
+    """Below any other stage, too."""
+    with pytest.raises(ValueError, match='Mapping with a seed.*MultiProc'):
+        MultiThreading(Mapping(build(), draw))
+
+
+def test_a_pure_function_has_no_seed():
+    """It may be called in several threads."""
+    with pytest.raises(ValueError, match='not pure: leave out pure or seed'):
+        Mapping(zeros(), draw, pure=True, seed=3)
+
+
+def test_a_class_of_ones_own_takes_no_seed():
+    """It says what to derive the class from."""
+    class Own(Mapping):
+        """Somebody's."""
+
+    with pytest.raises(TypeError, match='Own takes no seed.*Seeded'):
+        Own(zeros(), draw, seed=3)
+
+
+def test_what_a_mapping_with_a_seed_is():
+    """Still a Mapping, which takes part in everything that has a seed."""
+    stage = pickle.loads(pickle.dumps(build()))
+    assert isinstance(stage, Mapping)
+    assert isinstance(stage, SeededTransformer)
+    assert 3 == stage.seed
+    assert values(build()) == values(stage)
+
+
+class Counter:
+    """Stands for PyTorch's generator: counts from its seed."""
+
+    def __init__(self):
+        self.place = 7
+
+    def manual_seed(self, seed):
+        """Begin anew."""
+        self.place = seed
+
+    def get_state(self):
+        """Return the place."""
+        return self.place
+
+    def set_state(self, place):
+        """Go to a place."""
+        self.place = place
+
+    def draw(self):
+        """Return the next number."""
+        self.place += 1
+        return self.place
+
+
+def test_generator_of_torch_is_set_and_put_back(monkeypatch):
+    """If it is loaded; the real one is in tests/interop."""
+    counter = Counter()
+    monkeypatch.setitem(sys.modules, 'torch.random',
+                        SimpleNamespace(default_generator=counter))
+
+    def drawn():
+        return [item[-1] for item in Mapping(
+            zeros(), lambda data: (counter.draw(),), add_sources=('drawn',),
+            seed=1)]
+
+    first = drawn()
+    assert 7 == counter.place
+    counter.draw()
+    assert first == drawn()
+    assert 8 == counter.place
+    assert 8 == len({*first})
