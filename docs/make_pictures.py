@@ -21,8 +21,10 @@ from fuel.streams import DataStream
 from fuel.transformers import Batch, Mix, Padding, ScaleAndShift
 from fuel.transformers.image import (
     CenterCrop,
+    CutMix,
     ImagesFromBytes,
     MinimumImageDimensions,
+    MixUp,
     Normalize,
     Random2DRotation,
     RandomFixedSizeCrop,
@@ -129,6 +131,37 @@ def write_new(images):
     normal = first(Normalize(
         stream_of(images), (.485, .456, .406), (.229, .224, .225), 1 / 255))
     write('normalize', images, [image / 5 + .5 for image in normal])
+
+
+def write_pairs(images):
+    """Move a photograph and its mask alike."""
+    flower = images[1]
+    mask = (flower[:1] > 130).astype('uint8')
+    filters = {'image': 'bilinear', 'mask': 'nearest'}
+
+    def part(seed):
+        stream = DataStream(IndexableDataset(
+            {'image': flower[None], 'mask': mask[None]},
+            axis_labels=dict.fromkeys(filters, LABELS['image'])),
+            batch_size=1)
+        stream = RandomResizedCrop(stream, (100, 100), (.2, .5),
+                                   resample=filters, seed=seed)
+        image, mask_of_part = next(iter(Random2DRotation(
+            stream, .5, filters, seed=seed)))
+        return [image[0], mask_of_part[0] * 255]
+
+    write('pairs', [flower, mask * 255], part(1), part(2))
+
+
+def write_mixed(images):
+    """Blend two photographs, and paste parts of each into the other."""
+    def mixed(stage, seed, **how):
+        return first(stage(stream_of(numpy.stack(images) / 255.),
+                           target_source=None, seed=seed, **how))
+
+    # Seeds by which the two are not mixed with themselves.
+    write('mixed', images, mixed(MixUp, 19, alpha=2.),
+          mixed(MixUp, 11, alpha=2.), mixed(CutMix, 3), mixed(CutMix, 12))
 
 
 def write_noise(images):
@@ -350,6 +383,8 @@ def main():
     images = photographs()
     write_old(images)
     write_new(images)
+    write_pairs(images)
+    write_mixed(images)
     write_noise(images[:1])
     write_whitening(images)
     write_sequences()

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from fuel.streams.arguments import LabelOptions, StreamOptions
 
 __all__ = [
-    'ImageOptions', 'LabelOptions', 'NoiseOptions', 'RandomImageOptions',
-    'SeededOptions', 'SourcewiseOptions', 'StreamOptions', 'WorkerOptions']
+    'ImageOptions', 'LabelOptions', 'MixerOptions', 'NoiseOptions',
+    'RandomImageOptions', 'SeededOptions', 'SourcewiseOptions',
+    'StreamOptions', 'WorkerOptions']
 
 
 class SourcewiseOptions(StreamOptions, total=False):
@@ -30,6 +31,13 @@ class SeededOptions(StreamOptions, total=False):
 
 class NoiseOptions(SeededOptions, SourcewiseOptions, total=False):
     """Keywords of the stages that add noise."""
+
+
+class MixerOptions(SeededOptions, SourcewiseOptions, total=False):
+    """Of the stages that mix the examples of a batch."""
+
+    target_source: str | None
+    probability: float
 
 
 class ImageOptions(SourcewiseOptions, total=False):

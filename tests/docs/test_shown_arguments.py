@@ -158,7 +158,7 @@ def test_every_constructor_that_hands_on_keywords_says_which():
         'which_sources iteration_scheme axis_labels')),
     (Cast, 'data_stream dtype which_sources iteration_scheme axis_labels'),
     (Mapping, (
-        'data_stream mapping add_sources mapping_accepts pure '
+        'data_stream mapping add_sources mapping_accepts pure seed '
         'iteration_scheme axis_labels')),
     (DataStream, (
         'dataset batch_size shuffle drop_last shard iteration_scheme '

@@ -78,8 +78,10 @@ from fuel.transformers import (
 from fuel.transformers.defaults import ToBytes
 from fuel.transformers.image import (
     CenterCrop,
+    CutMix,
     ImagesFromBytes,
     MinimumImageDimensions,
+    MixUp,
     Normalize,
     Random2DRotation,
     RandomFixedSizeCrop,
@@ -317,6 +319,17 @@ def stacked():
     return Resize(images(), (6, 5), 'nearest', which_sources='image')
 
 
+def pairs_of_images():
+    """Return a stream of batches of images and their masks."""
+    pixels = numpy.random.RandomState(1).randint(
+        0, 256, (N, 3, 6, 5)).astype('uint8')
+    axes = 'batch', 'channel', 'height', 'width'
+    return batches(dataset=IndexableDataset(
+        {'image': pixels, 'mask': pixels[:, :1] // 64,
+         'number': numpy.arange(N)},
+        axis_labels={'image': axes, 'mask': axes, 'number': ('batch',)}))
+
+
 def text(folder, **kwargs):
     """Return a stream of sentences."""
     return DataStream(TextFile(
@@ -414,6 +427,11 @@ def double(data):
 def double_values(data):
     """Return twice the data, by name."""
     return {name: 2 * part for name, part in data.items()}
+
+
+def jitter(data):
+    """Return the data with what the global generators add."""
+    return (data[0] + random.random(), data[1] + numpy.random.normal())
 
 
 def is_even(data):
@@ -570,6 +588,9 @@ PIPELINES = {
     'SortMapping': lambda f: Mapping(batches(), SortMapping(second)),
     'Mapping dict': lambda f: Mapping(
         batches(), double_values, mapping_accepts=dict),
+    'Mapping seed': lambda f: Mapping(batches(), jitter, seed=3),
+    'Mapping seed examples': lambda f: Mapping(
+        examples(), jitter, seed=3),
     'Filter': lambda f: Filter(examples(), is_even),
     'Flatten': lambda f: Flatten(batches(), which_sources=('x',)),
     'Flatten examples': lambda f: Flatten(examples(), which_sources=('x',)),
@@ -720,6 +741,17 @@ PIPELINES = {
         stacked(), seed=3, which_sources='image'),
     'RandomResizedCrop': lambda f: RandomResizedCrop(
         images(), (4, 4), which_sources='image'),
+    'RandomResizedCrop filters': lambda f: RandomResizedCrop(
+        pairs_of_images(), (4, 4), seed=2,
+        resample={'image': 'bilinear', 'mask': 'nearest'},
+        which_sources=('image', 'mask')),
+    'MixUp': lambda f: MixUp(
+        Cast(stacked(), 'float32', which_sources=('image',)), N,
+        target_source='number', seed=1),
+    'CutMix': lambda f: CutMix(
+        stacked(), N, target_source='number', seed=1),
+    'CutMix pairs': lambda f: CutMix(
+        pairs_of_images(), N, target_source='number', probability=.5),
     'RandomHorizontalFlip': lambda f: RandomHorizontalFlip(
         images(), which_sources='image'),
     'Normalize': lambda f: Normalize(
@@ -772,6 +804,8 @@ PIPELINES = {
 DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
            'Random2DRotation', 'Mix for ever', 'Noisy', 'Noisy left-overs',
            'Running')
+# What sets the global generators, which threads share.
+REFUSED_BY_THREADS = 'Mapping seed', 'Mapping seed examples'
 DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 
 

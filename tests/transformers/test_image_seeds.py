@@ -4,8 +4,15 @@ import pytest
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.streams import DataStream
-from fuel.transformers import MultiProcessing
-from fuel.transformers.image import Random2DRotation, RandomFixedSizeCrop
+from fuel.transformers import MultiProcessing, Unpack
+from fuel.transformers.image import (
+    MinimumImageDimensions,
+    Random2DRotation,
+    RandomFixedSizeCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
 
 PIXELS = numpy.arange(12 * 2 * 6 * 7, dtype='uint8').reshape(12, 2, 6, 7)
 LABELS = 'batch', 'channel', 'height', 'width'
@@ -50,6 +57,68 @@ def test_sources_get_the_same_draws(stage):
     """An image and its mask stay aligned."""
     for image, mask in stage(batches('image', 'mask'), seed=1):
         assert numpy.array_equal(image, mask)
+
+
+@pytest.mark.parametrize('stacked', [False, True])
+@pytest.mark.parametrize('stage', [
+    crops, Random2DRotation, RandomHorizontalFlip,
+    lambda stream, **how: RandomResizedCrop(stream, (3, 3), **how)])
+def test_examples_and_batches_of_pairs_stay_aligned(stage, stacked):
+    """Also of other channels and another type."""
+    masks = PIXELS[:, 1:].astype('int16') + 100
+    dataset = IndexableDataset(
+        {'image': PIXELS if stacked else list(PIXELS), 'mask': masks},
+        axis_labels={'image': LABELS, 'mask': LABELS})
+    how = {'resample': 'nearest'} if stage not in (
+        crops, RandomHorizontalFlip) else {}
+    for stream in (DataStream(dataset, batch_size=4),
+                   Unpack(DataStream(dataset, batch_size=4))):
+        for images, moved in stage(stream, seed=1, **how):
+            mask = numpy.asarray(moved)
+            image = numpy.asarray(images)[..., 1:, :, :].astype(int)
+            # A rotation leaves nothing in the corners.
+            assert numpy.array_equal(image[mask > 0] + 100, mask[mask > 0])
+            assert (mask[image > 0] > 0).all()
+
+
+def moved_to(shape, stage):
+    """Return a stage for images of a shape."""
+    return lambda stream, **how: stage(stream, shape, **how)
+
+
+@pytest.mark.parametrize('stage', [
+    moved_to((4, 9), Resize), moved_to((9, 9), MinimumImageDimensions),
+    moved_to((5, 5), RandomResizedCrop), Random2DRotation])
+def test_each_source_may_have_a_filter_of_its_own(stage):
+    """A mask has no classes between two others."""
+    how = {} if stage(batches()).__class__ in (
+        Resize, MinimumImageDimensions) else {'seed': 4}
+    both = stage(batches('image', 'mask'), resample={
+        'mask': 'nearest', 'image': 'bicubic'}, **how)
+    images, masks = [
+        [image for batch in stage(batches(), resample=name, **how)
+         for image in batch[0]] for name in ('bicubic', 'nearest')]
+    found = [pair for batch in both for pair in zip(*batch, strict=True)]
+    assert 12 == len(found)
+    for (image, mask), smooth, sharp in zip(
+            found, images, masks, strict=True):
+        assert numpy.array_equal(smooth, image)
+        assert numpy.array_equal(sharp, mask)
+    assert not all(numpy.array_equal(*pair) for pair in found)
+
+
+@pytest.mark.parametrize('resample, text', [
+    ({'image': 'bicubic'}, r"filter of each .* \('image', 'mask'\), got"),
+    ({'image': 'bicubic', 'mask': 'nearest', 'y': 'box'}, 'got .*box'),
+    ({'image': 'bicubic', 'mask': 'near'}, "one of .*, got 'near'"),
+    ('near', "one of .*, got 'near'")])
+def test_filters_are_checked(resample, text):
+    """Each source has one."""
+    for stage in (moved_to((4, 9), Resize), Random2DRotation,
+                  moved_to((9, 9), MinimumImageDimensions),
+                  moved_to((5, 5), RandomResizedCrop)):
+        with pytest.raises(ValueError, match=text):
+            stage(batches('image', 'mask'), resample=resample)
 
 
 @STAGES

@@ -58,7 +58,8 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
                                  source_name: str) -> Any:
         """Return an image, transformed."""
         self._verify(IMAGE_AXES, source_name, [source_example])
-        return self._transform(check_image(source_example)[numpy.newaxis])[0]
+        return self._transform(
+            check_image(source_example)[numpy.newaxis], source_name)[0]
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
@@ -67,11 +68,11 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         Stages that give all images one size return one array.
         """
         self._verify(BATCH_AXES, source_name, source_batch)
-        result = self._transform(images_of(source_batch))
+        result = self._transform(images_of(source_batch), source_name)
         return (in_form_of(source_batch, result)
                 if isinstance(result, list) else result)
 
-    def _transform(self, images: Images) -> Any:
+    def _transform(self, images: Images, source_name: str) -> Any:
         """Return checked images transformed, as one array or as a list."""
         raise NotImplementedError
 

@@ -90,7 +90,7 @@ class Normalize(ImageStage):
         """Return the type of the results."""
         return known._replace(dtype=self.dtype)
 
-    def _transform(self, images: Images) -> Any:
+    def _transform(self, images: Images, source_name: str) -> Any:
         if is_stacked(images):
             return self._normalize(images)
         return map_images(

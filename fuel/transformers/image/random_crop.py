@@ -21,8 +21,8 @@ from fuel.transformers.image.sizes import (
     FixedSizeStage, copy_window, slack_of, with_size)
 from fuel.transformers.seeded import (
     RandomTransformer, SeededTransformer, draw_integers)
-from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
-                                                resize_image)
+from fuel.transformers.image.resampling import (
+    RESIZE_FILTERS, Filter, check_filter, filter_of, resize_image)
 from fuel.transformers.options import ImageOptions, RandomImageOptions
 from fuel.typing import RandomGenerator, StreamLike
 
@@ -176,8 +176,9 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
         Least and largest part of the area. Defaults to (0.08, 1).
     ratio : (float, float), optional
         Least and largest ratio of width to height. Defaults to (3/4, 4/3).
-    resample : str, optional
-        The filter, as for :class:`Resize`. Defaults to ``'bilinear'``.
+    resample : str or dict, optional
+        The filter, or that of each source, as for :class:`Resize`. Defaults
+        to ``'bilinear'``.
     seed, num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -214,24 +215,26 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  scale: Sequence[float] = (.08, 1.),
                  ratio: Sequence[float] = (3 / 4, 4 / 3),
-                 resample: str = 'bilinear',
+                 resample: Filter = 'bilinear',
                  **kwargs: Unpack[RandomImageOptions]) -> None:
         self.scale = _as_range('scale', scale, 1)
         self.ratio = _as_range('ratio', ratio, math.inf)
-        self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, shape, **kwargs)
+        self.resample = check_filter(
+            resample, RESIZE_FILTERS, self.which_sources)
 
-    def _prepare(self, count: int) -> Any:
-        return self.draw_rows(count, lambda generator, total: (
-            generator.random((total, 10, 4))))
+    def _prepare(self, count: int, source_name: str) -> Any:
+        return filter_of(self.resample, source_name), self.draw_rows(
+            count, lambda generator, total: generator.random((total, 10, 4)))
 
-    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+    def _write(self, place: int, image: Image, prepared: Any,
                out: NDArray[Any]) -> None:
+        resample, draws = prepared
         top, left, height, width = choose_part(
             image.shape[1], image.shape[2], self.scale, self.ratio,
-            prepared[place])
+            draws[place])
         part = image[:, top:top + height, left:left + width]
-        out[...] = resize_image(part, self.shape, self.resample)
+        out[...] = resize_image(part, self.shape, resample)
 
 
 def choose_part(height: int, width: int, scale: tuple[float, float],

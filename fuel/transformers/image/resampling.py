@@ -5,8 +5,8 @@ Channels are independent of each other; none is taken for transparency.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -17,14 +17,30 @@ RESIZE_FILTERS = (
     'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos')
 ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
+#: The name of a filter, or that of each source.
+Filter: TypeAlias = 'str | Mapping[str, str]'
 
-def check_filter(resample: object, filters: tuple[str, ...]) -> str:
-    """Return the name of a filter, checked."""
+
+def check_filter(resample: Filter, filters: Sequence[str],
+                 sources: Sequence[str]) -> Filter:
+    """Return the name of a filter, or that of each source, checked."""
+    if isinstance(resample, Mapping):
+        if resample.keys() != set(sources):
+            raise ValueError(
+                'resample must name the filter of each source that the stage '
+                f'transforms, {tuple(sources)}, got {dict(resample)}')
+        return {source: str(check_filter(name, filters, sources))
+                for source, name in resample.items()}
     if resample not in filters:
         raise ValueError(
             f'resample must be one of {", ".join(map(repr, filters))}, got '
             f'{resample!r}')
-    return str(resample)
+    return resample
+
+
+def filter_of(resample: Filter, source: str) -> str:
+    """Return the name of the filter of a source."""
+    return resample if isinstance(resample, str) else resample[source]
 
 
 def check_size(shape: tuple[int, int]) -> None:

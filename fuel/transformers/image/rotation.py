@@ -13,7 +13,7 @@ from fuel.transformers.image.base import (
 from fuel.transformers.seeded import (
     RandomTransformer, SeededTransformer, draw_uniform)
 from fuel.transformers.image.resampling import (
-    ROTATION_FILTERS, check_filter, rotate_image)
+    ROTATION_FILTERS, Filter, check_filter, filter_of, rotate_image)
 from fuel.transformers.options import ImageOptions, RandomImageOptions
 from fuel.typing import RandomGenerator, StreamLike
 
@@ -64,7 +64,7 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
         self.probability = probability
         super().__init__(data_stream, **kwargs)
 
-    def _transform(self, images: Images) -> Any:
+    def _transform(self, images: Images, source_name: str) -> Any:
         flipped = self.draw_rows(len(images), lambda generator, total: (
             generator.random(total))) < self.probability
         if is_stacked(images):
@@ -80,8 +80,9 @@ class Random2DRotation(RandomTransformer, ImageStage):
     ----------
     maximum_rotation : float, optional
         The largest angle, in radians, in either direction. Defaults to pi.
-    resample : {'nearest', 'bilinear', 'bicubic'}, optional
-        The filter.
+    resample : {'nearest', 'bilinear', 'bicubic'} or dict, optional
+        The filter; a dict has that of each source. Defaults to
+        ``'nearest'``.
     rng : numpy.random.RandomState, optional
         Where random numbers come from; see :class:`RandomFixedSizeCrop`.
     seed : int, optional
@@ -102,7 +103,8 @@ class Random2DRotation(RandomTransformer, ImageStage):
     -----
     Images have the axes (channel, height, width), keep their shape and
     type, and are zero where nothing was. Types other than uint8 are
-    resampled in float32, except with ``'nearest'``.
+    resampled in float32, except with ``'nearest'``. With a `seed`, sources of
+    one stage get the same draws.
 
     Examples
     --------
@@ -123,7 +125,8 @@ class Random2DRotation(RandomTransformer, ImageStage):
     keeps = ALL
 
     def __init__(self, data_stream: StreamLike,
-                 maximum_rotation: float = math.pi, resample: str = 'nearest',
+                 maximum_rotation: float = math.pi,
+                 resample: Filter = 'nearest',
                  rng: RandomGenerator | None = None, seed: int | None = None,
                  **kwargs: Unpack[ImageOptions]) -> None:
         if not 0 < maximum_rotation <= math.pi:
@@ -131,14 +134,16 @@ class Random2DRotation(RandomTransformer, ImageStage):
                 'maximum_rotation must be an angle in radians, above 0 and '
                 f'at most pi, got {maximum_rotation!r}')
         self.maximum_rotation = maximum_rotation
-        self.resample = check_filter(resample, ROTATION_FILTERS)
         super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
+        self.resample = check_filter(
+            resample, ROTATION_FILTERS, self.which_sources)
 
-    def _transform(self, images: Images) -> Any:
+    def _transform(self, images: Images, source_name: str) -> Any:
         angles = self._draw_angles(len(images))
+        resample = filter_of(self.resample, source_name)
         return map_images(
             lambda place: rotate_image(
-                images[place], float(angles[place]), self.resample),
+                images[place], float(angles[place]), resample),
             len(images), self.num_threads)
 
     def _draw_angles(self, count: int) -> Any:

@@ -13,7 +13,7 @@ from fuel.kernels import crop_windows
 from fuel.transformers.image.base import (
     IMAGE_AXES, Image, Images, ImageStage, as_shape, map_images, new_stack)
 from fuel.transformers.image.resampling import (
-    RESIZE_FILTERS, check_filter, check_size, resize_image)
+    RESIZE_FILTERS, Filter, check_filter, check_size, filter_of, resize_image)
 from fuel.transformers.options import ImageOptions
 from fuel.transformers.source_names import as_labels
 from fuel.typing import StreamLike
@@ -23,8 +23,8 @@ class FixedSizeStage(ImageStage):
     """A stage that gives all images one height and width.
 
     A batch becomes one array, whatever form it had. Subclasses implement
-    ``_prepare(count)``, which returns what `_write` needs (such as random
-    numbers), and ``_write(place, image, prepared, out)``.
+    ``_prepare(count, source_name)``, which returns what `_write` needs (such
+    as random numbers), and ``_write(place, image, prepared, out)``.
     """
 
     shape_argument = 'shape'
@@ -38,19 +38,19 @@ class FixedSizeStage(ImageStage):
         """Return the type of images of the fixed size."""
         return with_size(known, self.shape)
 
-    def _transform(self, images: Images) -> Any:
+    def _transform(self, images: Images, source_name: str) -> Any:
         out = new_stack(images, self.shape)
-        prepared = self._prepare(len(images))
+        prepared = self._prepare(len(images), source_name)
         map_images(
             lambda place: self._write(
                 place, images[place], prepared, out[place]),
             len(images), self.num_threads)
         return out
 
-    def _prepare(self, count: int) -> Any:
+    def _prepare(self, count: int, source_name: str) -> Any:
         return None
 
-    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+    def _write(self, place: int, image: Image, prepared: Any,
                out: NDArray[Any]) -> None:
         raise NotImplementedError
 
@@ -63,9 +63,10 @@ class Resize(FixedSizeStage):
     shape : (int, int)
         Height and width. Proportions are not kept; for that, put
         :class:`MinimumImageDimensions` and :class:`CenterCrop` in its place.
-    resample : str, optional
+    resample : str or dict, optional
         The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
-        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
+        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has that of each
+        source, such as ``{'image': 'bilinear', 'mask': 'nearest'}``.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -97,14 +98,18 @@ class Resize(FixedSizeStage):
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
-                 resample: str = 'bilinear',
+                 resample: Filter = 'bilinear',
                  **kwargs: Unpack[ImageOptions]) -> None:
-        self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, shape, **kwargs)
+        self.resample = check_filter(
+            resample, RESIZE_FILTERS, self.which_sources)
 
-    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+    def _prepare(self, count: int, source_name: str) -> str:
+        return filter_of(self.resample, source_name)
+
+    def _write(self, place: int, image: Image, prepared: str,
                out: NDArray[Any]) -> None:
-        out[...] = resize_image(image, self.shape, self.resample)
+        out[...] = resize_image(image, self.shape, prepared)
 
 
 class CenterCrop(FixedSizeStage):
@@ -154,7 +159,7 @@ class CenterCrop(FixedSizeStage):
         """Height and width of the results."""
         return self.shape
 
-    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+    def _write(self, place: int, image: Image, prepared: None,
                out: NDArray[Any]) -> None:
         rows, columns = slack_of(image, self.shape, f'image {place}')
         copy_window(image, rows // 2, columns // 2, out)
@@ -194,9 +199,10 @@ class MinimumImageDimensions(ImageStage):
     minimum_shape : (int, int)
         The height and the width that every image has at least afterwards.
         Images that are large enough pass through as they are.
-    resample : str, optional
+    resample : str or dict, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
-        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
+        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has that of each
+        source.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -238,26 +244,28 @@ class MinimumImageDimensions(ImageStage):
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
-                 resample: str = 'nearest',
+                 resample: Filter = 'nearest',
                  **kwargs: Unpack[ImageOptions]) -> None:
         self.minimum_shape = as_shape('minimum_shape', minimum_shape)
-        self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, **kwargs)
+        self.resample = check_filter(
+            resample, RESIZE_FILTERS, self.which_sources)
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image that is large enough."""
         example = numpy.asarray(source_example)
         self._verify_image((), [example], source_name)
-        return self._enlarge(example)
+        return self._enlarge(example, filter_of(self.resample, source_name))
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> list[Any]:
         """Return a list of images that are large enough."""
         images = [numpy.asarray(image) for image in source_batch]
         self._verify_image(('batch',), images, source_name)
+        resample = filter_of(self.resample, source_name)
         return map_images(
-            lambda place: self._enlarge(images[place]), len(images),
+            lambda place: self._enlarge(images[place], resample), len(images),
             self.num_threads)
 
     def _verify_image(self, before: tuple[str, ...], images: list[Image],
@@ -270,7 +278,7 @@ class MinimumImageDimensions(ImageStage):
             axes = 3
         self._verify((*before, *IMAGE_AXES[-axes:]), source, images)
 
-    def _enlarge(self, image: Image) -> Any:
+    def _enlarge(self, image: Image, resample: str) -> Any:
         if image.ndim not in (2, 3):
             raise NotImplementedError(
                 'images must have the axes (height, width) or (channel, '
@@ -279,7 +287,7 @@ class MinimumImageDimensions(ImageStage):
         if shape == image.shape[-2:]:
             return image
         check_size(shape)
-        return resize_image(image, shape, self.resample)
+        return resize_image(image, shape, resample)
 
 
 def enlarged(shape: tuple[int, int],

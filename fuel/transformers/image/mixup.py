@@ -1,0 +1,342 @@
+"""Stages that mix the examples of a batch with one another, and the targets.
+
+All is drawn for a whole batch: how much of each example stays, and which other
+one takes the place of the rest.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.stage import stage_of
+from fuel.kernels.memory import empty
+from fuel.transformers.axis_labels import ExpectsAxisLabels
+from fuel.transformers.base import check_count
+from fuel.transformers.image.base import BATCH_AXES
+from fuel.transformers.options import MixerOptions, SeededOptions
+from fuel.transformers.seeded import SeededTransformer
+from fuel.transformers.source_names import check_known, labels_of
+from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.typing import Batch, StreamLike
+from fuel.utils.checks import positive
+
+
+class ExampleMixer(SeededTransformer, SourcewiseTransformer):
+    """Base of the stages that mix the examples of a batch.
+
+    Subclasses implement ``_mix(arrays, share, partners, generator)``, which
+    changes arrays in place, and returns the share of itself that each example
+    has then.
+    """
+
+    def __init__(self, data_stream: StreamLike,
+                 num_classes: int | None = None, alpha: float = 1., *,
+                 target_source: str | None = 'targets',
+                 probability: float = 1.,
+                 which_sources: Sequence[str] | str | None = None,
+                 **kwargs: Unpack[SeededOptions]) -> None:
+        name = type(self).__name__
+        if data_stream.produces_examples:
+            raise ValueError(
+                f'{name} mixes the examples of a batch, but the stream '
+                f'{type(data_stream).__name__} produces single ones: put '
+                'Batch before this stage')
+        if not 0 < alpha < math.inf:
+            raise ValueError(
+                f'alpha must be positive and finite, got {alpha!r}')
+        if not 0 <= probability <= 1:
+            raise ValueError('probability must be from 0 to 1, got '
+                             f'{probability!r}')
+        sources = tuple(data_stream.sources)
+        if target_source is not None:
+            check_known('target_source', [target_source], sources)
+        if which_sources is None:
+            which_sources = [source for source in sources
+                             if source != target_source]
+        self.num_classes = None if num_classes is None else positive(
+            'num_classes', num_classes)
+        self.alpha = float(alpha)
+        self.probability = float(probability)
+        self.target_source = target_source
+        labels = labels_of(data_stream)
+        if labels is not None:
+            if target_source is not None:
+                labels[target_source] = 'batch', 'class'
+            kwargs.setdefault('axis_labels', labels)
+        super().__init__(data_stream, False, which_sources, **kwargs)
+        if target_source in self.which_sources:
+            raise ValueError(
+                f'{target_source!r} is the target_source, whose classes '
+                'become shares: leave it out of which_sources')
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data: targets become shares."""
+        found = dict(types_of(self.data_stream))
+        if self.target_source is not None:
+            known = found.pop(self.target_source, None)
+            rows = known.shape[0] if known and known.shape else None
+            if self.num_classes is not None:
+                found[self.target_source] = SourceType(
+                    numpy.dtype('float32'), (rows, self.num_classes))
+        return found
+
+    def transform_batch(self, batch: Batch) -> Any:
+        """Return a batch with its examples mixed."""
+        self._refuse_rows('mixes the examples of whole batches')
+        sources, places = self._chosen_places()
+        check_count(batch, sources)
+        parts = list(batch)
+        for place, source in places:
+            parts[place] = self._checked(parts[place], source)
+        target = None if self.target_source is None else (
+            sources.index(self.target_source))
+        if target is not None:
+            parts[target] = self._as_shares(parts[target])
+        generator = self.generator()
+        if places and generator.random() < self.probability:
+            partners = generator.permutation(len(parts[places[0][0]]))
+            share = self._mix([parts[place] for place, _ in places],
+                              generator.beta(self.alpha, self.alpha),
+                              partners, generator)
+            if target is not None:
+                _blend(parts[target], share, partners)
+        return tuple(parts)
+
+    def _mix(self, arrays: list[NDArray[Any]], share: float,
+             partners: NDArray[numpy.int64],
+             generator: numpy.random.Generator) -> float:
+        raise NotImplementedError
+
+    def _checked(self, part: object, source: str) -> Any:
+        """Return the data of a source, which may be changed."""
+        if not isinstance(part, numpy.ndarray) or part.dtype.hasobject:
+            raise ValueError(
+                f'{type(self).__name__} needs a batch of {source!r} in one '
+                f'array, got {type(part).__name__}: give the examples one '
+                'shape, as RandomResizedCrop and Padding do')
+        return part if part.flags.writeable else part.copy()
+
+    def _as_shares(self, targets: object) -> NDArray[numpy.float32]:
+        """Return targets as the share of each class in each example."""
+        array = numpy.asarray(targets)
+        wanted = self.num_classes
+        if array.dtype.kind in 'biu' and array.shape[1:] in ((), (1,)):
+            return self._one_hot(array.ravel())
+        if array.dtype.kind not in 'biuf' or (
+                wanted is not None and array.shape[1:] != (wanted,)):
+            raise ValueError(
+                f'{self.target_source!r} must be numbers of classes, of the '
+                'shape (batch,) or (batch, 1), or a share of each class, of '
+                f'the shape (batch, {wanted or "num_classes"}); got '
+                f'{array.dtype} of the shape {array.shape}')
+        return array.astype(numpy.float32)
+
+    def _one_hot(self, classes: NDArray[Any]) -> NDArray[numpy.float32]:
+        if self.num_classes is None:
+            raise ValueError(
+                f'{self.target_source!r} has numbers of classes: pass '
+                'num_classes, of which the shares are returned')
+        shares = numpy.zeros((len(classes), self.num_classes), numpy.float32)
+        wrong = (classes < 0) | (classes >= self.num_classes)
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise ValueError(
+                f'{self.target_source!r} must be from 0 to '
+                f'{self.num_classes - 1} for num_classes='
+                f'{self.num_classes}, got {classes[place]} in example '
+                f'{place} of a batch')
+        shares[numpy.arange(len(classes)), classes.astype(int)] = 1
+        return shares
+
+
+class MixUp(ExampleMixer):
+    """Blends each example of a batch with another one, and their targets.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces batches.
+    num_classes : int, optional
+        How many classes there are. Needed where targets are numbers of
+        classes.
+    alpha : float, optional
+        The share of itself that an example keeps is drawn from
+        Beta(`alpha`, `alpha`), once for each batch. Defaults to 0.2.
+    target_source : str or None, optional
+        The targets: integers of the shape (batch,) or (batch, 1), or a share
+        of each class, of the shape (batch, num_classes), such as those of
+        another such stage. Defaults to ``'targets'``; None if there are none.
+    probability : float, optional
+        That a batch is changed. Defaults to 1.
+    which_sources : tuple of str or str, optional
+        What is blended, all with the same draws. Defaults to all sources but
+        the targets.
+    seed, iteration_scheme, axis_labels
+        See :mod:`fuel.transformers`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or `data_stream` produces examples; when
+        data are asked for, if what is blended is no array of floating-point
+        numbers, or the targets are none of the above.
+    NotImplementedError
+        When data are asked for, if ranks split each batch.
+
+    Notes
+    -----
+    An example becomes ``share * example + (1 - share) * other``, in its own
+    type, and its target, as float32 of the shape (batch, num_classes), the
+    same of both targets. The others are those of the batch in another
+    order, so one may be its own. What is drawn depends on the seed, the epoch
+    and the number of the batch alone.
+
+    After H. Zhang, M. Cisse, Y. N. Dauphin and D. Lopez-Paz, *mixup: Beyond
+    Empirical Risk Minimization*, ICLR 2018.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset({
+    ...     'features': numpy.array([[0.], [1.], [2.], [3.]]),
+    ...     'targets': numpy.array([0, 1, 2, 3])}), batch_size=4)
+    >>> features, targets = next(iter(MixUp(stream, 4, alpha=1., seed=2)))
+    >>> targets.shape, targets.dtype, targets.sum(axis=1).tolist()
+    ((4, 4), dtype('float32'), [1.0, 1.0, 1.0, 1.0])
+    >>> numpy.allclose(features[:, 0], targets @ [0, 1, 2, 3])
+    True
+    """
+
+    def __init__(self, data_stream: StreamLike,
+                 num_classes: int | None = None, alpha: float = .2,
+                 **kwargs: Unpack[MixerOptions]) -> None:
+        super().__init__(data_stream, num_classes, alpha, **kwargs)
+
+    def _checked(self, part: object, source: str) -> Any:
+        array = super()._checked(part, source)
+        if array.dtype.kind != 'f':
+            raise ValueError(
+                f'MixUp needs floating-point numbers, got {array.dtype} of '
+                f'{source!r}: put Cast or Normalize before this stage, or '
+                'leave the source out of which_sources')
+        return array
+
+    def _mix(self, arrays: list[NDArray[Any]], share: float,
+             partners: NDArray[numpy.int64],
+             generator: numpy.random.Generator) -> float:
+        for array in arrays:
+            _blend(array, share, partners)
+        return share
+
+
+class CutMix(ExampleMixer, ExpectsAxisLabels):
+    """Pastes a part of another image of the batch into each image, and shares
+    the targets by the areas.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces batches.
+    num_classes, target_source, probability : optional
+        See :class:`MixUp`.
+    alpha : float, optional
+        The part of the area that stays is drawn from
+        Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, which
+        draws it evenly from 0 to 1.
+    which_sources : tuple of str or str, optional
+        The images, all of which get the same draws, so that an image and its
+        mask stay aligned. Defaults to all sources but the targets.
+    seed, iteration_scheme, axis_labels
+        See :mod:`fuel.transformers`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or `data_stream` produces examples; when
+        data are asked for, if images are not in one array, or of several
+        sources differ in height or width, or the targets are none that
+        :class:`MixUp` takes.
+    NotImplementedError
+        When data are asked for, if ranks split each batch.
+
+    Notes
+    -----
+    Images have the axes (batch, channel, height, width), and keep their
+    type. The part has the proportions of the image, and its centre is drawn
+    evenly; what lies beyond the border is cut off, and the share of each
+    target, float32 of the shape (batch, num_classes), follows from the area
+    that is left. What is drawn depends on the seed, the epoch and the number
+    of the batch alone.
+
+    After S. Yun, D. Han, S. J. Oh, S. Chun, J. Choe and Y. Yoo, *CutMix:
+    Regularization Strategy to Train Strong Classifiers with Localizable
+    Features*, ICCV 2019.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset({
+    ...     'features': numpy.arange(2).repeat(64).reshape(2, 1, 8, 8),
+    ...     'targets': numpy.array([[0], [1]])}, axis_labels={
+    ...     'features': ('batch', 'channel', 'height', 'width')}),
+    ...     batch_size=2)
+    >>> features, targets = next(iter(CutMix(stream, 2, seed=1)))
+    >>> bool((features.mean(axis=(1, 2, 3)) == targets[:, 1]).all())
+    True
+    """
+
+    def _checked(self, part: object, source: str) -> Any:
+        images = super()._checked(part, source)
+        self.verify_axis_labels(
+            BATCH_AXES, stage_of(self.data_stream).labels.get(source), source)
+        if images.ndim != 4:
+            raise ValueError(
+                'CutMix needs images of the axes (batch, channel, height, '
+                f'width), got the shape {images.shape} of {source!r}: leave '
+                'sources that are no images out of which_sources')
+        return images
+
+    def _mix(self, arrays: list[NDArray[Any]], share: float,
+             partners: NDArray[numpy.int64],
+             generator: numpy.random.Generator) -> float:
+        height, width = arrays[0].shape[2:]
+        for images in arrays:
+            if images.shape[2:] != (height, width):
+                raise ValueError(
+                    f'the images of {self.which_sources} must have one '
+                    'height and width, so that one part fits all; got '
+                    f'{[images.shape[2:] for images in arrays]}')
+        side = math.sqrt(1 - share)
+        rows = _part(height, side, generator)
+        columns = _part(width, side, generator)
+        for images in arrays:
+            images[:, :, rows, columns] = images[:, :, rows, columns][
+                partners]
+        area: int = (rows.stop - rows.start) * (columns.stop - columns.start)
+        return 1 - area / float(height * width)
+
+
+def _blend(array: NDArray[Any], share: float,
+           partners: NDArray[numpy.int64]) -> None:
+    """Add, in place, so much of an array's rows and the rest of others."""
+    others = array.take(partners, 0, empty(array.shape, array.dtype), 'clip')
+    others *= array.dtype.type(1 - share)
+    array *= array.dtype.type(share)
+    array += others
+
+
+def _part(length: int, side: float,
+          generator: numpy.random.Generator) -> slice:
+    """Return the places along an axis of a part around a drawn centre."""
+    half = int(length * side) // 2
+    centre = int(generator.integers(length))
+    return slice(max(centre - half, 0), min(centre + half, length))
