@@ -107,6 +107,23 @@ def test_each_ratio_names_the_script_that_prints_it():
         assert (DOCS.parent / script).exists()
 
 
+def test_comparison_names_the_versions_that_were_measured():
+    """They are those of the environments in which the tests of bridges run
+    these scripts."""
+    text = (DOCS / 'why.rst').read_text('utf-8')
+    for bridge, script, names in [
+            ('torch', 'torch_bridge.py', ('torch', 'torchdata')),
+            ('jax', 'grain_loader.py', ('grain',))]:
+        pins = (DOCS.parent / 'tests' / 'interop' / bridge
+                / 'environment.cfg').read_text('utf-8')
+        assert script in pins
+        assert f'``bin/test --with {bridge}``' in text
+        assert f'$ python benchmarks/{script}' in text
+        for name in names:
+            version = re.search(rf'\b{name}==(\S+)', pins)[1]
+            assert re.search(rf'{name} \(?{version}\b', text, re.I), name
+
+
 def test_each_data_set_has_a_card():
     """With class, sizes, shape, files, licence and what to cite."""
     cards = module_of('dataset_cards')
