@@ -7,21 +7,20 @@ from typing import Any, Unpack
 import numpy
 from numpy.typing import ArrayLike, DTypeLike
 
-from fuel import config
 from fuel.describe.source_types import SourceType
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.kernels.outputs import empty
 from fuel.suggestions import sources_of_fields
 from fuel.transformers.base import Transformation
+from fuel.transformers.dtypes import as_dtype, cast
 from fuel.transformers.options import SourcewiseOptions
-from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.transformers.ragged import is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.overrides import calls
-from fuel.utils.sparse import cast_rows, is_sparse
+from fuel.utils.sparse import is_sparse
 
 
 class _Caster(AgnosticSourcewiseTransformer):
@@ -207,38 +206,3 @@ class ForceFloatX(_Caster):
         if source_data.dtype.kind != 'f':
             return source_data
         return cast(source_data, self.dtype)
-
-
-def as_dtype(dtype: DTypeLike) -> Any:
-    """Return a type, or what ``'floatX'`` stands for at present."""
-    if isinstance(dtype, str) and dtype == 'floatX':
-        dtype = config.floatX
-    try:
-        return numpy.dtype(dtype)
-    except TypeError as error:
-        raise TypeError(
-            f"dtype must be one of NumPy's types or 'floatX', got {dtype!r} "
-            f'({error})') from None
-
-
-def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
-    """Return data as an array of a type, copied only where needed."""
-    if is_sparse(data):
-        if dtype.kind not in 'biufc':
-            raise TypeError(f'sparse batches hold numbers, and no {dtype}')
-        return cast_rows(data, dtype)
-    array: Any = as_array(data)
-    if is_ragged(array) and not dtype.hasobject:
-        return map_elements(lambda element: cast(element, dtype), data)
-    if array is not data and array.dtype != object:
-        # From Python's numbers directly, or large ones might be rounded.
-        array = data
-    if type(array) is numpy.ndarray and array.flags.c_contiguous \
-            and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
-            and array.dtype != dtype:
-        # The same, in memory that another process may read.
-        result = empty(array.shape, dtype)
-        numpy.copyto(result, array, casting='unsafe')
-        return result
-    result = numpy.asarray(array, dtype)
-    return result if result.flags.writeable else result.copy()

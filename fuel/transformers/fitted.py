@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fuel.describe.source_types import SourceType
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.casting import as_dtype
+from fuel.transformers.dtypes import as_dtype
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike

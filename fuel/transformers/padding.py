@@ -14,7 +14,7 @@ from fuel.kernels import pad_sequences
 from fuel.sharding.planned import padding_of
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformer, check_count
-from fuel.transformers.casting import as_dtype
+from fuel.transformers.dtypes import as_dtype
 from fuel.transformers.source_names import (
     as_labels, as_names, as_tuple_of_names, check_known, labels_of)
 from fuel.typing import Batch, StreamLike

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.describe.source_types import SourceType
 from fuel.epochs.ahead import TransformAsRead
@@ -27,6 +27,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.convert import scale_and_shift
 from fuel.transformers.base import Transformation
+from fuel.transformers.dtypes import as_dtype, cast
 from fuel.transformers.options import SourcewiseOptions
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
@@ -50,6 +51,11 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     ----------
     shift : int or float
         The result is ``data * scale + shift``.
+    dtype : dtype, optional
+        Type of the results: anything that NumPy takes for one, or
+        ``'floatX'`` for what ``config.floatX`` is when the stage is built.
+        Values are those of :class:`Cast` behind this stage. Defaults to
+        None: see below.
     which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -61,10 +67,10 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     Notes
     -----
-    Floating data keep their type. Integers become float64 if `scale` or
-    `shift` is a float, else int64; a result that does not fit raises
-    OverflowError. :class:`Cast` next to this stage chooses another type
-    without a copy in between.
+    Without `dtype`, floating data keep their type. Integers become float64 if
+    `scale` or `shift` is a float, else int64; a result that does not fit
+    raises OverflowError. `dtype` chooses another type without a copy in
+    between, and so does :class:`Cast` next to this stage.
 
     `scale` and `shift` may also be arrays that broadcast with the data,
     such as one number for each feature; types are then NumPy's. A list of
@@ -83,13 +89,18 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     >>> scaled = ScaleAndShift(stream, scale=1 / 255, shift=0)
     >>> next(scaled.get_epoch_iterator())
     (array([0. , 0.2, 1. ]),)
+    >>> next(iter(ScaleAndShift(stream, 1 / 255, 0, dtype='float32')))
+    (array([0. , 0.2, 1. ], dtype=float32),)
     """
 
     pure = True
     keeps_rows = True
     takes_sparse = False
 
+    dtype: numpy.dtype[Any] | None = None
+
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
+                 *, dtype: DTypeLike | None = None,
                  **kwargs: Unpack[SourcewiseOptions]) -> None:
         _as_operand('scale', scale)
         _as_operand('shift', shift)
@@ -98,10 +109,14 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
             data_stream, data_stream.produces_examples, **kwargs)
         self.scale = scale
         self.shift = shift
+        if dtype is not None:
+            self.dtype = as_dtype(dtype)
 
     def type_after(self, known: SourceType,
                    source_name: str) -> SourceType | None:
         """Return the type that data have when they are scaled."""
+        if self.dtype is not None:
+            return known._replace(dtype=self.dtype)
         if known.dtype is None or known.dtype.kind not in 'biuf':
             return None
         if known.dtype.kind == 'f':
@@ -119,7 +134,13 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         """Return data scaled, in a type where they would be float64."""
         scale, shift = self._operands()
         try:
-            return _apply(data, scale, shift, dtype)
+            if self.dtype is None:
+                return _apply(data, scale, shift, dtype)
+            scaled = _apply(data, scale, shift, self.dtype if _is_plain(
+                self.dtype) else FLOAT64)
+            return (scaled.astype(self.dtype)
+                    if isinstance(scaled, numpy.generic)
+                    else cast(scaled, self.dtype))
         except TypeError as error:
             kind = as_array(data).dtype
             raise TypeError(
@@ -151,6 +172,10 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
             in epoch.options.conversions.items() if conversion.scale is None}
         dtypes = {source: wanted.pop(source).dtype
                   for _, source in places if source in wanted}
+        if self.dtype is not None:
+            # What is cast again above is rounded to this type before.
+            dtypes = {source: self.dtype for _, source in places
+                      if _is_plain(self.dtype)}
         child.request_conversions({**wanted, **self._scaled(dtypes)})
 
         def bind() -> Transformation:
@@ -260,6 +285,12 @@ def _typed(number: Operand, dtype: numpy.dtype[Any]) -> Any:
     if math.isfinite(abs(number)) and not numpy.isfinite(typed):
         raise FloatingPointError(f'{number!r} would be infinite')
     return typed
+
+
+def _is_plain(dtype: numpy.dtype[Any]) -> bool:
+    """Return whether numbers can be written in a type while they are
+    scaled."""
+    return dtype.kind in 'biuf' and dtype.itemsize <= 8
 
 
 def _is_real(number: Operand) -> TypeGuard[float]:

@@ -594,6 +594,8 @@ PIPELINES = {
     'Filter': lambda f: Filter(examples(), is_even),
     'Flatten': lambda f: Flatten(batches(), which_sources=('x',)),
     'Flatten examples': lambda f: Flatten(examples(), which_sources=('x',)),
+    'ScaleAndShift in float32': lambda f: ScaleAndShift(
+        batches(), 1 / 255, 0, dtype='float32'),
     'ScaleAndShift': lambda f: ScaleAndShift(
         batches(), 1 / 255, -1, which_sources=('x',)),
     'Cast': lambda f: Cast(batches(), 'float32'),

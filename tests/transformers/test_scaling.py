@@ -1,5 +1,6 @@
 """ScaleAndShift: its numbers and their types."""
 import fractions
+import pickle
 import tracemalloc
 
 import numpy
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+import fuel
 from fuel.datasets import IndexableDataset
+from fuel.describe.source_types import types_of
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, ScaleAndShift
@@ -266,3 +269,61 @@ def test_cast_that_overflows_after_it_warns_as_alone():
     with numpy.errstate(over='ignore'):
         batch, = next(Cast(stage, 'float32').get_epoch_iterator())
     assert [numpy.inf] == batch.tolist()
+
+
+WANTED = ['float16', 'float32', 'float64', 'int32', 'complex64', 'longdouble']
+
+
+@pytest.mark.parametrize('given', ['uint8', 'int64', '?', 'float32', 'float64',
+                                   'float16'])
+@pytest.mark.parametrize('wanted', WANTED)
+@pytest.mark.parametrize('numbers', [(1 / 255, -.5), (2, 1)], ids=repr)
+def test_dtype_is_that_of_a_cast_behind(given, wanted, numbers):
+    """Of batches and examples, read in the type or made of it."""
+    data = numpy.array([[0, 1], [1, 0], [1, 1]], given)
+    expected = scaled(data, *numbers).astype(wanted)
+    stages = [
+        ScaleAndShift(batches_of(data), *numbers, dtype=wanted),
+        ScaleAndShift(Cast(batches_of(data), given), *numbers, dtype=wanted),
+        Cast(ScaleAndShift(batches_of(data), *numbers), wanted)]
+    for stage in stages:
+        (result,), = stage
+        assert numpy.dtype(wanted) == result.dtype
+        numpy.testing.assert_array_equal(expected, result)
+        assert result.flags.writeable
+    assert numpy.dtype(wanted) == types_of(stages[0])['x'].dtype
+    examples = ScaleAndShift(DataStream(
+        IndexableDataset({'x': data[:, 0]}),
+        iteration_scheme=SequentialExampleScheme(3)), *numbers, dtype=wanted)
+    for (result,), row in zip(examples, expected, strict=True):
+        assert (numpy.dtype(wanted), row[0]) == (result.dtype, result)
+
+
+def test_dtype_of_a_ragged_batch_and_of_chosen_sources():
+    """Each example has it; other sources keep theirs."""
+    rows = numpy.empty(2, object)
+    rows[:] = [numpy.arange(2), numpy.arange(3)]
+    stream = DataStream(IndexableDataset({'x': rows, 'y': numpy.arange(2)}),
+                        batch_size=2)
+    (x, y), = ScaleAndShift(stream, .5, 0, dtype='float32', which_sources='x')
+    assert ['float32'] * 2 == [row.dtype for row in x]
+    assert numpy.arange(2).dtype == y.dtype
+
+
+def test_dtype_is_rounded_to_before_another_type():
+    """A cast above does not undo it."""
+    data = numpy.array([1, 2, 3], 'uint8')
+    (result,), = Cast(ScaleAndShift(
+        batches_of(data), .1, 0, dtype='float16'), 'float64')
+    numpy.testing.assert_array_equal(
+        (data * .1).astype('float16').astype('float64'), result)
+
+
+def test_dtype_may_be_floatx_or_none():
+    """Settled when the stage is built; what is no type is refused."""
+    fuel.config.floatX = 'float32'
+    stage = ScaleAndShift(batches_of(numpy.arange(3)), .5, 0, dtype='floatX')
+    assert 'float32' == stage.dtype == pickle.loads(pickle.dumps(stage)).dtype
+    assert ScaleAndShift(batches_of([1]), .5, 0).dtype is None
+    with pytest.raises(TypeError, match="dtype must be one of NumPy's types"):
+        ScaleAndShift(batches_of([1]), .5, 0, dtype='float31')

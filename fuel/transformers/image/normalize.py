@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.describe.source_types import SourceType
 from fuel.kernels import convert_images
-from fuel.transformers.casting import as_dtype
+from fuel.transformers.dtypes import as_dtype
 from fuel.transformers.image.base import (Images, ImageStage, is_stacked,
                                           map_images)
 from fuel.transformers.options import ImageOptions

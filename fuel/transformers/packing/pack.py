@@ -11,7 +11,7 @@ from fuel.kernels.memory import empty
 from fuel.kernels.packing import fill_rows, number_rows
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import Transformer
-from fuel.transformers.casting import as_dtype
+from fuel.transformers.dtypes import as_dtype
 from fuel.transformers.packing.epoch import (
     PackedEpoch,
     PackingReport,

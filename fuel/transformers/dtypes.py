@@ -1,0 +1,47 @@
+"""Types of numbers, and data in them."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy.typing import DTypeLike
+
+from fuel import config
+from fuel.kernels.outputs import empty
+from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.utils.sparse import cast_rows, is_sparse
+
+
+def as_dtype(dtype: DTypeLike) -> Any:
+    """Return a type, or what ``'floatX'`` stands for at present."""
+    if isinstance(dtype, str) and dtype == 'floatX':
+        dtype = config.floatX
+    try:
+        return numpy.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(
+            f"dtype must be one of NumPy's types or 'floatX', got {dtype!r} "
+            f'({error})') from None
+
+
+def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
+    """Return data as an array of a type, copied only where needed."""
+    if is_sparse(data):
+        if dtype.kind not in 'biufc':
+            raise TypeError(f'sparse batches hold numbers, and no {dtype}')
+        return cast_rows(data, dtype)
+    array: Any = as_array(data)
+    if is_ragged(array) and not dtype.hasobject:
+        return map_elements(lambda element: cast(element, dtype), data)
+    if array is not data and array.dtype != object:
+        # From Python's numbers directly, or large ones might be rounded.
+        array = data
+    if type(array) is numpy.ndarray and array.flags.c_contiguous \
+            and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
+            and array.dtype != dtype:
+        # The same, in memory that another process may read.
+        result = empty(array.shape, dtype)
+        numpy.copyto(result, array, casting='unsafe')
+        return result
+    result = numpy.asarray(array, dtype)
+    return result if result.flags.writeable else result.copy()
