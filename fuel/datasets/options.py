@@ -30,7 +30,7 @@ class IndexableOptions(DatasetOptions, total=False):
 
 
 class HDF5Options(DatasetOptions, total=False):
-    """Keywords of `H5PYDataset`, behind the splits, but for `load_in_memory`."""
+    """Keywords of `H5PYDataset` after the splits, but `load_in_memory`."""
 
     subset: Indices | None
     driver: str | None
