@@ -133,7 +133,12 @@ class GetEpochIterator(Protocol):
 
 
 class EpochMethod(Protocol):
-    """A method of a stream that is a :class:`GetEpochIterator`."""
+    """A method of a stream that is a :class:`GetEpochIterator`.
+
+    Pyright compares it with a protocol's method as it is, without `__get__`.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Any]: ...
 
     @overload
     def __get__(self, stream: None, owner: type, /
