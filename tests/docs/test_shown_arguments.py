@@ -153,26 +153,17 @@ def test_every_constructor_that_hands_on_keywords_says_which():
 
 
 @pytest.mark.parametrize('cls, names', [
-    (RandomHorizontalFlip, (
-        'data_stream probability num_threads seed produces_examples '
-        'which_sources iteration_scheme axis_labels')),
-    (Cast, 'data_stream dtype which_sources iteration_scheme axis_labels'),
-    (Mapping, (
-        'data_stream mapping add_sources mapping_accepts pure seed '
-        'iteration_scheme axis_labels')),
-    (DataStream, (
-        'dataset batch_size shuffle drop_last shard iteration_scheme '
-        'axis_labels')),
-    (H5PYDataset, (
-        'file_or_path which_sets subset load_in_memory driver sort_indices '
-        'cache_bytes storage_options splits sources axis_labels')),
-    (Transformer,
-     'data_stream produces_examples iteration_scheme axis_labels'),
+    (RandomHorizontalFlip, 'seed num_threads which_sources axis_labels'),
+    (Cast, 'dtype which_sources axis_labels'),
+    (Mapping, 'mapping iteration_scheme axis_labels'),
+    (DataStream, 'dataset iteration_scheme axis_labels'),
+    (H5PYDataset, 'which_sets sources axis_labels'),
+    (Transformer, 'data_stream iteration_scheme axis_labels'),
     (Dataset, 'sources axis_labels')])
 def test_help_begins_with_the_arguments(cls, names):
     """With types, those of the bases too."""
     line = pydoc.plain(pydoc.render_doc(cls)).splitlines()[3]
     assert line.startswith(f' |  {cls.__name__}(')
-    assert names.split() == [*inspect.signature(cls).parameters]
-    for name in names.split():
-        assert f'{name}: ' in line
+    shown = inspect.signature(cls).parameters
+    assert {*names.split()} <= shown.keys()
+    assert not [name for name in shown if f'{name}: ' not in line]
