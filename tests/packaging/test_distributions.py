@@ -38,10 +38,11 @@ print(fuel.__file__, fuel.__version__)
 """
 
 
-def run(*command, **options):
+def run(*command, variables=(), **options):
     """Run a command; its output appears in the failure, if it fails."""
     environment = {name: value for name, value in os.environ.items()
                    if name not in ('PYTHONPATH', 'PYTHONDEVMODE')}
+    environment.update(variables)
     result = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True,
         env=environment, timeout=500, check=False, **options)
@@ -207,3 +208,19 @@ def test_sdist_installed_with_build_requirements_imports(sdist, python):
     run(sys.executable, '-m', 'pip', '--python', python, 'install',
         '--no-deps', sdist)
     check_imports(python, python.parents[1])
+
+
+@pytest.mark.full
+def test_wheel_runs_the_quickstart_where_nothing_else_is(wheel, tmp_path):
+    """In an empty environment with an empty home, and without a compiler."""
+    run(sys.executable, '-m', 'venv', tmp_path / 'venv')
+    python = tmp_path / 'venv' / 'bin' / 'python'
+    alone = {'PATH': str(python.parent), 'CC': '/bin/false',
+             'HOME': str(tmp_path / 'home')}
+    (tmp_path / 'home').mkdir()
+    # Only released as sources, but all Python.
+    run(python, '-m', 'pip', 'install', '--only-binary=:all:',
+        '--no-binary=picklable-itertools', f'{wheel}[examples]')
+    output = run(python, '-P', ROOT / 'examples' / 'iris_quickstart.py',
+                 tmp_path / 'iris', variables=alone)
+    assert 'Accuracy on' in output
