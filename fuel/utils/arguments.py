@@ -103,7 +103,7 @@ class NamedArguments:
             raise _abstract(cls)
         if kwargs and has_own_constructor(cls):
             known = keywords_of(cls)
-            if known is not None and not kwargs.keys() <= known.keys():
+            if not kwargs.keys() <= known.keys():
                 raise unknown_argument(cls, [
                     name for name in kwargs if name not in known])
             for name in _truths_of(cls).intersection(kwargs):
@@ -185,7 +185,7 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     if remedy is not None:
         return TypeError(f'{cls.__name__} takes no argument {name!r}: '
                          + remedy.format(cls.__name__))
-    known = tuple(keywords_of(cls) or ())
+    known = tuple(keywords_of(cls))
     hint = did_you_mean(name, known, '{} ')
     return TypeError(
         f'{cls.__name__} takes no argument {name!r}: {hint}it takes '

@@ -160,51 +160,60 @@ def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
 
 
 @cached
-def keywords_of(cls: type) -> Mapping[str, inspect.Parameter] | None:
-    """Return the arguments that a class takes by name, None if it takes
-    any."""
-    parameters = _arguments_of(cls)
-    if any(parameter.kind is parameter.VAR_KEYWORD
-           for parameter in parameters):
-        return None
-    return {parameter.name: parameter for parameter in parameters
+def keywords_of(cls: type) -> Mapping[str, inspect.Parameter]:
+    """Return the arguments that a class takes by name: its own, and those of
+    its bases as far as it hands others on."""
+    return {parameter.name: parameter
+            for parameter in _merged(_constructors(cls), guess=True)
             if parameter.kind in _BY_NAME}
 
 
 @cached
 def _arguments_of(cls: type) -> Sequence[inspect.Parameter]:
-    """Return the parameters of a class, its bases' included that it hands
-    on."""
+    """Return the parameters of a class, and those of bases that it is known
+    to hand on."""
     return _merged(_constructors(cls))
 
 
-def _merged(constructors: Sequence[_Constructor]) -> list[inspect.Parameter]:
+def _merged(constructors: Sequence[_Constructor],
+            guess: bool = False) -> list[inspect.Parameter]:
     """Return the parameters of the first of some constructors, each of which
-    calls the next."""
+    calls the next.
+
+    `guess`: whether a user's, which may do anything with ``**kwargs``, hands
+        all on.
+    """
     if not constructors:
         return []
     first, *others = constructors
-    further = _merged(others)
+    further = _merged(others, guess)
     merged: list[inspect.Parameter] = []
     for parameter in first.parameters:
         if parameter.kind not in _VARIABLE:
             merged.append(parameter)
             continue
+        handed_on = (_handed_on(first, parameter, further)
+                     if guess or _is_known(first, parameter)
+                     else [parameter])
         names = {one.name for one in (*first.parameters, *merged)
                  if one is not parameter}
-        merged += [one for one in _handed_on(first, parameter, further)
-                   if one.name not in names]
+        merged += [one for one in handed_on if one.name not in names]
     return merged
+
+
+def _is_known(first: _Constructor, variable: inspect.Parameter) -> bool:
+    """Return whether ``*args`` or ``**kwargs`` go to the next constructor:
+    they are Fuel's, or a type says so."""
+    annotation = first.variable[variable.name]
+    return (is_own(first.owner) or annotation is Never
+            or get_origin(annotation) is Unpack)
 
 
 def _handed_on(first: _Constructor, variable: inspect.Parameter,
                further: Sequence[inspect.Parameter]
                ) -> list[inspect.Parameter]:
     """Return which of the next constructor's parameters ``*args`` or
-    ``**kwargs`` stand for.
-
-    A user's own, of which nothing is known, stands for itself.
-    """
+    ``**kwargs`` stand for."""
     annotation = first.variable[variable.name]
     if annotation is Never:
         return []
@@ -213,15 +222,11 @@ def _handed_on(first: _Constructor, variable: inspect.Parameter,
         options, = get_args(annotation)
         return [_by_name(one) for one in further if one.kind in _BY_NAME
                 and one.name in options.__annotations__]
-    if not is_own(first.owner):
-        return [variable]
     if variable.kind is variable.VAR_POSITIONAL:
         return [one for one in further
                 if one.kind in (*_POSITIONAL, one.VAR_POSITIONAL)]
-    # One without a default is given by the class itself.
     return [_by_name(one) for one in further
-            if one.kind is one.VAR_KEYWORD
-            or (one.kind in _BY_NAME and one.default is not one.empty)]
+            if one.kind in (*_BY_NAME, one.VAR_KEYWORD)]
 
 
 def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
