@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset)
+from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
@@ -44,6 +45,10 @@ class CSVDataset(RecordsDataset):
         Maps sources to types; `object` is text. A source that is not named
         is integer, floating or text, whichever fits its first 1000 cells.
         In a floating column, empty cells are NaN.
+    masks : tuple of str, optional
+        Sources of which another one, called ``NAME_mask``, tells where there
+        is a value: it is False for empty cells. So integers stay integers,
+        and are 0 there, truth values False. Defaults to none.
     header : bool, optional
         Whether the first record holds the names of the columns. Defaults to
         None: it does if none of its cells is a number or empty.
@@ -97,6 +102,7 @@ class CSVDataset(RecordsDataset):
     def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  header: bool | None = None,
+                 masks: Sequence[str] | str = (),
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  delimiter: str = ',', quote: str | None = '"',
@@ -122,7 +128,8 @@ class CSVDataset(RecordsDataset):
             if hint:
                 raise ValueError(f'{error}; {hint}') from error
             raise
-        self.provides_sources = tuple(self._columns)
+        self._masks = masks_of(masks, self._columns)
+        self.provides_sources = with_masks(self._columns, self._masks)
         num_rows = len(self.records.index) - self.header
         if not num_rows:
             raise ValueError(f'{self.path} has no records beside its header')
@@ -142,7 +149,7 @@ class CSVDataset(RecordsDataset):
         for source in given:
             if source not in self._columns:
                 raise ValueError(f'dtypes names {source!r}, but the sources '
-                                 f'are {self.provides_sources}')
+                                 f'are {tuple(self._columns)}')
         types = {}
         for source, (numbers, _) in self._columns.items():
             if source in given:
@@ -150,7 +157,9 @@ class CSVDataset(RecordsDataset):
             else:
                 types[source] = _type_of([
                     cells[number] for cells in sample for number in numbers
-                    if number < len(cells)])
+                    if number < len(cells) and (
+                        f'{source}_mask' not in self._masks
+                        or cells[number].strip())])
                 if types[source] == TEXT:
                     self._check_mixture(source, sample)
         return types
@@ -173,8 +182,10 @@ class CSVDataset(RecordsDataset):
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources."""
-        return {source: SourceType(dtype)
-                for source, dtype in self.dtypes.items()}
+        types = {source: SourceType(dtype)
+                 for source, dtype in self.dtypes.items()}
+        masks = dict.fromkeys(self._masks, SourceType(numpy.dtype(bool)))
+        return {**types, **masks}
 
     def _check_renewed(self) -> None:
         titles = self._sample(1)[0] if self.header else self._titles
@@ -199,12 +210,22 @@ class CSVDataset(RecordsDataset):
         columns, is_list = self._columns[source]
         dtype = self.dtypes[source]
         cells = [row[column] for row in records for column in columns]
+        if f'{source}_mask' in self._masks:
+            blank = {'b': 'false', 'i': '0', 'u': '0'}.get(dtype.kind, '')
+            cells = [cell if cell.strip() else blank for cell in cells]
         try:
             batch = _array(cells, dtype)
         except (ValueError, OverflowError):
             self._refuse(source, numbers, records)
             raise
         return batch.reshape(-1, len(columns)) if is_list else batch
+
+    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
+                  records: list[list[str]]) -> NDArray[numpy.bool_]:
+        columns, is_list = self._columns[source]
+        found = numpy.array([bool(row[column].strip()) for row in records
+                             for column in columns])
+        return found.reshape(-1, len(columns)) if is_list else found
 
     def _refuse(self, source: str, records: NDArray[numpy.intp],
                 rows: list[list[str]]) -> None:

@@ -14,6 +14,7 @@ from fuel.datasets.json_values import (
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, RecordFile, RecordIndex, RecordsDataset)
+from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
@@ -55,6 +56,11 @@ class JSONLDataset(RecordsDataset):
         length. Defaults to that of the first 1000.
     on_missing : {'raise', 'null'}, optional
         What a field is that a record lacks: an error (the default), or null.
+    masks : tuple of str, optional
+        Sources of which another one, called ``NAME_mask``, tells where there
+        is a value: it is False for null. So integers stay integers, and are
+        0 there, truth values False, and lists empty or zeros. Defaults to
+        none.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
         0, without empty lines.
@@ -107,6 +113,7 @@ class JSONLDataset(RecordsDataset):
                  dtypes: Mapping[str, Any] | None = None,
                  shapes: Mapping[str, Sequence[int | None]] | None = None,
                  on_missing: str = 'raise',
+                 masks: Sequence[str] | str = (),
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
@@ -119,7 +126,8 @@ class JSONLDataset(RecordsDataset):
         self.load()
         sample = self._sample(SAMPLE)
         self._fields = _fields(columns, sample, self.path)
-        self.provides_sources = tuple(self._fields)
+        self._masks = masks_of(masks, self._fields)
+        self.provides_sources = with_masks(self._fields, self._masks)
         self._given = dict(dtypes or {})
         self._shapes = dict(shapes or {})
         for name, given in (('dtypes', dtypes), ('shapes', shapes)):
@@ -127,12 +135,12 @@ class JSONLDataset(RecordsDataset):
                 if source not in self._fields:
                     raise ValueError(
                         f'{name} names {source!r}, but the sources are '
-                        f'{self.provides_sources}')
+                        f'{tuple(self._fields)}')
         super().__init__(
             len(self.records.index), which_sets, splits, **kwargs)
         self._types: dict[str, SourceType] = {}
         for source in self.sources:
-            self._type_of(source, sample)
+            self._type_of(self._masks.get(source, source), sample)
 
     def load(self) -> None:
         """Open the file and find its records."""
@@ -143,8 +151,10 @@ class JSONLDataset(RecordsDataset):
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources."""
-        return {source: SourceType(found.dtype, found.shape)
-                for source, found in self._types.items()}
+        masks = {mask: SourceType(numpy.dtype(bool), (
+            len(self._fields[source][0]),) if self._fields[source][1] else ())
+                 for mask, source in self._masks.items()}
+        return {**self._types, **masks}
 
     def _type_of(self, source: str,
                  sample: list[Any] | None = None) -> SourceType:
@@ -161,7 +171,9 @@ class JSONLDataset(RecordsDataset):
         if given == ANYTHING.dtype:
             return ANYTHING
         values = self._values(source, range(len(sample)), sample)
-        found = find_type(values)
+        is_masked = f'{source}_mask' in self._masks
+        found = find_type(values if not is_masked else _present(
+            values, self._fields[source][1]))
         if found is None:
             if given is None:
                 raise self._several_kinds(source, values)
@@ -223,11 +235,21 @@ class JSONLDataset(RecordsDataset):
                  records: list[Any]) -> NDArray[Any]:
         known = self._type_of(source)
         values = self._values(source, numbers, records)
+        if f'{source}_mask' in self._masks:
+            values = _with_blanks(values, known, self._fields[source][1])
         try:
             return array_of_values(values, known)
         except (ValueError, OverflowError):
             self._refuse(source, known, numbers, values)
             raise
+
+    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
+                  records: list[Any]) -> NDArray[numpy.bool_]:
+        values = self._values(source, numbers, records)
+        if not self._fields[source][1]:
+            return numpy.array([value is not None for value in values])
+        return numpy.array([[value is not None for value in row]
+                            for row in values])
 
     def _refuse(self, source: str, known: SourceType,
                 numbers: NDArray[numpy.intp], values: list[Any]) -> None:
@@ -247,6 +269,30 @@ class JSONLDataset(RecordsDataset):
                     f'but here {error}: pass dtypes={{{source!r}: ...}}'
                     f'{remedy}'
                 ) from error
+
+
+def _present(values: list[Any], is_list: bool) -> list[Any]:
+    """Return the values that are there; of lists of fields those of which
+    all are, if there are any."""
+    if is_list:
+        return [row for row in values if None not in row] or values
+    return [value for value in values if value is not None]
+
+
+def _with_blanks(values: list[Any], known: SourceType,
+                 is_list: bool) -> list[Any]:
+    """Return values with others in the place of null: those that a type has,
+    0 and False, or null where that is one."""
+    zero: Any = {'b': False, 'i': 0, 'u': 0}.get(
+        'O' if known.dtype is None else known.dtype.kind)
+    if is_list:
+        return [[zero if value is None else value for value in row]
+                for row in values]
+    blank: Any = zero
+    if known.shape:
+        blank = [] if None in known.shape else numpy.full(
+            [length or 0 for length in known.shape], zero, object).tolist()
+    return [blank if value is None else value for value in values]
 
 
 def fields_of(path: str) -> list[str]:

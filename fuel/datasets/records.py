@@ -6,7 +6,7 @@ import csv
 import itertools
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -166,6 +166,8 @@ class RecordsDataset(SplitDataset):
     records: RecordFile
     path: str
     header = False
+    # Sources by the names of their masks.
+    _masks: Mapping[str, str] = {}
     unsaved_arguments: tuple[str, ...] = ('path',)
 
     def _open(self, kind: str) -> FileBytes:
@@ -235,8 +237,11 @@ class RecordsDataset(SplitDataset):
                 *rows.indices(len(self.records.index)), dtype=numpy.intp)
         numbers = rows + self.header
         found = self._find(numbers)
-        return tuple([self._convert(source, numbers, found)
-                      for source in self.sources])
+        return tuple([
+            self._is_there(self._masks[source], numbers, found)
+            if source in self._masks
+            else self._convert(source, numbers, found)
+            for source in self.sources])
 
     def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
         """Return the records of these numbers."""
@@ -245,4 +250,9 @@ class RecordsDataset(SplitDataset):
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
                  records: list[Any]) -> NDArray[Any]:
         """Return a source of some records, of these numbers, as a batch."""
+        raise NotImplementedError
+
+    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
+                  records: list[Any]) -> NDArray[numpy.bool_]:
+        """Return where a source of some records has a value."""
         raise NotImplementedError

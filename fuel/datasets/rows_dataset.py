@@ -241,6 +241,34 @@ def order_of_splits(splits: Mapping[str, Any] | None,
                         for name in which_sets])
 
 
+def masks_of(masks: Sequence[str] | str,
+             sources: Iterable[str]) -> dict[str, str]:
+    """Return the sources that have a mask, by the names of these.
+
+    Raises: ValueError if there is no such source, or one of a mask's name.
+    """
+    names = (masks,) if isinstance(masks, str) else tuple(masks)
+    known = tuple(sources)
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known, '{} ')
+            raise ValueError(f'masks names {name!r}, but there is no such '
+                             f'source: {hint}the sources are {known}')
+        if f'{name}_mask' in known:
+            raise ValueError(
+                f'there is a source {name}_mask already: call it otherwise '
+                f'with columns=..., so that {name!r} can have a mask')
+    return {f'{name}_mask': name for name in names}
+
+
+def with_masks(sources: Iterable[str],
+               masks: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of sources, each followed by that of its mask."""
+    return tuple([name for source in sources for name in (
+        (source, f'{source}_mask') if f'{source}_mask' in masks
+        else (source,))])
+
+
 def some_of(num_rows: int) -> tuple[int, int]:
     """Return what could be a split of rows, for an error."""
     return 0, max(1, num_rows * 4 // 5)

@@ -44,6 +44,11 @@ DATASETS = {
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'JSONLDataset': lambda folder: JSONLDataset(folder / 'notes.jsonl'),
+    'JSONLDataset masks': lambda folder: JSONLDataset(
+        folder / 'notes.jsonl', {'both': ['meta/size', 'meta/size']},
+        masks='both'),
+    'CSVDataset masks': lambda folder: CSVDataset(
+        folder / 'pairs.csv', masks=('a',)),
     'Windows': pipelines.windows,
     'Windows first and dense': lambda folder: Windows(
         pipelines.arrays(), 2, step=3, stride=2, first={'y': 1},

@@ -103,6 +103,25 @@ def test_columns_become_sources_of_given_types(path):
     assert ([2, 3], 'z') == (x.tolist(), y)
 
 
+def test_masks_tell_where_cells_are(tmp_path):
+    """So that integers with gaps keep their digits."""
+    path = tmp_path / 'gaps.csv'
+    path.write_text('n,x,b,t\n9007199254740993,,,a\n ,2.5,true,\n')
+    dataset = CSVDataset(path, masks=('n', 'b', 't'), dtypes={'b': bool})
+    assert ('n', 'n_mask', 'x', 'b', 'b_mask', 't', 't_mask') == (
+        dataset.sources)
+    n, there, x, b, _, _, text = dataset[:]
+    assert (numpy.int64, [9007199254740993, 0]) == (n.dtype, n.tolist())
+    assert (bool, [True, False]) == (there.dtype, there.tolist())
+    assert (2.5, [False, True], [True, False]) == (
+        x[1], b.tolist(), text.tolist())
+    both, there = CSVDataset(path, {'both': ['n', 'x']}, masks='both')[:]
+    assert [[True, False], [False, True]] == there.tolist()
+    assert numpy.isnan(both[0, 1])
+    with pytest.raises(ValueError, match="masks names 'q'"):
+        CSVDataset(path, masks=('q',))
+
+
 def test_files_without_header_or_quotes(tmp_path):
     """Columns are numbered; quotes may be ordinary characters."""
     path = tmp_path / 'plain.csv'

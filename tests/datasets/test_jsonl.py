@@ -205,6 +205,55 @@ def test_missing_fields_may_be_null(tmp_path):
     assert [1, 2] == JSONLDataset(path, sources=('a',))[:][0].tolist()
 
 
+@given(rows=st.lists(st.tuples(
+    st.none() | INTEGERS, st.none() | st.booleans(),
+    st.none() | st.lists(st.integers(0, 9), max_size=2), st.none() | FLOATS),
+    min_size=1, max_size=9))
+@settings(suppress_health_check=list(HealthCheck))
+def test_masks_tell_where_values_are(tmp_path_factory, rows):
+    """So that integers with gaps keep their digits, and truth values are
+    such."""
+    path = tmp_path_factory.getbasetemp() / 'masks.jsonl'
+    path.write_text(''.join(json.dumps(dict(
+        zip('ibtf', row, strict=True))) + '\n' for row in rows))
+    dataset = JSONLDataset(path, masks=tuple('ibtf'), dtypes={
+        'i': int, 'b': bool, 't': int, 'f': float}, shapes={'t': (None,)})
+    assert ('i', 'i_mask', 'b', 'b_mask', 't', 't_mask', 'f', 'f_mask') == (
+        dataset.sources)
+    blanks = [0, False, [], None]
+    columns = zip(dataset[:][::2], dataset[:][1::2], zip(
+        *rows, strict=True), blanks, strict=True)
+    for values, mask, column, blank in columns:
+        assert [value is not None for value in column] == mask.tolist()
+        assert mask.dtype == bool
+        assert all(agree(blank if value is None else value, found)
+                   for value, found in zip(column, values, strict=True))
+
+
+def test_types_of_sources_with_masks_are_detected(tmp_path):
+    """By the values that are there."""
+    path = tmp_path / 'gaps.jsonl'
+    path.write_text('{"n": null, "b": null, "m": 1, "p": [1, 2]}\n'
+                    '{"n": 9007199254740993, "b": true, "m": null}\n')
+    both = {'both': ['n', 'm'], 'n': 'n', 'b': 'b', 'p': 'p'}
+    dataset = JSONLDataset(path, both, masks=('both', 'n', 'b', 'p'),
+                           on_missing='null')
+    rows = dict(zip(dataset.sources, dataset[:], strict=True))
+    assert [0, 9007199254740993] == rows['n'].tolist()
+    assert (bool, [False, True]) == (rows['b'].dtype, rows['b'].tolist())
+    assert [[1, 2], [0, 0]] == rows['p'].tolist()
+    assert [[False, True], [True, False]] == rows['both_mask'].tolist()
+    assert rows['both'][0, 1] == 1
+    assert bool == dataset.known_types()['n_mask'].dtype
+    only, = JSONLDataset(path, both, masks='n', on_missing='null',
+                         sources=('n_mask',))[:]
+    assert [False, True] == only.tolist()
+    with pytest.raises(ValueError, match="masks names 'q', but there is no"):
+        JSONLDataset(path, both, masks=('q',), on_missing='null')
+    with pytest.raises(ValueError, match='a source n_mask already'):
+        JSONLDataset(path, {'n': 'n', 'n_mask': 'b'}, masks=('n',))
+
+
 @pytest.mark.parametrize('second, options, message', [
     ('{"a": 1', {}, r'line 3: invalid JSON: .* at character \d'),
     ('{"a": 1} {"a": 2}', {}, 'line 3: invalid JSON: Extra data'),

@@ -538,6 +538,8 @@ PIPELINES = {
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
     'JSONLDataset': lambda f: batches(
         dataset=JSONLDataset(f / 'notes.jsonl')),
+    'JSONLDataset masks': lambda f: batches(dataset=JSONLDataset(
+        f / 'notes.jsonl', ['tokens', 'pair'], masks=('pair', 'tokens'))),
     'JSONLDataset examples': lambda f: examples(
         dataset=JSONLDataset(f / 'notes.jsonl')),
     'ChainerDataset': lambda f: batches(dataset=chainer()),

@@ -139,6 +139,34 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
     return values.astype(dtype, copy=False)
 
 
+def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
+                  ) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Return a column with 0 or False in the place of nulls, where NumPy has
+    none."""
+    column = _decoded(column)
+    if types.is_boolean(column.type):
+        return pyarrow.compute.fill_null(column, False)
+    if types.is_integer(column.type):
+        return pyarrow.compute.fill_null(column, 0)
+    return column
+
+
+def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
+             ) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Return where a column has no null."""
+    return _decoded(column).is_valid()
+
+
+def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
+             ) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Return a column with its values in the place of their numbers."""
+    if types.is_dictionary(column.type):
+        return pyarrow.compute.cast(column, column.type.value_type)
+    if types.is_run_end_encoded(column.type):
+        return pyarrow.compute.run_end_decode(column)
+    return column
+
+
 def _of_dictionary(column: pyarrow.DictionaryArray,
                    name: str) -> NDArray[Any]:
     """Return what the numbers of a dictionary stand for."""
@@ -192,6 +220,6 @@ def _check_nulls(column: pyarrow.Array, name: str) -> None:
     if column.null_count:
         raise ValueError(
             f'column {name!r} ({column.type}) has {column.null_count} nulls, '
-            'which its type does not have in NumPy: fill them, such as by '
-            f'table[{name!r}].fill_null(0), or leave the column out with '
-            'sources=')
+            'which its type does not have in NumPy: name its source in '
+            'masks=, which makes them 0 and tells where they are, or leave '
+            'it out with sources=')

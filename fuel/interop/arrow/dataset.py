@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, Unpack
 
 import numpy
@@ -11,15 +12,19 @@ from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import RowPlace
-from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.rows_dataset import (
+    RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import Tables, as_table, paths_of
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
+from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
-from fuel.storage.grouped import GroupCache, GroupedReader
+from fuel.storage.grouped import GroupCache, GroupedReader, ReadGroup
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
 
+#: What reads a group of a column.
+ReadColumn: TypeAlias = Callable[[Column, int], NDArray[Any]]
 #: Columns by source, or names of columns.
 Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
 
@@ -93,10 +98,12 @@ class ArrowDataset(RowsDataset):
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None,
+                 masks: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data)
         self._table = None if self._paths is not None else as_table(data)
         self.columns = columns
+        self.masks = masks
         self.cache_bytes = default_budget() if cache_bytes is None else (
             not_negative('cache_bytes', cache_bytes))
         self.load()
@@ -114,8 +121,15 @@ class ArrowDataset(RowsDataset):
         self._bounds = numpy.cumsum([0, *[
             sum(part.lengths(parts[0].names[0])) for part in parts]])
         cache = GroupCache(self.cache_bytes)
-        self.readers = {source: _reader(parts, source, named, cache)
-                        for source, named in columns.items()}
+        masks = masks_of(self.masks, columns)
+        readers: dict[str, Reader] = {}
+        for name in with_masks(columns, masks):
+            how = (Column.read_mask if name in masks else
+                   Column.read_blanked if f'{name}_mask' in masks
+                   else Column.read)
+            readers[name] = _reader(
+                parts, name, columns[masks.get(name, name)], cache, how)
+        self.readers = readers
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file that a row lies in."""
@@ -142,12 +156,17 @@ def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
 
 
 def _reader(parts: Sequence[ArrowPart], source: str,
-            named: str | Sequence[str], cache: GroupCache) -> GroupedReader:
-    """Return the reader of a source of one or several columns."""
+            named: str | Sequence[str], cache: GroupCache,
+            how: ReadColumn) -> GroupedReader:
+    """Return the reader of a source of one or several columns.
+
+    `how`: what reads a group of a column: its rows, or its mask.
+    """
     names = [named] if isinstance(named, str) else list(named)
     columns = [Column(parts, name) for name in names]
     first = columns[0]
-    read, dtype, shape = first.read, first.dtype, first.shape
+    read: ReadGroup = partial(how, first)
+    dtype, shape = first.dtype, first.shape
     if not isinstance(named, str):
         if any(each.dtype.kind not in 'biuf' or each.shape
                or each.lengths != first.lengths for each in columns):
@@ -158,9 +177,14 @@ def _reader(parts: Sequence[ArrowPart], source: str,
         dtype = numpy.result_type(*[each.dtype for each in columns])
         shape = (len(names),)
 
-        def read(group: int) -> NDArray[Any]:
-            return numpy.stack([each.read(group) for each in columns],
+        def read_all(group: int) -> NDArray[Any]:
+            return numpy.stack([how(each, group) for each in columns],
                                1).astype(dtype, copy=False)
+
+        read = read_all
+    if how is Column.read_mask:
+        dtype = numpy.dtype(bool)
+        shape = () if isinstance(named, str) else (len(names),)
 
     reader = GroupedReader(
         parts[0].path, source, (sum(first.lengths), *shape), dtype,

@@ -14,7 +14,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
-from fuel.interop.arrow.columns import common_type, rows_of, type_of
+from fuel.interop.arrow.columns import (
+    common_type, is_there, rows_of, type_of, without_nulls)
 from fuel.interop.arrow.messages import (
     BATCH, DICTIONARY, MAX_ROWS, ArrowMessage, messages)
 from fuel.storage.file_bytes import FileBytes, Versioned
@@ -68,14 +69,29 @@ class ArrowPart(ABC):
     def check(self) -> None:
         """Raise an error if the bytes were changed since they were opened."""
 
-    def rows(self, name: str, group: int,
-             arrow: pyarrow.DataType) -> NDArray[Any]:
+    def rows(self, name: str, group: int, arrow: pyarrow.DataType,
+             are_blanked: bool = False) -> NDArray[Any]:
         """Return a group of a column as NumPy has it.
+
+        `arrow`: the type of the column in all files.
+        `are_blanked`: whether nulls are 0 or False, where NumPy has none.
+        """
+        column = self._checked(name, group)
+        if pyarrow.types.is_null(column.type):
+            column = pyarrow.nulls(len(column), arrow)
+        if are_blanked:
+            column = without_nulls(column)
+        return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
+
+    def mask(self, name: str, group: int) -> NDArray[numpy.bool_]:
+        """Return where a group of a column has no null."""
+        return rows_of(is_there(self._checked(name, group)), name)
+
+    def _checked(self, name: str, group: int) -> Any:
+        """Return a group of a column, whose bytes were checked.
 
         PyArrow believes what a file says of its offsets and lengths: bytes
         that are used before they are checked may end the process.
-
-        `arrow`: the type of the column in all files.
         """
         with self.naming(name):
             if name in self.constants:
@@ -89,9 +105,7 @@ class ArrowPart(ABC):
             if (name, group) not in self._is_valid:
                 column.validate(full=True)
                 self._is_valid.add((name, group))
-        if pyarrow.types.is_null(column.type):
-            column = pyarrow.nulls(len(column), arrow)
-        return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
+        return column
 
     @contextmanager
     def naming(self, column: str) -> Iterator[None]:
@@ -263,13 +277,14 @@ class IPCStreamPart(FilePart):
         """See :meth:`ArrowPart.column`."""
         return self._batch(group).column(name)
 
-    def rows(self, name: str, group: int,
-             arrow: pyarrow.DataType) -> NDArray[Any]:
+    def rows(self, name: str, group: int, arrow: pyarrow.DataType,
+             are_blanked: bool = False) -> NDArray[Any]:
         """See :meth:`ArrowPart.rows`.
 
         Views would keep all columns in memory.
         """
-        return own_objects(numpy.array(super().rows(name, group, arrow)))
+        return own_objects(numpy.array(
+            super().rows(name, group, arrow, are_blanked)))
 
 
 def open_part(path: str,
@@ -309,6 +324,17 @@ class Column:
         """Return the rows of a group."""
         part, number = self._groups[group]
         return part.rows(self._name, number, self.arrow)
+
+    def read_blanked(self, group: int) -> NDArray[Any]:
+        """Return the rows of a group, with 0 or False in the place of
+        nulls."""
+        part, number = self._groups[group]
+        return part.rows(self._name, number, self.arrow, are_blanked=True)
+
+    def read_mask(self, group: int) -> NDArray[numpy.bool_]:
+        """Return where a group has no null."""
+        part, number = self._groups[group]
+        return part.mask(self._name, number)
 
     def check(self, rows: NDArray[numpy.intp]) -> None:
         """Raise an error if a file of some rows was changed."""
