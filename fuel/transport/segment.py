@@ -1,12 +1,13 @@
 """Segments of shared memory that have no name."""
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 # Both sides of a segment fault its pages in at once, not one by one.
 _FLAGS = 0 if sys.platform == 'win32' else (
@@ -61,14 +62,35 @@ class Segment(DescriptorOwner):
     @classmethod
     def create(cls, size: int) -> Segment:
         """Return a new segment, filled with zeros."""
-        descriptor = _create_descriptor()
-        try:
-            os.ftruncate(descriptor, size)
-            _seal(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return cls(descriptor, size)
+        with _explained(size):
+            descriptor = _create_descriptor()
+            try:
+                os.ftruncate(descriptor, size)
+                _seal(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return cls(descriptor, size)
+
+
+# What the numbers of errors mean here.
+_LIMITS = {
+    errno.EFBIG: 'the limit of the size of files (ulimit -f) is one of it too',
+    errno.EMFILE: 'as many files are open as may be (ulimit -n)',
+    errno.ENOMEM: 'memory is short, or limited (ulimit -v)',
+    errno.ENOSPC: 'the folder of temporary files is full'}
+
+
+@contextmanager
+def _explained(size: int) -> Iterator[None]:
+    """Say of an error what could not be had, and why."""
+    try:
+        yield
+    except OSError as error:
+        reason = _LIMITS.get(error.errno or 0, error.strerror)
+        raise OSError(
+            error.errno, f'{size} bytes of memory that processes share cannot '
+            f'be had: {reason}') from error
 
 
 def _create_descriptor() -> int:
@@ -87,20 +109,21 @@ def write_segment(parts: Sequence[tuple[int, memoryview]],
 
     `parts`: what is written, and the offsets at which it begins, in bytes.
     """
-    descriptor = _create_descriptor()
-    try:
-        os.ftruncate(descriptor, size)
-        for offset, content in parts:
-            place = 0
-            # A system writes 2 GiB at once at most.
-            while place < len(content):
-                place += os.pwrite(
-                    descriptor, content[place:], offset + place)
-        _seal(descriptor, content=True)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    with _explained(size):
+        descriptor = _create_descriptor()
+        try:
+            os.ftruncate(descriptor, size)
+            for offset, content in parts:
+                place = 0
+                # A system writes 2 GiB at once at most.
+                while place < len(content):
+                    place += os.pwrite(
+                        descriptor, content[place:], offset + place)
+            _seal(descriptor, content=True)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
 
 def map_privately(descriptor: int, size: int) -> mmap.mmap:

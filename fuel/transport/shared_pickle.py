@@ -4,6 +4,7 @@ For a process and the workers that it starts: it uses pickle.
 """
 from __future__ import annotations
 
+import bisect
 import io
 import mmap
 import os
@@ -91,13 +92,18 @@ class SharedPickle(DescriptorOwner):
     def __init__(self, instance: object,
                  reducers: Mapping[type, Reducer] | None = None,
                  inline: int = _INLINE) -> None:
-        self._buffers: list[memoryview] = []
-        stream = io.BytesIO()
-        pickler = _Pickler(stream, protocol=5,
-                           buffer_callback=self._take_buffer)
-        if reducers is not None:
-            pickler.dispatch_table = reducers
-        pickler.dump(instance)
+        for reads_once in (True, False):
+            self._buffers: list[memoryview] = []
+            stream = io.BytesIO()
+            pickler = _Pickler(stream, protocol=5,
+                               buffer_callback=self._take_buffer)
+            pickler.maps = _Maps(reads_once)
+            if reducers is not None:
+                pickler.dispatch_table = reducers
+            pickler.dump(instance)
+            # The pickler keeps the arrays, and so what is mapped, till here.
+            if not reads_once or pickler.maps.are_true():
+                break
         description = stream.getvalue()
         if len(description) > inline:
             self._buffers.append(memoryview(description))
@@ -139,12 +145,13 @@ class _Pickler(ArrayPickler):
     """Pickles arrays that lie in a mapped file as their place there."""
 
     makes_writable = False
+    maps: _Maps
 
     def reducer_override(self, instance: object) -> Any:
         """Return how an array is rebuilt, or opened again."""
         if type(instance) in (numpy.ndarray, numpy.memmap):
             assert isinstance(instance, numpy.ndarray)
-            place = _find_in_file(instance)
+            place = _find_in_file(instance, self.maps)
             if place is not None:
                 return _open_in_file, (place, type(instance))
         return super().reducer_override(instance)
@@ -169,7 +176,7 @@ class _Place(NamedTuple):
     strides: tuple[int, ...]
 
 
-def _find_in_file(array: NDArray[Any]) -> _Place | None:
+def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
     """Return where an array lies in a mapped file.
 
     None if it lies elsewhere, or in a map that is not written to the file.
@@ -189,7 +196,7 @@ def _find_in_file(array: NDArray[Any]) -> _Place | None:
     before = -sum(min(0, step) for step in reach)
     after = sum(max(0, step) for step in reach) + array.itemsize
     address = array.__array_interface__['data'][0]
-    found = (_find_in_maps(address - before) if _MAPS.exists()
+    found = (maps.find(address - before) if _MAPS.exists()
              else _find_in_memmap(file, address - before))
     if found is None:
         return None
@@ -199,17 +206,53 @@ def _find_in_file(array: NDArray[Any]) -> _Place | None:
                   array.strides)
 
 
-def _find_in_maps(address: int) -> tuple[str, tuple[int, ...], int] | None:
-    """Return path and identity of the file that is mapped at an address,
-    and where the address lies in it."""
-    # Read anew each time: an address may be that of another map by now.
-    for line in os.fsdecode(_MAPS.read_bytes()).split('\n')[:-1]:
-        where, rights, offset, _, number, *path = line.split(None, 5)
-        low, high = (int(bound, 16) for bound in where.split('-'))
-        if low <= address < high:
-            break
-    else:
-        return None
+class _Maps:
+    """What lies at the addresses of this process.
+
+    `reads_once`: whether the system is asked once for many arrays. What was
+        mapped since may lie where something else did: see :meth:`are_true`.
+    """
+
+    def __init__(self, reads_once: bool) -> None:
+        self._reads_once = reads_once
+        self._lines: list[str] = []
+        self._starts: list[int] = []
+        self._used: dict[int, str] = {}
+
+    def _read(self) -> None:
+        self._lines = os.fsdecode(_MAPS.read_bytes()).split('\n')[:-1]
+        self._starts = [int(line.partition('-')[0], 16)
+                        for line in self._lines]
+
+    def _line_at(self, address: int) -> str:
+        place = bisect.bisect(self._starts, address) - 1
+        line = self._lines[place] if place >= 0 else ''
+        return line if line and address < int(
+            line.split(None, 1)[0].partition('-')[2], 16) else ''
+
+    def find(self, address: int) -> tuple[str, tuple[int, ...], int] | None:
+        """Return path and identity of the file that is mapped at an address,
+        and where the address lies in it."""
+        line = self._line_at(address) if self._reads_once else ''
+        if not line:
+            self._read()
+            line = self._line_at(address)
+        self._used[address] = line
+        return _file_of(line, address)
+
+    def are_true(self) -> bool:
+        """Return whether all that was found is still there."""
+        if self._used:
+            self._read()
+        return all(line == self._line_at(address)
+                   for address, line in self._used.items())
+
+
+def _file_of(line: str, address: int,
+             ) -> tuple[str, tuple[int, ...], int] | None:
+    """Return what :meth:`_Maps.find` does, of a line of the system's."""
+    where, rights, offset, _, number, *path = line.split(None, 5)
+    low = int(where.partition('-')[0], 16)
     if not path or not path[0].startswith('/') or 's' not in rights:
         return None
     try:

@@ -21,6 +21,7 @@ from support.waiting import wait_until
 from fuel.exceptions import DamagedFileError
 from fuel.transformers import MultiProcessing
 from fuel.transport import shared_pickle
+from fuel.transport.segment import Segment
 from fuel.transport.shared_pickle import SHARED_BYTES, SharedPickle
 
 STARTED = [method for method in multiprocessing.get_all_start_methods()
@@ -94,6 +95,24 @@ def test_large_arrays_are_written_once_and_belong_to_each():
         assert (second[0] == array).all()
         assert (load(pickled)[0] == array).all()
         assert array[8] == 8
+
+
+@LINUX
+def test_limit_of_files_is_named_where_it_forbids_shared_memory():
+    """Which is a file to the system."""
+    resource = pytest.importorskip('resource')
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, limits[1]))
+    text = (r'2097152 bytes of memory that processes share cannot be had: the '
+            r'limit of the size of files \(ulimit -f\)')
+    try:
+        with pickle_of(numpy.zeros(2 * MIB, 'u1')) as pickled, \
+                pytest.raises(OSError, match=text):
+            pickled.write()
+        with pytest.raises(OSError, match=text):
+            Segment.create(2 * MIB)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @LINUX
@@ -191,6 +210,50 @@ def test_maps_of_files_of_any_name_arrive(file, name, monkeypatch):
     assert (across(array) == numpy.arange(3000)).all()
     for other in others:
         assert (across(other) == 0).all()
+
+
+class MapsWhenPickled:
+    """Has its arrays in files, mapped when it is pickled."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __reduce__(self):
+        return list, ([numpy.memmap(path, 'i4', 'r') for path in self.paths],)
+
+
+@LINUX
+def test_many_maps_are_found_by_asking_the_system_once(file, monkeypatch):
+    """Again where something else lies at an address, since pickling maps
+    and frees files itself."""
+    asked, read = [], Path.read_bytes
+    monkeypatch.setattr(Path, 'read_bytes', lambda path: (
+        asked.append(path), read(path))[1])
+    arrays = [map_of(file, 'r') for _ in range(200)]
+    assert all((found == arrays[0]).all() for found in across(arrays))
+    assert len(asked) == 2
+    paths = []
+    for number in range(8):
+        paths.append(file.with_name(f'{number}.bin'))
+        numpy.full(5000, number, 'i4').tofile(paths[-1])
+    first = [numpy.memmap(path, 'i4', 'r') for path in paths]
+    steps = [first[:4], MapsWhenPickled(paths[4:]), Freeing(first),
+             MapsWhenPickled(paths[::-1])]
+    del first
+    found = across(steps)
+    assert [[array[0] for array in part] for part in found if part] == [
+        [0, 1, 2, 3], [4, 5, 6, 7], [*range(7, -1, -1)]]
+
+
+class Freeing:
+    """Frees arrays when it is pickled."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+
+    def __reduce__(self):
+        self.arrays.clear()
+        return list, ()
 
 
 @LINUX
