@@ -78,14 +78,16 @@ class Skipped:
             [*self.examples, *other.examples],
             key=attrgetter('item'))[:MOST_LISTED]))
 
-    def as_plain(self) -> State:
-        """Return the same as plain data."""
-        return {'count': self.count,
-                'examples': [list(each) for each in self.examples]}
+    def as_field(self) -> State:
+        """Return the field of a state that holds them; {} of none."""
+        return {'skipped': {
+            'count': self.count,
+            'examples': [list(each) for each in self.examples],
+        }} if self.count else {}
 
     @classmethod
     def of_plain(cls, saved: Any) -> Skipped:
-        """Return what :meth:`as_plain` made plain data of, checked."""
+        """Return what a field of :meth:`as_field` holds, checked."""
         count, listed = saved['count'], saved['examples']
         examples = tuple([SkippedExample(*each) for each in listed])
         if type(count) is not int or len(examples) != min(
@@ -125,8 +127,8 @@ def merged(state: State, others: Sequence[State], before: State) -> State:
         merged(child, [other['children'][place] for other in others],
                before['children'][place])
         for place, child in enumerate(state.get('children', ()))]
-    return {**state, **({'children': children} if children else {}), **(
-        {'skipped': found.as_plain()} if found.count else {})}
+    return {**state, **({'children': children} if children else {}),
+            **found.as_field()}
 
 
 class LeftOut(Exception):  # noqa: N818 - a stage below has counted it

@@ -80,14 +80,13 @@ def as_state(position: Position | State | Unavailable) -> State:
         state: State = available(position)
         return state
     return {**position_fields(position), 'epoch': RUNNING,
-            'children': [as_state(child) for child in position.children]}
+            'children': [as_state(child) for child in position.children],
+            **position.skipped.as_field()}
 
 
 def position_fields(position: Position) -> State:
     """Return the parts of a stage's state that change within an epoch."""
-    skipped = position.skipped
     return {
-        **({'skipped': skipped.as_plain()} if skipped.count else {}),
         'position': position.position,
         'requested': position.requested,
         'scheme': available(position.start),

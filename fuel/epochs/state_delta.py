@@ -61,7 +61,8 @@ def _compare_position(old: object, new: Position, path: Path,
     if not isinstance(old, dict) or len(old['children']) != len(new.children):
         found.append((path, as_state(new)))
         return
-    for key, value in position_fields(new).items():
+    fields = {**position_fields(new), **new.skipped.as_field()}
+    for key, value in fields.items():
         # Nothing may have been left out before.
         _compare(old.get(key), value, [*path, key], found)
     _compare(old['children'], new.children, [*path, 'children'], found)

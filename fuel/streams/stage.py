@@ -335,11 +335,8 @@ class StreamStage(Stage):
         shown = vars(self.stream)
         position = (position_in(self.dataset, shown.get('data_state'))
                     if epoch == FINISHED else None)
-        skipped = (self.runtime.epoch.left_out if epoch == FINISHED
-                   and self.runtime.epoch is not None else None)
+        last = self.runtime.epoch if epoch == FINISHED else None
         return {
-            **({'skipped': skipped.as_plain()}
-               if skipped and skipped.count else {}),
             'epoch': epoch,
             'position': 0,
             'requested': 0,
@@ -350,6 +347,7 @@ class StreamStage(Stage):
             'failed': [],
             'children': [stage_of(child).state_between(epoch)
                          for child in self.inputs],
+            **({} if last is None else last.left_out.as_field()),
         }
 
     def identify(self, state: State) -> Identified:
