@@ -142,7 +142,8 @@ def show_arguments(app, what, name, obj, options, shown, returned):
         signature = signature_of(obj)
     except ValueError:
         return None
-    return stringify_signature(signature, show_annotation=False), None
+    text = stringify_signature(signature, show_annotation=False)
+    return re.sub(r"<class '(\w+)'>", r'\1', text), None
 
 
 def list_keys(app, what, name, obj, options, lines):

@@ -54,8 +54,10 @@ autodoc_mock_imports = [
                       'pyarrow', 'ray', 'torch', 'zarr')
     if find_spec(name) is None]
 autodoc_member_order = 'bysource'
-# The docstrings give the types in words; the signatures stay readable.
+# The docstrings give the types in words; the signatures stay readable, and
+# long ones have a line for each argument.
 autodoc_typehints = 'none'
+maximum_signature_line_length = 79
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 # Attributes are lists of names with a type, not objects with a page.
