@@ -64,8 +64,10 @@ def load(name: Files,
         A folder, or the start of an address, to take all raw files from.
     **kwargs
         Arguments of the data set, such as ``which_format=2`` of
-        :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options`` or
-        ``load_in_memory``. Of HDF5 files with a known layout, each takes the
+        :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options``,
+        ``load_in_memory`` or, of files in Fuel's own format,
+        ``flat_targets=True``: targets of the shape (batch,) in the place of
+        (batch, 1). Of HDF5 files with a known layout, each takes the
         place of the layout's own, and the others stay; a name of a source
         among ``columns`` is its column.
 

@@ -53,6 +53,10 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
         '--compression', type=_compression, default=(None, None),
         metavar='FILTER[:LEVEL]',
         help='HDF5 filter, such as lzf, gzip or gzip:9 (default: none)')
+    layout.add_argument(
+        '--flat-targets', action='store_true',
+        help='give targets the shape (examples,), as loss functions want '
+        'them (default: (examples, 1), as Fuel 0.2.0 did)')
 
 
 def _compression(text: str) -> tuple[str, int | None]:
@@ -147,7 +151,8 @@ def main(args: Sequence[str] | None = None) -> int:
     dataset = arguments.pop('which_dataset')
     function = arguments.pop('func')
     compression, level = arguments.pop('compression')
-    layout = Layout(arguments.pop('chunk_rows'), compression, level)
+    layout = Layout(arguments.pop('chunk_rows'), compression, level,
+                    arguments.pop('flat_targets'))
     # The command is written into the file, which others read.
     place = arguments.pop('output_directory')
     install = arguments.pop('install')

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fuel.converters._failsafe_file import Sink
 from fuel.converters.raw.files import Folder, digested
+from fuel.datasets.hdf5.format import target_columns
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import allocated
@@ -70,11 +71,13 @@ class Layout:
         about `CHUNK_NBYTES` if there is a compression.
     `compression`: name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
     `compression_level`: the filter's option, 0 to 9 for gzip.
+    `flat_targets`: whether targets lose their axis of one element.
     """
 
     chunk_rows: int | None = None
     compression: str | None = None
     compression_level: int | None = None
+    flat_targets: bool = False
 
 
 @dataclass(frozen=True)
@@ -361,9 +364,25 @@ def converted_file(directory: Folder, filename: str,
     with (digested(inputs) as digests, atomic_path(target) as path,
           _open(path, target, folder.layout) as h5file):
         yield h5file
+        if folder.layout.flat_targets:
+            _flatten(h5file)
         h5file.attrs.update(folder.attributes)
         if found := digests():
             write_inputs(h5file, found)
+
+
+def _flatten(h5file: ConvertedFile) -> None:
+    """Write targets anew without their axis of one element."""
+    for source in target_columns(h5file, list(h5file)):
+        column = h5file[source]
+        label, values = column.dims[0].label, column[:, 0]
+        attributes = dict(column.attrs)
+        attributes.pop('DIMENSION_LABELS', None)
+        del h5file[source]
+        flat = create_source(h5file, source, values.shape, values.dtype)
+        write_rows(flat, 0, values)
+        flat.attrs.update(attributes)
+        label_axes(h5file, {source: (label,)})
 
 
 @contextmanager

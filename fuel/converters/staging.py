@@ -36,7 +36,8 @@ def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
         return tuple(function(**arguments, output_directory=folder) or ())
     if folder.layout != Layout():
         raise ValueError(
-            '--chunk-rows and --compression are for data sets of Fuel; '
+            '--chunk-rows, --compression and --flat-targets are for data '
+            'sets of Fuel; '
             f'{function.__module__} chooses the layout of its files itself')
     return convert_staged(
         function, {**arguments, 'output_directory': folder.path},

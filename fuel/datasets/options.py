@@ -38,6 +38,7 @@ class HDF5Options(DatasetOptions, total=False):
     cache_bytes: int | None
     storage_options: StorageOptions | None
     splits: Mapping[str, Any] | None
+    flat_targets: bool
 
 
 class BuiltInOptions(HDF5Options, total=False):

@@ -138,8 +138,8 @@ def _said_before(name: str, saved: object, present: object) -> bool:
         # Held beside `shape`, and without options.
         return name == 'window_shape' or (
             name == 'storage_options' and saved == {})
-    if name == 'drop_last':
-        # Schemes that did not take it left out nothing.
+    if name in ('drop_last', 'flat_targets'):
+        # What did not take it did as if it were False.
         return saved is None and present is False
     return name == 'weights_of' and saved == (
         'fuel.transformers.mixture_weights.MixtureWeights.at')

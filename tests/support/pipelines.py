@@ -500,6 +500,8 @@ PIPELINES = {
     'H5PYDataset subset': lambda f: hdf5(
         f, ('train',), subset=[1, 2, 5, 7, 8]),
     'H5PYDataset index split': lambda f: hdf5(f, ('some',)),
+    'H5PYDataset flat targets': lambda f: hdf5(
+        f, ('train',), flat_targets=True),
     'H5PYDataset in memory': lambda f: hdf5(
         f, ('train',), load_in_memory=True),
     'H5PYDataset vlen': lambda f: hdf5(

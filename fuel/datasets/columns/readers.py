@@ -110,6 +110,27 @@ class TextReader(ChangedReader):
         return rows
 
 
+class SingleReader(ChangedReader):
+    """The only element of each row of another reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader, reader.shape[:1])
+        self.rows_of_chunk = reader.rows_of_chunk
+
+    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
+        """See :meth:`ChangedReader.change`."""
+        return rows.reshape(len(rows))
+
+    def direct(self) -> Part | None:
+        """See :meth:`Reader.direct`."""
+        part = self._reader.direct()
+        return PlainRows(part.rows, (), self.dtype) if (
+            type(part) is PlainRows) else None
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        return self.change(self._reader.read(slice(start, stop)), None)
+
+
 class RangesReader(Reader):
     """Examples that are made of ranges of rows of other readers.
 

@@ -16,7 +16,7 @@ from fuel.datasets.base import Dataset
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.storage.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
-    Splits, costliest_source, split_array, summarize)
+    Splits, costliest_source, split_array, summarize, target_columns)
 from fuel.storage.open_files import OpenFile
 from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
@@ -91,6 +91,10 @@ class H5PYDataset(Dataset):
         sources are then all arrays of the root group, which have one length,
         or those of the length of `sources`. Defaults to None: the file says
         what its splits are.
+    flat_targets : bool, optional
+        Whether targets that the file holds as a column, of the shape (n, 1),
+        come in the shape (n,): those of a source called 'targets', or whose
+        second axis is called 'index'. Defaults to False.
     sources, axis_labels
         `sources`, which also gives their order (it is alphabetical
         otherwise), and `axis_labels`, for :class:`Dataset`.
@@ -173,6 +177,9 @@ class H5PYDataset(Dataset):
     source_shapes: Any
     in_memory_subset: Subset | None = None
     splits: Mapping[str, Any] | None = None
+    flat_targets = False
+    # The sources whose rows lose their axis of one element.
+    _flat: tuple[str, ...] = ()
     load_in_memory: bool
     which_sets: tuple[str, ...]
     user_given_subset: Any
@@ -193,6 +200,7 @@ class H5PYDataset(Dataset):
                  cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
                  splits: Mapping[str, Any] | None = None,
+                 flat_targets: bool = False,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._access = access_to(file_or_path, driver, storage_options)
         self.driver = driver
@@ -211,11 +219,14 @@ class H5PYDataset(Dataset):
                 self._parse_dataset_info()
             else:
                 self._parse_plain_file(h5file, kwargs.get('sources') or ())
+            if flat_targets:
+                self._flatten(target_columns(h5file, self.provides_sources))
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
             # Lent, since a subclass may have closed its own.
-            self._summary = summarize(h5file, self.provides_sources)
+            self._summary = summarize(
+                h5file, self.provides_sources, self._flat)
             if not load_in_memory:
                 self.data_sources = self.source_shapes = None
             self.load()
@@ -497,7 +508,8 @@ class H5PYDataset(Dataset):
             if before and before.identity != selection.identity:
                 check_same_types(
                     self.path, self.known_types(),
-                    summarize(h5file, self.provides_sources).types)
+                    summarize(h5file, self.provides_sources,
+                              self._flat).types)
         if before and not before.is_assigned:
             check_same_length(self.path, before.num_examples,
                               selection.num_examples)
@@ -700,7 +712,7 @@ class H5PYDataset(Dataset):
         if (kept is None or kept[0] is not opened
                 or kept[1] is not selection or kept[2] is not sources):
             parts = [
-                (opened.reader(source, cache_bytes=self.cache_bytes),
+                (self._reader_of(opened, source),
                  opened.reader(source, of_shapes=True)
                  if source in self.vlen_sources else None, order)
                 for source, order in zip(
@@ -711,6 +723,22 @@ class H5PYDataset(Dataset):
                 # Another thread has chosen other sources meanwhile.
                 self._direct = None
         return opened, kept[3]
+
+    def _reader_of(self, opened: OpenFile, source: str) -> Reader:
+        """Return what reads the rows of a source, as they come out."""
+        reader = opened.reader(source, cache_bytes=self.cache_bytes)
+        if source not in self._flat:
+            return reader
+        # The columns of other files are seldom needed.
+        from fuel.datasets.columns.readers import SingleReader
+        return SingleReader(reader)
+
+    def _flatten(self, sources: tuple[str, ...]) -> None:
+        """Let the rows of some sources lose their axis of one element."""
+        self.flat_targets, self._flat = True, sources
+        self.default_axis_labels = {
+            source: labels[:1] if labels and source in sources else labels
+            for source, labels in self.default_axis_labels.items()}
 
     def _direct_batches(self, opened: OpenFile, parts: list[
             tuple[Reader, Reader | None, Any]]) -> Batches | None:

@@ -91,8 +91,26 @@ class Summary(NamedTuple):
     layout: str
 
 
-def summarize(h5file: h5py.File, sources: Sequence[str]) -> Summary:
-    """Return the summary of some sources of a file."""
+@names_file
+def target_columns(h5file: h5py.File,
+                   sources: Sequence[str]) -> tuple[str, ...]:
+    """Return the sources with one target an example, of the shape (n, 1).
+
+    They are called 'targets', or their second axis 'index'.
+    """
+    nodes = {source: h5file[source] for source in sources}
+    return tuple(
+        source for source, node in nodes.items()
+        if isinstance(node, h5py.Dataset) and node.shape[1:] == (1,)
+        and (source == 'targets' or node.dims[1].label == 'index'))
+
+
+def summarize(h5file: h5py.File, sources: Sequence[str],
+              flat: Sequence[str] = ()) -> Summary:
+    """Return the summary of some sources of a file.
+
+    `flat`: sources whose rows lose their axis of one element.
+    """
     types, layouts = {}, {}
     for source in sources:
         node = h5file[source]
@@ -103,7 +121,8 @@ def summarize(h5file: h5py.File, sources: Sequence[str]) -> Summary:
         # Text and bytes are elements of objects, not of a type of NumPy.
         dtype = vlen if isinstance(vlen, numpy.dtype) else node.dtype
         types[source] = SourceType(
-            dtype.newbyteorder('='), None if is_ragged else node.shape[1:])
+            dtype.newbyteorder('='), () if source in flat
+            else None if is_ragged else node.shape[1:])
         layouts[source] = _layout(node)
     return Summary(types, ', '.join(
         f'{source} {layout}' for source, layout in layouts.items())
