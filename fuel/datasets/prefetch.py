@@ -71,7 +71,9 @@ class RequestPrefetcher:
             self._cost, self._refused_at = 0, -1
         while len(self._costs) > self._next - position - self.FIRST:
             self._cost -= self._costs.popleft()
-        if 0 <= self._refused_at <= self._cost:
+        # Not for each request, but for several at a time.
+        if (4 * self._cost >= 3 * self._refused_at >= 0
+                or self._next > position + self.DEPTH - self.STEPS):
             return
         self._refused_at = -1
         last = min(position + self.DEPTH, self._next + self.STEPS)

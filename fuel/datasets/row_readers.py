@@ -142,7 +142,6 @@ class FileReader(VersionReader):
     def read(self) -> Batch:
         """Return the next batch."""
         requests: Any = self.requests
-        number = requests.position
         if not self._is_open:
             try:
                 compiled = self._open()
@@ -152,15 +151,26 @@ class FileReader(VersionReader):
             if compiled is not None:
                 data: Batch = compiled.read()
                 return data
+        if self._compiled is None:
+            self.prefetch()
         request = requests.next_compact()
         try:
-            if self._prefetch is not None:
-                self._prefetch(number // requests.step)
             data = self.get(request)
         except Exception as error:
             note_request(error, request)
             raise
         return data
+
+    def prefetch(self) -> None:
+        """Prefetch what the requests after the next one need."""
+        if self._prefetch is None:
+            return
+        requests: Any = self.requests
+        try:
+            self._prefetch(requests.position // requests.step)
+        except Exception as error:
+            note_request(error, requests.next_compact())
+            raise
 
     def get(self, request: Any) -> Batch:
         """Return the data of a request."""
@@ -173,7 +183,7 @@ class FileReader(VersionReader):
 
     def _open(self) -> BatchReader | None:
         """Look at what should be prefetched, now that the file is needed;
-        return what reads all batches, if nothing is to be prefetched."""
+        return what reads plain batches, if anything does."""
         requests: Any = self.requests
         # A rank counts its own requests.
         step = requests.step
@@ -191,8 +201,9 @@ class FileReader(VersionReader):
             return None
         self._check_versions(readers_of(parts))
         compiled.version = self.version
-        compiled.is_open = self._prefetch is None
-        return compiled if compiled.is_open else None
+        compiled.is_open = True
+        compiled.prefetches = self._prefetch is not None
+        return compiled
 
     def close(self) -> None:
         """Release what was prefetched."""

@@ -42,6 +42,7 @@ class Batches:
 
 class BatchReader(IndexReader):
     is_open: bool
+    prefetches: bool
     version: tuple[tuple[int, ...], ...]
     def __init__(
         self, requests: RequestPosition, fallback: EpochReader,

@@ -131,6 +131,8 @@ cdef class BatchReader(IndexReader):
     `owner`: its attribute ``_direct`` is the `Batches` to read, or None while
         there are none. They are not kept here, so that it can close them.
     `is_open`: whether batches may be read here; until then `fallback` reads.
+    `prefetches`: whether `fallback` prefetches first, by a method of that
+        name.
     `version`: of the files that the epoch reads; `fallback` refuses others.
     """
 
@@ -138,7 +140,7 @@ cdef class BatchReader(IndexReader):
     cdef object owner
     # In whose order the converters are, if there are any.
     cdef tuple sources
-    cdef public bint is_open
+    cdef public bint is_open, prefetches
     cdef public tuple version
 
     def __init__(self, requests, fallback, owner, **kwargs):
@@ -151,6 +153,8 @@ cdef class BatchReader(IndexReader):
         cdef Batches batches
         cdef cnp.ndarray rows
         data = None
+        if self.prefetches:
+            self.fallback.prefetch()
         if self.is_open and (self.sources is None or self.sources == tuple(
                 self.owner.sources)):
             batches = self.owner._direct

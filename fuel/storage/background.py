@@ -23,7 +23,7 @@ class Background:
     def __init__(self) -> None:
         self._tasks: collections.deque[Callable[[], object]] = (
             collections.deque())
-        self._workers = 0
+        self._workers = self._most = 0
         self._lock = threading.Lock()
         self._stopped = False
         _all.add(self)
@@ -36,7 +36,10 @@ class Background:
         # No more threads than tasks: some may be done before the next starts.
         for _ in tasks:
             with self._lock:
-                if self._workers >= number_of_threads():
+                if not self._workers:
+                    # To ask takes as long as a small task.
+                    self._most = number_of_threads()
+                elif self._workers >= self._most:
                     return
                 self._workers += 1
             try:
@@ -52,6 +55,11 @@ class Background:
     def is_idle(self) -> bool:
         """Whether nothing is being done, nor left to do (bool)."""
         return self._workers < 1
+
+    @property
+    def num_workers(self) -> int:
+        """How many threads are doing tasks (int)."""
+        return self._workers
 
     def stop(self) -> None:
         """Leave undone what was not begun, and take no more for now."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from fuel.storage.memory_limit import usable_memory
 from fuel.utils.forks import Step, at_fork
 
 Decoded = NDArray[numpy.uint8]
+#: Fills arrays with chunks, whose numbers it is given.
+Decode: TypeAlias = Callable[[Sequence[int], Sequence[Decoded]], None]
 
 _lock = threading.Lock()
 _caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
@@ -43,8 +46,10 @@ class ChunkCache:
     `used`: bytes that are remembered now.
     """
 
-    # Of the budget, freed at once: looking for what to forget takes time.
+    # Looking for what to forget takes time, so a share of the budget is freed
+    # at once; of a small one a larger share, for four times what is needed.
     SHARE = 32
+    LARGEST_SHARE = 8
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -81,7 +86,8 @@ class ChunkCache:
             return False
         excess = self.used + nbytes - self.budget
         if excess > 0:
-            self._forget(max(excess, self.budget // self.SHARE))
+            self._forget(max(excess, self.budget // self.SHARE, min(
+                4 * nbytes, self.budget // self.LARGEST_SHARE)))
         return True
 
     def _forget(self, nbytes: int) -> None:
@@ -116,9 +122,8 @@ class ChunkStore:
         self._have_one_size = nbytes.size < 2 or bool(
             nbytes.min() == nbytes.max())
         self._buffers = Buffers()
-        # Of the chunks that are being decoded; gone with who holds them.
-        self._decoding: weakref.WeakValueDictionary[int, threading.Lock] = (
-            weakref.WeakValueDictionary())
+        # Of the chunks that are being decoded.
+        self._decoding: dict[int, threading.Lock] = {}
         # Bytes of the chunks that are being decoded into their buffers.
         self._filling: dict[int, int] = {}
 
@@ -127,12 +132,8 @@ class ChunkStore:
         """Bytes of the chunks that are remembered (int)."""
         return self.slots.held_nbytes + sum(list(self._filling.values()))
 
-    def get(self, chunk: int, decode: Callable[[int, Decoded], None],
-            ) -> Decoded:
-        """Return a chunk; have it decoded if no thread does already.
-
-        `decode`: fills the array that it is given.
-        """
+    def get(self, chunk: int, decode: Decode) -> Decoded:
+        """Return a chunk; have it decoded if no thread does already."""
         with self.cache.lock:
             remembered = self.slots[chunk]
             if remembered is not None:
@@ -140,38 +141,65 @@ class ChunkStore:
             lock = self._decoding.setdefault(chunk, threading.Lock())
         # Released however this ends, by Ctrl-C too.
         with lock:
-            remembered = self.slots[chunk]
-            if remembered is not None:
-                return remembered
-            return self._decode(chunk, decode)
+            decoded = self.slots[chunk]
+            if decoded is None:
+                decoded = self._decode([chunk], decode)
+            if decoded is None:
+                decoded = numpy.empty(self.slots.nbytes(chunk), numpy.uint8)
+                decode([chunk], [decoded])
+                self.num_decoded += 1
+            return decoded
 
-    def _decode(self, chunk: int, decode: Callable[[int, Decoded], None],
-                ) -> Decoded:
-        """Return a decoded chunk, remembered if there is room."""
-        nbytes = size = self.slots.nbytes(chunk)
-        if not self._have_one_size:
-            size = buffer_nbytes(nbytes)
-        buffer = None
+    def fill(self, chunks: Sequence[int], decode: Decode) -> None:
+        """Have chunks decoded together that no thread decodes yet, if there is
+        room for them."""
+        lock = threading.Lock()
+        with lock:
+            with self.cache.lock:
+                absent = [
+                    chunk for chunk in chunks if self.slots[chunk] is None
+                    and self._decoding.setdefault(chunk, lock) is lock]
+            self._decode(absent, decode)
+
+    def _decode(self, chunks: Sequence[int], decode: Decode,
+                ) -> Decoded | None:
+        """Decode chunks and remember them; return the last one.
+
+        Returns: None if there is no room for all of them: none is decoded.
+        """
+        sizes = [self._buffer_nbytes(chunk) for chunk in chunks]
+        buffers: dict[int, Decoded] = {}
+        decoded = None
         try:
             with self.cache.lock:
-                if self.cache.make_room(size):
+                if not self.cache.make_room(sum(sizes)):
+                    return None
+                for chunk, size in zip(chunks, sizes, strict=True):
+                    buffers[chunk] = self._buffers.take(size)
                     self._filling[chunk] = size
-                    buffer = self._buffers.take(size)
-            decoded = (numpy.empty(nbytes, numpy.uint8) if buffer is None
-                       else buffer[:nbytes])
-            decode(chunk, decoded)
+            if buffers:
+                decode(chunks, [buffer[:self.slots.nbytes(chunk)]
+                                for chunk, buffer in buffers.items()])
             with self.cache.lock:
-                self.num_decoded += 1
-                if buffer is None:
-                    return decoded
-                self.slots[chunk] = buffer
-                self._filling.pop(chunk, None)
-            return buffer
+                for chunk in chunks:
+                    self.slots[chunk] = decoded = buffers.pop(chunk)
+                    self._filling.pop(chunk, None)
+                self.num_decoded += len(chunks)
+            return decoded
         finally:
+            for chunk in chunks:
+                self._filling.pop(chunk, None)
+                self._decoding.pop(chunk, None)
             # Unless all went well.
-            if self._filling.pop(chunk, None) and buffer is not None:
+            if buffers:
                 with self.cache.lock:
-                    self._buffers.give_back(buffer)
+                    for buffer in buffers.values():
+                        self._buffers.give_back(buffer)
+
+    def _buffer_nbytes(self, chunk: int) -> int:
+        """Return the size of the buffer for a chunk."""
+        nbytes = self.slots.nbytes(chunk)
+        return nbytes if self._have_one_size else buffer_nbytes(nbytes)
 
     def forget(self, chunk: int) -> int:
         """Forget a chunk and return how many bytes it had. A batch that is

@@ -1,6 +1,10 @@
 """Rows of chunks that went through filters, each decoded once."""
 from __future__ import annotations
 
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,18 +21,20 @@ from fuel.storage.errors import raise_lack
 from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.filter_lengths import check_filter_lengths
 from fuel.storage.filters import decode_chunk
-from fuel.storage.joined_file import file_at
+from fuel.storage.joined_file import files_at
 from fuel.storage.layout import is_known
 from fuel.storage.mapped import (
     DirectReader, IndexArray, PartNames, Wanted)
 from fuel.storage.part_index import PartIndex
 from fuel.storage.parts import Parts
 from fuel.storage.paging import Blocks
-from fuel.utils.threads import map_chunks
+from fuel.utils.threads import map_chunks, number_of_threads
 
 # For so many requests, chunks that are expected count as used later than
 # those that were: they must not be forgotten before they are read.
 PROTECTED = 1000
+# Of so many bytes, chunks are decoded together: a core's cache holds them.
+TOGETHER = 3 << 18
 
 #: Of a batch, rows that follow each other in a chunk: place in the batch,
 #: number of rows, first row.
@@ -59,6 +65,7 @@ class DecodedReader(DirectReader):
         self.rows_of_chunk = int(parts.table['block_rows'].min())
         self._blocks = self._find_blocks()
         self._background = Background()
+        self._wanted: deque[tuple[int, int]] = deque()
         # Loads OpenSSL, which files without filters do not need.
         from hashlib import blake2b
         # Whoever reads the same chunks in another way shares them.
@@ -97,15 +104,43 @@ class DecodedReader(DirectReader):
         if nbytes > budget:
             return None
         # In the order of their numbers, which is mostly that of the file.
-        tasks = {chunk: partial(self._decode_in_background, chunk, soon)
-                 for chunk in sorted(absent)}
+        wanted = [(chunk, soon) for chunk in sorted(absent)]
         if self._remote is None:
-            self._background.add(*tasks.values())
+            self._decode_later(*wanted)
             return nbytes
-        for chunk, task in tasks.items():
-            self._remote.when_here(*self._ranges(numpy.array([chunk])),
-                                   partial(self._background.add, task))
+        for one in wanted:
+            self._remote.when_here(*self._ranges(numpy.array(one[:1])),
+                                   partial(self._decode_later, one))
         return nbytes
+
+    def _decode_later(self, *wanted: tuple[int, int]) -> None:
+        """Have chunks decoded in the background: of each its number, and
+        when it is expected to be used."""
+        self._wanted.extend(wanted)
+        self._background.add(*[self._decode_ahead] * len(wanted))
+
+    def _decode_ahead(self) -> None:
+        """Decode chunks, unless they were used since they were expected.
+
+        If many wait, several: what Python does for each takes longer than it
+        seems, since decoding pushes its data out of the processor's cache.
+        """
+        wanted, slots = self._wanted, self.store.slots
+        if not wanted:
+            # Another task took its chunk.
+            return
+        count = 1 + len(wanted) // (2 * max(1, self._background.num_workers))
+        chunks: list[int] = []
+        nbytes = 0
+        with contextlib.suppress(IndexError):
+            while len(chunks) < count and nbytes < TOGETHER:
+                chunk, expected = wanted.popleft()
+                # It may be expected by later requests as well.
+                if slots.last_used[chunk] >= expected:
+                    chunks.append(chunk)
+                    nbytes += slots.nbytes(chunk)
+        if chunks:
+            self.store.fill(chunks, self.decode)
 
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
@@ -143,12 +178,6 @@ class DecodedReader(DirectReader):
         stored = starts >= 0
         ends = starts[stored], (starts + sizes)[stored]
         return ends if self._blocks is None else self._blocks.widen(*ends)
-
-    def _decode_in_background(self, chunk: int, expected: int) -> None:
-        """Decode a chunk, unless it was used since it was expected."""
-        # It may be expected by later requests as well.
-        if self.store.slots.last_used[chunk] >= expected:
-            self.store.get(chunk, self.decode)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         batch = self._new_batch(stop - start)
@@ -195,7 +224,9 @@ class DecodedReader(DirectReader):
             for chunk, pieces in absent[begin:end]:
                 self._fetch(chunk, pieces, batch)
 
-        map_chunks(fetch, len(absent))
+        # Threads that decode ahead leave no core for more of them.
+        map_chunks(fetch, len(absent), num_threads=max(
+            1, number_of_threads() - self._background.num_workers))
 
     def _fetch(self, chunk: int, pieces: list[Piece],
                batch: NDArray[Any]) -> None:
@@ -206,42 +237,70 @@ class DecodedReader(DirectReader):
             raise self._damaged(pieces[0][2], str(error)) from error
         self._rows.copy_chunk(chunk, decoded, pieces, batch)
 
-    def decode(self, chunk: int, out: Decoded) -> None:
-        """Fill an array with a chunk as it was before the filters.
+    def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
+        """Fill arrays with chunks as they were before the filters.
 
         The file is checked afterwards: what is remembered was read in the
         state that it is remembered under.
         """
-        address = int(self._parts.addresses[chunk])
-        file = file_at(self._file, max(address, 0))
+        files = files_at(self._file, self._parts.addresses[chunks])
         try:
-            self._decode(chunk, address, out)
+            # All of them first, which is one call for neighbours.
+            stored = self._read_stored(chunks, outs, len(files) == 1)
+            for chunk, data, out in zip(chunks, stored, outs, strict=True):
+                self._decode(chunk, data, out)
         except ValueError:
-            # If the file was changed, that is the reason.
-            self._file.check()
+            # If a file was changed, that is the reason.
+            for file in files:
+                file.check()
             raise
-        file.check()
+        for file in files:
+            file.check()
 
-    def _decode(self, chunk: int, address: int, out: Decoded) -> None:
-        index = self._index
-        array, nbytes = index.array_of(chunk), int(index.sizes[chunk])
+    def _read_stored(self, chunks: Sequence[int], outs: Sequence[Decoded],
+                     of_one_file: bool) -> list[memoryview]:
+        """Read chunks as they are stored."""
+        ranges = [self._place_of_chunk(chunk, out.nbytes)
+                  for chunk, out in zip(chunks, outs, strict=True)]
+        if len(ranges) > 1 and of_one_file and all(
+                address + nbytes == following for (address, nbytes),
+                (following, _) in itertools.pairwise(ranges)):
+            sizes = [nbytes for _, nbytes in ranges]
+            whole = scratch.take(sum(sizes)).data
+            if self._file.read_into(whole, ranges[0][0]) == len(whole):
+                ends = itertools.accumulate(sizes)
+                return [whole[end - size:end]
+                        for size, end in zip(sizes, ends, strict=True)]
+        return [self._read_one(*place) for place in ranges]
+
+    def _place_of_chunk(self, chunk: int, size: int) -> tuple[int, int]:
+        """Return address and bytes of what is stored of `size` bytes."""
+        index, address = self._index, int(self._parts.addresses[chunk])
+        array = index.array_of(chunk)
         if address == OUTSIDE:
             raise ValueError(
                 f'the file has {index.file_size(array)} bytes and ends '
                 f'before its chunk, or says it is elsewhere')
-        filters, mask = index.filters(array), int(index.masks[chunk])
-        size = out.nbytes
-        if not filters:
-            # What may follow them in the file is not theirs.
-            nbytes = size
+        # Without filters, what may follow them in the file is not theirs.
+        return address, (int(index.sizes[chunk]) if index.filters(array)
+                         else size)
+
+    def _read_one(self, address: int, nbytes: int) -> memoryview:
         stored = scratch.take(nbytes).data
         count = self._file.read_into(stored, address)
         if count < nbytes:
             raise ValueError(f'the disk gave {count} of the {nbytes} bytes of '
                              f'its chunk')
+        return stored
+
+    def _decode(self, chunk: int, stored: memoryview, out: Decoded) -> None:
+        """Undo the filters of a chunk that was read."""
+        index, size = self._index, out.nbytes
+        array = index.array_of(chunk)
+        filters, mask = index.filters(array), int(index.masks[chunk])
         # A chunk at the edge may have been left as it is, without a mask;
         # a filtered one of exactly this size is rare.
-        doubtful = filters and nbytes == size and not mask
+        doubtful = filters and len(stored) == size and not mask
         if doubtful and not index.is_ragged:
             self._decode_with_h5py(chunk, array, out)
             return

@@ -6,6 +6,7 @@ lengths are compared with those that are known before it is given to them.
 """
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -18,6 +19,8 @@ BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
 #: What a filter made of a chunk.
 Stored: TypeAlias = bytes | memoryview
 
+# Bytes of content and of all.
+_BLOSC = struct.Struct('<4xI4xI')
 _ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 # How long identifiers of dictionaries and contents' sizes are, by two bits.
 _DICTIONARY = 0, 1, 2, 4
@@ -65,7 +68,10 @@ def _number(stored: Stored, start: int, size: int, order: str) -> int:
 
 
 def _blosc(stored: Stored, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
-    return _number(stored, 4, 4, '<'), _number(stored, 12, 4, '<')
+    if len(stored) < _BLOSC.size:
+        raise IndexError
+    content, length = _BLOSC.unpack_from(stored)
+    return content, length
 
 
 def _lz4(stored: Stored, _: ChunkFilter, nbytes: int) -> tuple[int, int]:

@@ -31,10 +31,10 @@ def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
     `out`: filled with the decoded chunk; nothing larger is ever made.
     """
     data: Data = stored
-    used = used_filters(filters, mask)
+    used = used_filters(filters, mask) if mask else filters
     for place in reversed(range(len(used))):
-        checksums = sum(one.code == h5py.h5z.FILTER_FLETCHER32
-                        for one in used[:place])
+        checksums = place and sum(
+            one.code == h5py.h5z.FILTER_FLETCHER32 for one in used[:place])
         data = _undo(used[place], data, out.nbytes + 4 * checksums, itemsize,
                      None if place else out)
     if len(data) != out.nbytes:
@@ -48,19 +48,20 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
           out: NDArray[numpy.uint8] | None) -> Data:
     """Undo one filter; `nbytes` is what a compressor was given, and `out`
     what a filter that copies may fill."""
+    if one.code in plugin_filters.DECODERS:
+        if out is None:
+            out = scratch.take(nbytes)
+        plugin_filters.undo_plugin(data, one, out)
+        return out
     if one.code == h5py.h5z.FILTER_DEFLATE:
         return inflate(data, nbytes)
     if one.code == BZIP2:
         return bunzip(data, nbytes)
     if one.code == h5py.h5z.FILTER_FLETCHER32:
         return verified(data)
-    if one.code != h5py.h5z.FILTER_SHUFFLE:
-        if out is None:
-            out = scratch.take(nbytes)
-        if one.code == h5py.h5z.FILTER_LZF:
-            return lzf_decode(data, nbytes, out)
-        plugin_filters.undo_plugin(data, one, out)
-        return out
+    if one.code == h5py.h5z.FILTER_LZF:
+        return lzf_decode(data, nbytes, scratch.take(nbytes) if out is None
+                          else out)
     # The filter has its own idea of an element (of a string, say).
     size = one.options[0] if one.options else itemsize
     if size < 2:

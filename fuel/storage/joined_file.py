@@ -190,9 +190,13 @@ def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
         1, numpy.int64)
 
 
-def file_at(file: FileBytes, address: int) -> FileBytes:
-    """Return which of the files of one an address lies in."""
-    return file.at(address)[0] if isinstance(file, JoinedFile) else file
+def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
+    """Return which of the files of one addresses lie in, each once; what is
+    no address counts for the first."""
+    if not isinstance(file, JoinedFile):
+        return [file]
+    return list(dict.fromkeys(
+        file.at(max(address, 0))[0] for address in addresses.tolist()))
 
 
 def states_of(files: Sequence[Versioned]) -> FileStates:

@@ -242,8 +242,8 @@ class RawFile(FileWatch):
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes of the file into the caller's memory; return how many."""
         if hasattr(os, 'preadv'):
-            total = 0
-            while total < len(buffer):
+            total = os.preadv(self._descriptor, [buffer], address)
+            while 0 < total < len(buffer):
                 count = os.preadv(
                     self._descriptor, [buffer[total:]], address + total)
                 if not count:

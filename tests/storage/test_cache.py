@@ -111,9 +111,9 @@ def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
     """The second one waits for the first."""
     decode = DecodedReader.decode
 
-    def slow(self, chunk, out):
+    def slow(self, chunks, outs):
         wait_until(lambda: len(started) == 6)
-        decode(self, chunk, out)
+        decode(self, chunks, outs)
 
     monkeypatch.setattr(DecodedReader, 'decode', slow)
     reader = choose_reader(file['x'])
@@ -190,12 +190,18 @@ def test_chunks_of_many_sizes_are_remembered_within_the_budget(is_large):
     store = cache.store('x', sizes)
     for chunk in rng.randint(0, 50, 1000).tolist():
         store.slots.last_used[chunk] = cache.clock.tick()
-        found = store.get(chunk, lambda chunk, out: out.fill(chunk))
+        found = store.get(chunk, fill_with_numbers)
         assert (found[:sizes[chunk]] == chunk).all()
         assert cache.used <= cache.budget
         assert cache.used == sum(
             buffer.nbytes for buffer in store.slots if buffer is not None)
     assert not is_large or store.num_decoded == store.slots.num_held
+
+
+def fill_with_numbers(chunks, outs):
+    """Decode: each byte of a chunk is its number."""
+    for chunk, out in zip(chunks, outs, strict=True):
+        out.fill(chunk)
 
 
 @given(budget=st.integers(0, 6), wanted=st.lists(st.integers(0, 9)))
@@ -206,7 +212,7 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
     model = []
     for chunk in wanted:
         store.slots.last_used[chunk] = cache.clock.tick()
-        store.get(chunk, lambda chunk, out: out.fill(chunk))
+        store.get(chunk, fill_with_numbers)
         model = ([chunk] + [one for one in model if one != chunk])[:budget]
         assert sorted(model) == store.slots.held().tolist()
         assert len(model) == cache.used
@@ -228,14 +234,71 @@ def test_failed_decoding_leaves_its_buffer_to_others():
     store = cache.store('x', numpy.full(3, 1000))
     found = []
 
-    def fail(chunk, out):
-        found.append(out.__array_interface__['data'])
+    def fail(chunks, outs):
+        found.append(outs[0].__array_interface__['data'])
         raise OSError('no luck')
 
     for _ in range(5):
         with pytest.raises(OSError, match='no luck'):
             store.get(0, fail)
     assert 1 == len(set(found))
+
+
+def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
+    """Those that are there, or that another thread decodes, are left out."""
+    cache = ChunkCache(3000)
+    store = cache.store('x', numpy.full(9, 1000))
+    asked = []
+
+    def note(chunks, outs):
+        asked.append(list(chunks))
+        if chunks == [1]:
+            # Another call has it under way.
+            store.fill([0, 1, 2], note)
+        fill_with_numbers(chunks, outs)
+
+    store.get(1, note)
+    assert [[1], [0, 2]] == asked
+    assert [(0, 1000), (1, 1000), (2, 1000)] == [
+        (int(store.slots[chunk][0]), store.slots[chunk].nbytes)
+        for chunk in range(3)]
+    store.fill([0, 1, 2], note)
+    store.fill([3, 4, 5, 6], note)
+    assert 2 == len(asked)
+    store.fill([3, 4], note)
+    assert [3, 4] == asked[2]
+    assert 3000 == cache.used == store.slots.held_nbytes
+    assert 5 == store.num_decoded
+
+
+@pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
+def test_chunks_whose_decoding_failed_together_are_decoded_later(error):
+    """Neither their memory is lost, nor do they count as under way."""
+    cache = ChunkCache(3000)
+    store = cache.store('x', numpy.full(9, 1000))
+
+    def fail(chunks, outs):
+        raise error
+
+    for _ in range(5):
+        with pytest.raises(error):
+            store.fill([0, 1, 2], fail)
+        assert 0 == cache.used
+    store.fill([0, 1, 2], fill_with_numbers)
+    assert [0, 1, 2] == store.slots.held().tolist()
+
+
+def test_room_for_several_chunks_is_made_at_once():
+    """At most an eighth of the budget is freed before it is needed."""
+    cache = ChunkCache(32 * 1000)
+    store = cache.store('x', numpy.full(99, 1000))
+    held = []
+    for chunk in range(99):
+        store.slots.last_used[chunk] = cache.clock.tick()
+        store.get(chunk, fill_with_numbers)
+        held.append(store.slots.num_held)
+    assert 32 == max(held)
+    assert 29 == min(held[31:])
 
 
 def test_failed_decoding_is_tried_again(file, monkeypatch):
@@ -259,7 +322,7 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
         return frame is not None and (
             frame.f_code is chunk_cache.ChunkStore.get.__code__)
 
-    def interrupted(self, chunk, out):
+    def interrupted(self, chunks, outs):
         monkeypatch.setattr(DecodedReader, 'decode', decode)
         threads.append(threading.Thread(
             target=lambda: found.append(reader.read(5)), daemon=True))
@@ -274,7 +337,7 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
     assert (file['x'][5] == found[0]).all()
 
 
-def _fail(self, chunk, out):
+def _fail(self, chunks, outs):
     raise OSError('no luck')
 
 

@@ -72,11 +72,11 @@ def test_chunks_are_decoded_in_the_order_in_which_they_are_needed(
     begun, go_on, decoded = threading.Event(), threading.Event(), []
     plain = DecodedReader.decode
 
-    def decode(reader, chunk, out):
+    def decode(reader, chunks, outs):
         begun.set()
         assert go_on.wait(30)
-        decoded.append(chunk)
-        plain(reader, chunk, out)
+        decoded.extend(chunks)
+        plain(reader, chunks, outs)
 
     monkeypatch.setattr(DecodedReader, 'decode', decode)
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
@@ -88,6 +88,100 @@ def test_chunks_are_decoded_in_the_order_in_which_they_are_needed(
         go_on.set()
         wait_until(lambda: len(decoded) == 4)
     assert [5, 2, 3, 1] == decoded
+
+
+@pytest.fixture
+def waiting(path, monkeypatch):
+    """Return a reader whose thread waits for the event that comes with it,
+    and a list of what is decoded together."""
+    monkeypatch.setenv('FUEL_NUM_THREADS', '1')
+    begun, go_on, together = threading.Event(), threading.Event(), []
+    plain = DecodedReader.decode
+
+    def decode(reader, chunks, outs):
+        begun.set()
+        assert go_on.wait(30)
+        together.append(list(chunks))
+        plain(reader, chunks, outs)
+
+    monkeypatch.setattr(DecodedReader, 'decode', decode)
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        reader = dataset._access.open().reader('x', cache_bytes=None)
+        reader.prefetch(numpy.array([40]), 20 * CHUNK)
+        assert begun.wait(30)
+        yield reader, go_on, together
+        go_on.set()
+
+
+def values_of(path, rows):
+    """Return rows of the same data, contiguous."""
+    with h5py.File(path, 'r') as file:
+        return file['y'][...][rows]
+
+
+def test_chunks_that_wait_are_decoded_together(waiting, path, monkeypatch):
+    """As many as a core's cache holds, and a single one at once; neighbours
+    in the file are read by one call."""
+    reader, go_on, together = waiting
+    read, plain = [], RawFile.read_into
+
+    def note(file, buffer, address):
+        read.append(len(buffer))
+        return plain(file, buffer, address)
+
+    monkeypatch.setattr(RawFile, 'read_into', note)
+    reader.prefetch(numpy.array([0, 8, 16, 24, 100, 120]), 20 * CHUNK)
+    go_on.set()
+    wait_until(lambda: reader.store.num_decoded == 7)
+    assert [[5], [0, 1, 2, 3], [12, 15]] == together
+    sizes = reader._index.sizes
+    assert [sizes[5], sizes[:4].sum(), sizes[12], sizes[15]] == read
+    rows = numpy.array([0, 31, 9, 127, 40])
+    assert (values_of(path, rows) == reader.read(rows)).all()
+
+
+def test_chunks_together_have_few_bytes(waiting, monkeypatch):
+    """One more than fits at most."""
+    reader, go_on, together = waiting
+    monkeypatch.setattr('fuel.storage.decoded.TOGETHER', 2 * CHUNK)
+    reader.prefetch(numpy.arange(64, 160, 8), 20 * CHUNK)
+    go_on.set()
+    wait_until(lambda: reader.store.num_decoded == 13)
+    assert 2 == max(map(len, together))
+
+
+def test_chunks_together_may_be_cut_or_damaged(waiting, path, monkeypatch):
+    """The good ones are read, and the bad one is the error."""
+    reader, go_on, together = waiting
+    with open(path, 'r+b') as file:
+        file.seek(int(reader._parts.addresses[2]))
+        file.write(b'\xff' * 16)
+    monkeypatch.setattr(RawFile, 'check', lambda _: None)
+    reader.prefetch(numpy.array([0, 8, 16, 24]), 20 * CHUNK)
+    go_on.set()
+    wait_until(lambda: [0, 1, 2] in [one[:3] for one in together])
+    rows = numpy.array([0, 8, 24])
+    assert (values_of(path, rows) == reader.read(rows)).all()
+    with pytest.raises(OSError, match="source 'x', row 16"):
+        reader.read(numpy.array([0, 16]))
+
+
+@pytest.mark.skipif(not hasattr(os, 'preadv'), reason='uses preadv')
+def test_chunks_together_are_read_one_by_one_if_the_file_is_cut(
+        waiting, path, monkeypatch):
+    """Of those that are in the file, all are decoded."""
+    reader, go_on, together = waiting
+    plain = os.preadv
+    end = int(reader._parts.addresses[3])
+    monkeypatch.setattr(os, 'preadv', lambda descriptor, buffers, offset: (
+        plain(descriptor, [buffers[0][:max(0, end - offset)]], offset)))
+    reader.prefetch(numpy.array([0, 8, 16, 24]), 20 * CHUNK)
+    go_on.set()
+    wait_until(lambda: len(together) > 1)
+    rows = numpy.array([0, 8, 16])
+    assert (values_of(path, rows) == reader.read(rows)).all()
+    with pytest.raises(OSError, match='the disk gave 0 of the'):
+        reader.read(24)
 
 
 @pytest.mark.parametrize('chunks', [0, 1, 2, 5, 20])
