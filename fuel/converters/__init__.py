@@ -18,7 +18,8 @@ OWN = {
     'image_folder': 'photographs, one folder for each class',
     'jsonl': 'records in a file of JSON lines',
     'npy': 'arrays in .npy or .npz files',
-    'parquet': 'a table in Parquet files'}
+    'parquet': 'a table in Parquet files',
+    'tokens': 'texts, as the tokens of a language model'}
 
 all_converters: tuple[tuple[str, Filler], ...]
 

@@ -66,16 +66,19 @@ def divided(arrays: Collection[tuple[str, Array | Reader]],
             for split, rows in splits.items() for source, array in arrays]
 
 
-def add_split_options(subparser: ArgumentParser) -> None:
-    """Add the options for holding out random examples."""
+def add_split_options(subparser: ArgumentParser,
+                      stratify: bool = True) -> None:
+    """Add the options for holding out random examples; `stratify` if these
+    may have classes."""
     subparser.add_argument(
         '--hold-out', type=_hold_out, action='append', default=None,
         metavar='SPLIT=FRACTION', help='make a split of this share of the '
         'examples, chosen at random, such as test=0.2; may be repeated '
         '(default: all examples are in the split train)')
-    subparser.add_argument(
-        '--stratify', action='store_true', help='hold out the same share of '
-        'every class')
+    if stratify:
+        subparser.add_argument(
+            '--stratify', action='store_true', help='hold out the same share '
+            'of every class')
     subparser.add_argument(
         '--seed', type=int, default=config.default_seed,
         help='seed of the choice (default: config.default_seed)')

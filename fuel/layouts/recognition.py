@@ -35,7 +35,7 @@ Recogniser: TypeAlias = Callable[[Seen], 'Call | Sequence[Call] | None']
 SURE = ('aloha', 'anndata', 'd4rl', 'mace', 'makani', 'matlab', 'minari',
         'molecules', 'multimodal_universe', 'netcdf', 'nwb', 'pdebench',
         'returnn', 'robomimic', 'stable_worldmodel', 'the_well',
-        'torch_brain')
+        'tokens', 'torch_brain')
 PLAIN = 'plain'
 # Where packages name recognisers of their own.
 ENTRY_POINTS = 'fuel.layouts'
