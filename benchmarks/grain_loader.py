@@ -81,6 +81,7 @@ def main():
                 Examples(file['features'], data['targets']),
                 H5PYDataset(path, ('train',)), arguments.how), 'at least 10'))
     measure.print_table(rows)
+    measure.print_versions('h5py', 'grain')
 
 
 if __name__ == '__main__':

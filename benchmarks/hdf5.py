@@ -474,6 +474,7 @@ def main():
         compare_torch(table, paths, count)
     measure.print_table(table.rows, (
         'workload', 'measured', 'target', 'examples/s', 'reference'))
+    measure.print_versions('h5py', 'torch')
     print()
     print(json.dumps({
         layout: {name: round(value) for name, value in rates.items()}

@@ -8,9 +8,11 @@ ratios and their spread are what counts.
 import argparse
 import contextlib
 import os
+import platform
 import signal
 import statistics
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,6 +176,23 @@ def print_table(rows, header=('workload', 'measured', 'target')):
                         zip(row, widths, strict=True)).rstrip())
         if number == 0:
             print('  '.join('-' * width for width in widths))
+
+
+def print_versions(*libraries):
+    """Print with which versions the table above was measured.
+
+    Parameters
+    ----------
+    *libraries : str
+        Names of distributions, beside Python and NumPy.  Those that are
+        not installed were not measured, and are left out.
+
+    """
+    found = [f'Python {platform.python_version()}']
+    for name in ('numpy', *libraries):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(f'{name} {metadata.version(name)}')
+    print(', '.join(found))
 
 
 def parser(description):

@@ -32,6 +32,7 @@ from pathlib import Path
 
 import h5py
 import numpy
+from measure import print_versions
 from remote import BATCH, MB, ROW, caches, fresh, make_file, row, scheme_of
 from support.range_server import server_process
 
@@ -390,6 +391,9 @@ def main(arguments=None):
         row('workload', 'measured', 'at least')
     with tempfile.TemporaryDirectory() as folder:
         print_rows(options, Path(folder))
+    if not options.no_header:
+        print_versions('torch', 'webdataset', 'litdata',
+                       'mosaicml-streaming')
 
 
 if __name__ == '__main__':

@@ -271,6 +271,7 @@ def main():
         *in_memory(count, arguments.how), training(arguments.how),
         processor_time(count, arguments.how),
         *in_files(256 if arguments.tiny else 2000, arguments.how)])
+    measure.print_versions('h5py', 'torch')
 
 
 if __name__ == '__main__':
