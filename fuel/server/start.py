@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
 
 from fuel.kernels import termination
 from fuel.server.server import Server
@@ -29,8 +28,13 @@ _MOST_CRASHES = 5
 _CRASH_PERIOD = 60.0
 
 
-def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
-                 **kwargs: Any) -> None:
+def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
+                 host: str = '127.0.0.1', sharing: str = 'split',
+                 num_clients: int | None = None,
+                 max_bytes: int | None = None,
+                 curve: str | os.PathLike[str] | None = None,
+                 journal: str | os.PathLike[str] | bool | None = None,
+                 reconnect: float | None = None) -> None:
     """Serve a stream until a signal ends the process.
 
     One line on standard error says where the server listens.  Ctrl-C and
@@ -43,9 +47,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
         Defaults to 5557.
     hwm : int, optional
         How many batches may be under way to each client.  Defaults to 10.
-    **kwargs
-        `host`, `sharing`, `num_clients`, `journal` and others; see
-        :class:`Server`.
+    host, sharing, num_clients, max_bytes, curve, journal, reconnect
+        See :class:`Server`.
 
     Examples
     --------
@@ -53,7 +56,10 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
 
         start_server(DataStream(dataset, iteration_scheme=scheme))
     """
-    server = Server(data_stream, port, hwm, **kwargs)
+    server = Server(
+        data_stream, port, hwm, host=host, sharing=sharing,
+        num_clients=num_clients, max_bytes=max_bytes, curve=curve,
+        journal=journal, reconnect=reconnect)
     server.start()
     sys.stderr.write(f'Fuel server: {server.address}\n')
     sys.stderr.flush()

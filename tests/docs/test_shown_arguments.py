@@ -15,6 +15,7 @@ import pytest
 from support.reference import find, is_importable, listed
 
 from fuel.datasets import Dataset, H5PYDataset
+from fuel.server import Server, start_server
 from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping, Transformer
 from fuel.transformers.image import RandomHorizontalFlip
@@ -144,6 +145,12 @@ def test_types_of_keywords_are_those_of_the_bases(cls, options):
                 for one in base.__mro__ if '__init__' in vars(one))
             if name in found)
         assert as_text(expected) == as_text(hint), name
+
+
+def test_start_server_takes_what_its_server_does():
+    """With the same types and defaults."""
+    assert signature_of(Server).parameters == (
+        signature_of(start_server).parameters)
 
 
 def test_every_constructor_that_hands_on_keywords_says_which():
