@@ -188,7 +188,8 @@ class WorkerStage(RemoteStream, Transformer):
         for epoch in runtime.release_left():
             session_of(epoch).leave()
         session = WorkerSession(after, after=True, calls=self._calls)
-        session.begin(self._get_team(), last)
+        # A state that was loaded need not be the one where the workers stand.
+        session.begin(self._get_team(), last if pending is None else None)
         self._after, self._calls = None, ()
         return session
 

@@ -18,6 +18,7 @@ import textwrap
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import numpy
 import pytest
@@ -43,6 +44,7 @@ from fuel.transformers import (
     BackgroundProcess,
     Filter,
     MultiProcessing,
+    MultiThreading,
     ScaleAndShift,
     Transformer,
 )
@@ -358,6 +360,26 @@ def test_state_of_a_finished_epoch_begins_the_next(ahead):
     restored.load_state_dict(state)
     assert_same(reference.get_epoch_iterator(),
                 restored.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('make', [
+    MultiProcessing, partial(MultiProcessing, num_workers=2), MultiThreading])
+def test_state_of_an_earlier_epoch_goes_back_there(make):
+    """Though all was delivered that was made since, so that the workers
+    need no state to go on."""
+    def build_shuffled():
+        return DataStream(IndexableDataset(numpy.arange(40)),
+                          iteration_scheme=ShuffledScheme(40, 7))
+
+    with make(build_shuffled()) as stream:
+        list(stream.get_epoch_iterator())
+        state = json.loads(json.dumps(stream.state_dict()))
+        expected = list(stream.get_epoch_iterator())
+        for _ in range(2):
+            list(stream.get_epoch_iterator())
+        for _ in range(2):
+            stream.load_state_dict(state)
+            assert_same(expected, stream.get_epoch_iterator())
 
 
 def test_state_of_another_pipeline_is_refused(ahead):
