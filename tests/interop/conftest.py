@@ -18,6 +18,8 @@ def pytest_configure(config):
         # There it reads tensors in a way that NumPy is to give up.
         config.addinivalue_line(
             'filterwarnings', 'ignore:__array__ implementation')
+    if 'augment' in config.getoption('bridges'):
+        importlib.import_module('support.torchvision_operators')
     if 'trainers' in config.getoption('bridges'):
         import_trainers()
     if 'ray' in config.getoption('bridges'):
