@@ -209,9 +209,7 @@ class Stage:
     def split_size(self) -> int | None:
         """Return the size of the batches that ranks can split."""
         split = getattr(self.stream, 'split_size', None)
-        size: int | None = (
-            batch_size_of(self.scheme) if split is None else split())
-        return size
+        return batch_size_of(self.scheme) if split is None else split()
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
@@ -282,17 +280,19 @@ class Stage:
 
     def read(self, epoch: Epoch) -> Batch:
         """Return the next item of an epoch."""
-        if epoch.finished:
-            raise StopIteration
-        while True:
+        while not epoch.finished:
             number = epoch.requested
             try:
                 data = self.reader_of(epoch).read()
             except StopIteration:
                 self._finish(epoch)
                 raise
-            except Exception as error:  # noqa: BLE001 - raised, or left out
+            except Exception as error:
                 data = self.fail(epoch, number, error)
+                if data is error:
+                    # It would hold itself, by its traceback.
+                    del data
+                    raise
                 if data is None:
                     continue
             if number in epoch.skipped:
@@ -300,14 +300,15 @@ class Stage:
                 continue
             epoch.position += epoch.step
             return data
+        raise StopIteration
 
     def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
-        """Raise the error of a read; return None if the item is left out."""
+        """Return the error, to be raised; None if the item is left out."""
         if epoch.count_failure(number):
             return None
         error.add_note(
             f'in stage {self.name}, item {epoch.position} of the epoch')
-        raise error
+        return error
 
     def _finish(self, epoch: Epoch) -> None:
         attributes = epoch.attributes
@@ -352,8 +353,7 @@ class Stage:
         """Return its state, without what it is a state of."""
         if not hasattr(self.stream, 'state_dict'):
             raise self._has_no_position()
-        state: State = self.stream.state_dict()
-        return state
+        return dict(self.stream.state_dict())
 
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of an epoch, without what it is a state of."""

@@ -167,16 +167,15 @@ class StreamStage(Stage):
         return ShareReader(self.open_items(epoch), shard)
 
     def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
-        """Raise the error of a read, or return what is left of the item."""
+        """Return what is left of an item, or the error, to be raised."""
         if epoch.limit is not None and number not in epoch.skipped:
             try:
                 is_done, rest = recover(self, epoch, number, error)
             except BadRecordsError as too_many:
-                too_many.__cause__ = error
-                error = too_many
-            else:
-                if is_done:
-                    return rest
+                super().fail(epoch, number, too_many)
+                raise too_many from error
+            if is_done:
+                return rest
         return super().fail(epoch, number, error)
 
     @property
