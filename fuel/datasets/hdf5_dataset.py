@@ -313,28 +313,6 @@ class HDF5Dataset(RowsDataset):
         readers: OpenColumns = self.readers
         return readers.categories(self.columns)
 
-    def category_names(self, source: str, codes: IndexArray) -> Any:
-        """Return the names of codes of a source of categories.
-
-        Parameters
-        ----------
-        source : str
-        codes : numpy.ndarray
-            As in a batch.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of the same shape and dtype object; None where a value is missing.
-
-        Raises
-        ------
-        KeyError
-            If the source has no categories.
-        """
-        names = numpy.array([*self.categories[source], None], object)
-        return names[codes]
-
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources that are open."""
         readers = vars(self).get('_readers', {})

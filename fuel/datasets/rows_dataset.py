@@ -13,7 +13,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.given_splits import check_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import (
-    Order, concatenate, length, pick, simplify)
+    IndexArray, Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_file)
 from fuel.datasets.row_sources import RowPlace, RowSource
@@ -140,6 +140,34 @@ class RowsDataset(SplitDataset):
 
     def _use_sources(self) -> None:
         self._direct = None
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """For each source of categories, the name of each code (dict); none
+        unless the data say them."""
+        return {}
+
+    def category_names(self, source: str, codes: IndexArray) -> Any:
+        """Return the names of codes of a source of categories.
+
+        Parameters
+        ----------
+        source : str
+        codes : numpy.ndarray
+            As in a batch.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape and dtype object; None where a value is missing.
+
+        Raises
+        ------
+        KeyError
+            If the source has no categories.
+        """
+        names = numpy.array([*self.categories[source], None], object)
+        return names[codes]
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""

@@ -14,7 +14,8 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (
     RowsDataset, masks_of, with_masks)
-from fuel.interop.arrow.files import Tables, as_table, paths_of
+from fuel.interop.arrow.files import (
+    Tables, as_divided_table, as_table, class_names, is_divided, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -39,7 +40,8 @@ class ArrowDataset(RowsDataset):
         A Parquet or Arrow (IPC, Feather) file; several files, or a folder of
         them, one after the other, whose folders ``name=value`` are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
-        Face, or anything that exports Arrow.
+        Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
+        Face `which_sets` names those to read.
     columns : list of str or dict, optional
         The columns that become sources, under their names; or a dict from
         sources to a column or a list of columns, by name. Several columns,
@@ -59,6 +61,9 @@ class ArrowDataset(RowsDataset):
     ----------
     num_examples : int
     readers : dict of str to Reader
+    categories : dict of str to tuple
+        The names of the classes of each source that is a `ClassLabel` of
+        Hugging Face, also of files that it wrote.
 
     Raises
     ------
@@ -101,7 +106,12 @@ class ArrowDataset(RowsDataset):
                  masks: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data)
-        self._table = None if self._paths is not None else as_table(data)
+        if self._paths is not None:
+            self._table = None
+        elif is_divided(data) and which_sets is not None and splits is None:
+            self._table, splits = as_divided_table(data)
+        else:
+            self._table = as_table(data)
         self.columns = columns
         self.masks = masks
         self.cache_bytes = default_budget() if cache_bytes is None else (
@@ -117,6 +127,10 @@ class ArrowDataset(RowsDataset):
                    if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
+        names = class_names(parts[0].schema)
+        self._categories = {
+            source: names[column] for source, column in columns.items()
+            if isinstance(column, str) and column in names}
         self._part_paths = [part.path for part in parts]
         self._bounds = numpy.cumsum([0, *[
             sum(part.lengths(parts[0].names[0])) for part in parts]])
@@ -136,6 +150,11 @@ class ArrowDataset(RowsDataset):
         part = int(self._bounds.searchsorted(row, 'right')) - 1
         return RowPlace(self._part_paths[part], '',
                         row - int(self._bounds[part]))
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """See :attr:`~fuel.datasets.rows_dataset.RowsDataset.categories`."""
+        return self._categories
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""

@@ -1,6 +1,7 @@
 """What a data set of tables is made of: files, or a table in memory."""
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sized
 from typing import Any, NamedTuple, TypeAlias
@@ -60,6 +61,45 @@ def _in_folder(path: str) -> list[Located]:
     return sorted(found, key=lambda each: each.path)
 
 
+def as_divided_table(data: Any) -> tuple[
+        pyarrow.Table, dict[str, tuple[int, int]]]:
+    """Return the table of several data sets of Hugging Face, one after the
+    other, and the rows of each."""
+    tables = {name: as_table(part) for name, part in data.items()}
+    try:
+        whole = pyarrow.concat_tables(tables.values())
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(
+            f'the data sets {", ".join(tables)} of Hugging Face have '
+            f'different columns: pass one of them, such as '
+            f'data[{next(iter(tables))!r}]') from error
+    splits, start = {}, 0
+    for name, table in tables.items():
+        splits[name] = start, start + len(table)
+        start += len(table)
+    return whole, splits
+
+
+def is_divided(data: Tables) -> bool:
+    """Return whether data are several data sets of Hugging Face by name."""
+    return isinstance(data, Mapping) and type(
+        data).__module__.partition('.')[0] == 'datasets'
+
+
+def class_names(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
+    """Return the names of classes that Hugging Face has written with a
+    table, by column."""
+    try:
+        features = json.loads(schema.metadata[b'huggingface'])[
+            'info']['features']
+        return {column: tuple(map(str, feature['names']))
+                for column, feature in features.items()
+                if feature.get('_type') == 'ClassLabel'}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # It has none, or those of another version.
+        return {}
+
+
 def as_table(data: Tables) -> pyarrow.Table:
     """Return a table of whatever holds one in memory."""
     if isinstance(data, pyarrow.Table):
@@ -85,8 +125,9 @@ def _of_hugging_face(data: Any) -> pyarrow.Table:
     kind, has_rows = type(data).__name__, isinstance(data, Sized)
     if isinstance(data, Mapping):
         raise TypeError(
-            f'data must be one data set, got a {kind} of {list(data)}: pass '
-            f'one of them, such as data[{next(iter(data), "train")!r}]')
+            f'data must be one data set, got a {kind} of {list(data)}: name '
+            f'those to read, such as which_sets=({next(iter(data), "train")!r}'
+            f',)')
     if not has_rows:
         raise TypeError(
             f'data must have rows that are numbered, got the {kind} of '

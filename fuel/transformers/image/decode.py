@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterable, Sequence
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy
@@ -41,6 +43,8 @@ class ImagesFromBytes(ImageStage):
         Its examples are the bytes of image files, in any format that Pillow
         reads itself (it has another program run EPS, so that is refused).
         :class:`~fuel.transformers.defaults.ToBytes` makes bytes of arrays.
+        An image of Hugging Face, ``{'bytes': ..., 'path': ...}``, is that of
+        its bytes, or of the file where it has none.
     color_mode : str or None, optional
         The mode of Pillow to convert images to, such as ``'RGB'`` (the
         default) or ``'L'`` for grey. None keeps the mode of each file:
@@ -181,6 +185,13 @@ class ImagesFromBytes(ImageStage):
             len(files), self.num_threads)
 
     def _decode(self, file: object, which: str) -> Any:
+        if isinstance(file, Mapping) and file.keys() == {'bytes', 'path'}:
+            try:
+                file = _content_of(file, which)
+            except UndecodableImageError:
+                if self.on_error == 'skip':
+                    return UNDECODABLE
+                raise
         if not isinstance(file, (bytes, bytearray, memoryview)):
             raise TypeError(
                 f'{which} must be bytes, got {file!r:.60} '
@@ -241,6 +252,25 @@ class ImagesFromBytes(ImageStage):
         if self.on_error == 'skip' or self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)
+
+
+def _content_of(image: Mapping[str, Any], which: str) -> Any:
+    """Return the bytes of an image of Hugging Face."""
+    content, path = image['bytes'], image['path']
+    if content is not None or not isinstance(path, str):
+        return content
+    try:
+        # Of what is no file, such as a pipe, there may be no end.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise OSError('it is no file')
+        with open(path, 'rb') as file:
+            return file.read()
+    except OSError as error:
+        raise UndecodableImageError(
+            f'{which} is the file {path!r}, which cannot be read: '
+            f'{error.strerror or error}. Hugging Face writes the contents '
+            f'into the data set where they were decoded once, or by '
+            f'embed_table_storage') from error
 
 
 def _check_mode(color_mode: str) -> None:

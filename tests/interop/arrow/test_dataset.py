@@ -354,7 +354,7 @@ def test_formats_of_hugging_face_are_honoured_or_refused(hugging_face):
         ArrowDataset(data.with_transform(dict))
     with pytest.raises(ValueError, match="format 'numpy'"):
         ArrowDataset(data.with_format('numpy', dtype='float32'))
-    with pytest.raises(TypeError, match=r"DatasetDict of .*data\['train"):
+    with pytest.raises(TypeError, match=r"DatasetDict .*sets=\('train',\)"):
         ArrowDataset(hugging_face.DatasetDict({'train': data}))
     with pytest.raises(TypeError, match='is a stream: load it without'):
         ArrowDataset(data.to_iterable_dataset())

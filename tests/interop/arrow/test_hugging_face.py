@@ -1,0 +1,124 @@
+"""Data sets of Hugging Face keep what they say of their columns."""
+import io
+import pickle
+
+import numpy
+import pyarrow
+import pytest
+from PIL import Image
+
+from fuel.exceptions import UndecodableImageError
+from fuel.interop.arrow import ArrowDataset
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers.image import ImagesFromBytes
+
+# It pickles what it makes.
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+def png(value):
+    """Return a small picture of one grey, as a file."""
+    file = io.BytesIO()
+    Image.fromarray(numpy.full((4, 5, 3), value, 'uint8')).save(file, 'PNG')
+    return file.getvalue()
+
+
+@pytest.fixture
+def pictures(hugging_face, tmp_path):
+    """Return pictures and classes, of which one picture is in a file."""
+    (tmp_path / 'three.png').write_bytes(png(3))
+    features = hugging_face.Features({
+        'image': hugging_face.Image(),
+        'label': hugging_face.ClassLabel(names=['cat', 'dog'])})
+    table = pyarrow.table({
+        'image': pyarrow.array(
+            [*({'bytes': png(number), 'path': None} for number in range(3)),
+             {'bytes': None, 'path': str(tmp_path / 'three.png')}],
+            features.arrow_schema.field('image').type),
+        'label': [0, 1, 1, 0]}).replace_schema_metadata(
+            features.arrow_schema.metadata)
+    return hugging_face.Dataset(hugging_face.table.InMemoryTable(table),
+                                fingerprint='a')
+
+
+def test_class_labels_keep_their_names(pictures, tmp_path):
+    """In a file too, under the name of the source, and in a pickle."""
+    pictures.to_parquet(tmp_path / 'pictures.parquet')
+    for data in pictures, str(tmp_path / 'pictures.parquet'):
+        dataset = pickle.loads(pickle.dumps(
+            ArrowDataset(data, {'targets': 'label'})))
+        assert {'targets': ('cat', 'dog')} == dataset.categories
+        targets, = dataset.get_data(None, [1, 0])
+        assert ['dog', 'cat'] == dataset.category_names(
+            'targets', targets).tolist()
+
+
+@pytest.mark.parametrize('metadata', [
+    None, {}, {'huggingface': 'x'}, {'huggingface': '[]'},
+    {'huggingface': '{"info": {"features": {"label": 3}}}'},
+    {'huggingface': '{"info": {"features": {"x": {"_type": "Value"}}}}'}])
+def test_table_without_names_of_classes_has_none(metadata):
+    """Whatever it says in the place of them."""
+    table = pyarrow.table({'label': [0, 1]}).replace_schema_metadata(metadata)
+    dataset = ArrowDataset(table)
+    assert {} == dataset.categories
+    with pytest.raises(KeyError):
+        dataset.category_names('label', numpy.array([0]))
+
+
+def test_images_are_decoded(pictures):
+    """From their bytes, or from the file that they name."""
+    stream = ImagesFromBytes(DataStream(
+        ArrowDataset(pictures), iteration_scheme=SequentialScheme(4, 4)),
+        which_sources=('image',))
+    (images, labels), = stream.get_epoch_iterator()
+    assert [0, 1, 2, 3] == [int(image.mean()) for image in images]
+    assert (3, 4, 5) == images[3].shape
+    assert [0, 1, 1, 0] == labels.tolist()
+
+
+@pytest.mark.parametrize('path', ['missing.png', '.'])
+def test_image_whose_file_is_missing_is_an_error(pictures, tmp_path, path):
+    """Or left out, as one that cannot be decoded."""
+    table = pictures.with_format('arrow')[:]
+    table = table.set_column(0, 'image', pyarrow.array(
+        [*table['image'].to_pylist()[:3],
+         {'bytes': None, 'path': str(tmp_path / path)}],
+        table.schema.field('image').type))
+    scheme = SequentialScheme(4, 4)
+    stream = ImagesFromBytes(DataStream(
+        ArrowDataset(table), iteration_scheme=scheme),
+        which_sources=('image',))
+    with pytest.raises(UndecodableImageError, match='cannot be read'):
+        next(stream.get_epoch_iterator())
+    stream = ImagesFromBytes(DataStream(
+        ArrowDataset(table), iteration_scheme=scheme),
+        which_sources=('image',), on_error='skip')
+    images, labels = next(stream.get_epoch_iterator())
+    assert (3, [0, 1, 1]) == (len(images), labels.tolist())
+
+
+def test_splits_of_a_dict_are_chosen(hugging_face, pictures):
+    """By which_sets, in the order given."""
+    parts = hugging_face.DatasetDict({
+        'train': pictures.select([2, 0, 1], new_fingerprint='b'),
+        'test': pictures.select([3], new_fingerprint='c')})
+    chosen = ArrowDataset(parts, which_sets=('test', 'train'),
+                          sources=('label',))
+    assert [0, 1, 0, 1] == chosen.get_data(None, slice(0, 4))[0].tolist()
+    assert {'label': ('cat', 'dog')} == {
+        'label': chosen.categories['label']}
+    assert 1 == ArrowDataset(parts, which_sets=('test',)).num_examples
+    with pytest.raises(ValueError, match='train'):
+        ArrowDataset(parts, which_sets=('valid',))
+
+
+def test_splits_of_other_columns_are_refused(hugging_face, pictures):
+    """With how to read one of them."""
+    parts = hugging_face.DatasetDict({
+        'train': pictures, 'test': hugging_face.Dataset(
+            hugging_face.table.InMemoryTable(pyarrow.table({'x': [1]})),
+            fingerprint='d')})
+    with pytest.raises(ValueError, match=r"different columns.*\['train'\]"):
+        ArrowDataset(parts, which_sets=('train',))
