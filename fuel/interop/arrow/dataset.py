@@ -132,8 +132,6 @@ class ArrowDataset(RowsDataset):
             source: names[column] for source, column in columns.items()
             if isinstance(column, str) and column in names}
         self._part_paths = [part.path for part in parts]
-        self._bounds = numpy.cumsum([0, *[
-            sum(part.lengths(parts[0].names[0])) for part in parts]])
         cache = GroupCache(self.cache_bytes)
         masks = masks_of(self.masks, columns)
         readers: dict[str, Reader] = {}
@@ -144,6 +142,8 @@ class ArrowDataset(RowsDataset):
             readers[name] = _reader(
                 parts, name, columns[masks.get(name, name)], cache, how)
         self.readers = readers
+        self._bounds = numpy.cumsum([0, *[
+            sum(part.lengths(parts[0].names[0])) for part in parts]])
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file that a row lies in."""
