@@ -271,7 +271,8 @@ def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
 def write_file(directory: Folder, filename: str, inputs: Iterable[str],
                data: Iterable[Iterable[Any]],
                labels: Mapping[str, Sequence[str]],
-               names: Mapping[str, Mapping[str, Sequence[str]]] | None = None
+               names: Mapping[str, Mapping[
+                   str, Sequence[Any] | Mapping[str, Any]]] | None = None
                ) -> tuple[str]:
     """Write a whole converted file.
 

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.custom_data import (add_split_options, advise,
-                                          as_classes, divided)
 from fuel.converters.base import Converter, write_file
+from fuel.converters.custom_data import (ROWS_AT_ONCE, add_split_options,
+                                         advise, as_classes, divided,
+                                         split_rows)
+from fuel.converters.filling import add_fill_option, fill_values
 from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.datasets import IndexableDataset
+from fuel.streams import DataStream
+from fuel.transformers.imputation import STRATEGIES
 
 __all__ = ['convert_csv', 'fill_subparser']
 
@@ -26,6 +31,7 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
                 target: str | None = None, ignore: Sequence[str] = (),
                 one_hot: bool = False, delimiter: str = ',',
                 header: bool = True, dtype: str = 'float64',
+                fill: str | None = None,
                 hold_out: Sequence[tuple[str, float]] | None = None,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert a table to an HDF5 file that `H5PYDataset` reads.
@@ -43,6 +49,11 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `header`: whether the first line names the columns; else they are named
         '0', '1' and so on. Default True.
     `dtype`: type of 'features'. Default 'float64'.
+    `fill`: what to put in the place of empty cells of the features: 'mean',
+        'median' or 'most-frequent' of the split 'train', or a value; text
+        takes what is most frequent in the place of a mean or a median. They
+        are a dict in JSON, the attribute 'fill_values'. Default: none, so
+        that an empty cell among numbers is an error.
     `hold_out`: splits to make of random examples, and their shares.
     `seed`: seed of that choice. Default 1.
     `stratify`: whether the same share of every class is held out.
@@ -53,25 +64,33 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
         if name not in columns:
             raise ValueError(f'{path} has no column {name!r}; it has '
                              f'{", ".join(columns)}')
-    features, column_names = _features(
-        {name: column for name, column in columns.items()
-         if name != target and name not in ignore}, path, one_hot, dtype)
-    sources: dict[str, Array] = {'features': features}
+    targets: dict[str, Array] = {}
     class_names: dict[str, list[str]] = {}
     if target is not None:
-        sources['targets'], known = _targets(columns[target], path, target)
+        targets['targets'], known = _targets(columns[target], path, target)
         if known:
             class_names['targets'] = known
+    advice = ': one column must be named as the --target'
+    filled: dict[str, Any] = {}
+    given = {name: column for name, column in columns.items()
+             if name != target and name not in ignore}
+    if fill is not None:
+        train = split_rows(len(next(iter(columns.values()))), hold_out, seed,
+                           stratify, targets.get('targets'), advice)['train']
+        filled = {name: _fill(column, name, path, fill, train)
+                  for name, column in given.items() if _has_gaps(column)}
+    features, column_names = _features(given, path, one_hot, dtype)
+    sources: dict[str, Array] = {'features': features, **targets}
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(filename))[0] + '.hdf5')
     labels = {'features': ('batch', 'feature'), 'targets': LABELS}
     return write_file(
         output_directory, output_filename, [path],
-        divided(sources.items(), hold_out, seed, stratify,
-                ': one column must be named as the --target'),
+        divided(sources.items(), hold_out, seed, stratify, advice),
         {source: labels[source] for source in sources},
         {'column_names': {'features': column_names},
-         'class_names': class_names})
+         'class_names': class_names,
+         'fill_values': {'features': filled} if filled else {}})
 
 
 def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
@@ -122,13 +141,39 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _refuse_gap(column: list[str], path: str, name: str) -> None:
+def _refuse_gap(column: list[str], path: str, name: str,
+                remedy: str = '') -> None:
     """Numbers with a gap would become classes, one for each number."""
     gaps = [i for i, value in enumerate(column, 1) if not value.strip()]
     if gaps:
         raise BadInputFile(path, f'column {name!r} has no value in '
                            f'{len(gaps)} of {len(column)} examples, the '
-                           f'first of them number {gaps[0]}')
+                           f'first of them number {gaps[0]}{remedy}')
+
+
+def _has_gaps(column: list[str]) -> bool:
+    return not all(value.strip() for value in column)
+
+
+def _fill(column: list[str], name: str, path: str, fill: str,
+          train: Array) -> float | str:
+    """Put a value into the empty cells of a column, and return it."""
+    cells = [value.strip() for value in column]
+    is_text = not all(_is_number(cell) for cell in cells if cell)
+    values = numpy.array(cells, object) if is_text else numpy.array(
+        [_number(cell or 'nan') for cell in cells])
+    stream = DataStream(IndexableDataset({name: values[train]}),
+                        batch_size=ROWS_AT_ONCE)
+    try:
+        found, = fill_values(stream, name, values.dtype.kind, fill).fill
+    except ValueError as error:
+        if fill in STRATEGIES:
+            raise BadInputFile(path, str(error)) from error
+        raise
+    for place, cell in enumerate(cells):
+        if not cell:
+            column[place] = str(found)
+    return found if is_text else float(found)
 
 
 def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
@@ -144,7 +189,8 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
             continue
         except ValueError as error:
             if all(_is_number(value) for value in column if value.strip()):
-                _refuse_gap(column, path, name)
+                _refuse_gap(column, path, name, ': choose --fill, such as '
+                            '--fill median')
             if not one_hot:
                 raise BadInputFile(
                     path, f'column {name!r} does not hold numbers ({error}): '
@@ -205,5 +251,6 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
     subparser.add_argument('--dtype', default='float64',
                            choices=('float32', 'float64'),
                            help='type of the features (default: float64)')
+    add_fill_option(subparser)
     add_split_options(subparser)
     return convert_csv

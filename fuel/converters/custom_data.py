@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel import config
 from fuel.converters.output import Array, Examples
@@ -56,14 +57,21 @@ def divided(arrays: Collection[tuple[str, Array | Reader]],
     """Divide sources, of as many examples each, into splits, with random
     examples held out; return what `fill_hdf5_file` takes. The `advice` is for
     who wants the same share of every class, but names no classes."""
-    targets = dict(arrays).get('targets')
+    splits = split_rows(len(next(iter(arrays))[1]), hold_out, seed, stratify,
+                        dict(arrays).get('targets'), advice)
+    return [(split, source, Rows(array, rows))
+            for split, rows in splits.items() for source, array in arrays]
+
+
+def split_rows(count: int, hold_out: Sequence[tuple[str, float]] | None,
+               seed: int, stratify: bool, targets: Array | Reader | None,
+               advice: str = '') -> dict[str, NDArray[numpy.intp]]:
+    """Return the rows of each split, of so many; see `divided`."""
     if stratify and targets is None:
         raise ValueError('--stratify needs a source called targets, with the '
                          f'class of each example{advice}')
-    splits = held_out(len(next(iter(arrays))[1]), hold_out, seed,
-                      targets[:] if stratify and targets is not None else None)
-    return [(split, source, Rows(array, rows))
-            for split, rows in splits.items() for source, array in arrays]
+    return held_out(count, hold_out, seed, targets[:] if (
+        stratify and targets is not None) else None)
 
 
 def add_split_options(subparser: ArgumentParser,

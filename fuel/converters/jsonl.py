@@ -8,10 +8,13 @@ import numpy
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.custom_data import (add_split_options, advise,
-                                         as_classes, divided, parse_source)
+                                         as_classes, divided, parse_source,
+                                         split_rows)
+from fuel.converters.filling import add_fill_option
 from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.converters.table import Column
+from fuel.converters.table import (
+    columns_of, filled_by, read_with_mask)
 from fuel.datasets.jsonl import JSONLDataset, fields_of
 
 __all__ = ['convert_jsonl', 'fill_subparser']
@@ -22,6 +25,7 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
                   output_filename: str | None = None,
                   sources: Sequence[str] = (), target: str | None = None,
                   ignore: Sequence[str] = (), on_missing: str = 'raise',
+                  fill: str | None = None,
                   hold_out: Sequence[tuple[str, float]] | None = None,
                   seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert JSON lines to an HDF5 file that `H5PYDataset` reads.
@@ -38,6 +42,10 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
     `ignore`: fields to leave out.
     `on_missing`: whether a field that a record lacks is an error, 'raise',
         or null, 'null'. Default 'raise'.
+    `fill`: what to put in the place of null: 'mean', 'median' or
+        'most-frequent' of the split 'train', or a value. Default: numbers
+        are NaN then, text is empty, and integers and truth values have a
+        source of masks, ``SOURCE_mask``.
     `hold_out`: splits to make of random examples, and their shares.
     `seed`: seed of that choice. Default 1.
     `stratify`: whether the same share of every class is held out.
@@ -48,7 +56,7 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
             path, output_directory, output_filename or (os.path.splitext(
                 os.path.basename(filename))[0] + '.hdf5'),
             dict(map(parse_source, sources)), target, ignore, on_missing,
-            hold_out, seed, stratify)
+            fill, hold_out, seed, stratify)
     except BadInputFile:
         raise
     except ValueError as error:
@@ -61,7 +69,7 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
 
 def _convert(path: str, output_directory: Folder, output_filename: str,
              columns: dict[str, Any], target: str | None,
-             ignore: Sequence[str], on_missing: str,
+             ignore: Sequence[str], on_missing: str, fill: str | None,
              hold_out: Sequence[tuple[str, float]] | None, seed: int,
              stratify: bool) -> tuple[str]:
     fields = [] if columns else fields_of(path)
@@ -84,33 +92,38 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
         columns['targets'] = target
     if not columns:
         raise ValueError(f'{path}: no field is left')
-    dataset = JSONLDataset(path, columns, on_missing=on_missing)
-    arrays: dict[str, Any] = {
-        source: Column(dataset, source) for source in columns}
-    class_names = {}
+    dataset = JSONLDataset(path, columns, on_missing=on_missing,
+                           masks=tuple(columns))
+    arrays: dict[str, Any] = {}
+    class_names: dict[str, list[str]] = {}
     if target is not None:
-        arrays['targets'], names = _targets(arrays['targets'], path, target)
+        arrays['targets'], names = _targets(dataset, path, target)
         if names:
             class_names['targets'] = names
+        del columns['targets']
+    advice = ': one field must be named as the --target'
+    splits = split_rows(dataset.num_examples, hold_out, seed, stratify,
+                        arrays.get('targets'), advice)
+    found = columns_of(dataset, list(columns), fill, splits['train'])
     return write_file(
         output_directory, output_filename, [path],
-        divided(arrays.items(), hold_out, seed, stratify,
-                ': one field must be named as the --target'),
-        {source: LABELS if source == 'targets' and target is not None
-         else LABELS[:1] for source in arrays}, {'class_names': class_names})
+        divided({**arrays, **found}.items(), hold_out, seed, stratify,
+                advice),
+        {**dict.fromkeys(found, LABELS[:1]), **dict.fromkeys(arrays, LABELS)},
+        {'class_names': class_names, 'fill_values': filled_by(found)})
 
 
-def _targets(column: Column, path: str, name: str,
+def _targets(dataset: JSONLDataset, path: str, name: str,
              ) -> tuple[Array, list[str]]:
     """Return a field of numbers, and the names of classes if it is text."""
-    values = numpy.concatenate(list(column.blocks()))
-    is_text = values.dtype.hasobject
-    missing = [number for number, value in enumerate(values, 1)
-               if value is None or value != value]
-    if missing:
+    values, are_missing = read_with_mask(dataset, 'targets')
+    missing = numpy.flatnonzero(are_missing)
+    if len(missing):
         raise BadInputFile(
             path, f'field {name!r} has no value in {len(missing)} of '
-            f'{len(values)} records, the first of them number {missing[0]}')
+            f'{len(values)} records, the first of them number '
+            f'{missing[0] + 1}')
+    is_text = values.dtype.hasobject
     if values.ndim > 1 or (is_text and not all(
             isinstance(value, str) for value in values)):
         raise BadInputFile(path, f'field {name!r} holds neither text nor '
@@ -136,5 +149,6 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
         '--on-missing', choices=('raise', 'null'), default='raise',
         help='what a field is that a record lacks: an error (the default), '
         'or null')
+    add_fill_option(subparser)
     add_split_options(subparser)
     return convert_jsonl

@@ -55,12 +55,12 @@ class Examples:
     def write(self, dataset: ArrayWriter, start: int) -> None:
         """Write the examples from row `start` of a source on."""
         for block in self.blocks():
+            rows = slice(start, start + len(block))
             if h5py.check_vlen_dtype(self.dtype) is None:
-                dataset[start:start + len(block)] = block
+                dataset[rows] = block
             else:
-                write_arrays(dataset, slice(start, start + len(block)),
-                             list(block))
-            start += len(block)
+                write_arrays(dataset, rows, list(block))
+            start = rows.stop
 
 
 @dataclass(frozen=True)
@@ -244,8 +244,6 @@ def write_arrays(dataset: Any, rows: slice | Array,
     cells = numpy.empty(len(arrays), dtype=dataset.dtype)
     for i, array in enumerate(arrays):
         cells[i] = array
-    if not len(cells):
-        return
     target = dataset.id.get_space()
     if isinstance(rows, slice):
         target.select_hyperslab((rows.start,), (len(cells),))
@@ -315,11 +313,13 @@ def label_axes(h5file: h5py.File,
 
 
 def write_names(h5file: h5py.File, kind: str,
-                sources: Mapping[str, Sequence[str]]) -> None:
-    """Write names of classes or columns to the attribute `kind` of sources,
-    as a list in JSON: other texts in attributes have a bound together."""
+                sources: Mapping[str, Sequence[Any] | Mapping[str, Any]],
+                ) -> None:
+    """Write names of classes or columns, or values, to the attribute `kind`
+    of sources, in JSON: other texts in attributes have a bound together."""
     for source, names in sources.items():
-        h5file[source].attrs[kind] = json.dumps(list(names))
+        h5file[source].attrs[kind] = json.dumps(
+            names if isinstance(names, dict) else list(names))
 
 
 def write_inputs(h5file: h5py.File,

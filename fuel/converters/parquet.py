@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import h5py
+import numpy
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.custom_data import (add_split_options, advise,
-                                         as_classes, divided, parse_source)
+                                         as_classes, divided, parse_source,
+                                         split_rows)
+from fuel.converters.filling import add_fill_option
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.table import (
+    Column, columns_of, filled_by, read_with_mask)
+from fuel.datasets.rows_dataset import SplitDataset
 from fuel.exceptions import DamagedFileError
-from fuel.storage import Reader
 
 __all__ = ['convert_parquet', 'fill_subparser']
+
+# The source whose classes may be held out alike.
+TARGETS = 'targets'
 
 
 @advise
@@ -24,17 +33,24 @@ def convert_parquet(directory: Folder, output_directory: Folder,
                     files: Sequence[str],
                     output_filename: str | None = None,
                     sources: Sequence[str] = (),
+                    fill: str | None = None,
                     hold_out: Sequence[tuple[str, float]] | None = None,
                     seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
 
     A column of text becomes class numbers, in alphabetical order; the names
-    are a list in JSON, the attribute 'class_names' of the source.
+    are a list in JSON, the attribute 'class_names' of the source. Lists of
+    numbers become rows of variable length, and times what h5py takes for
+    such.
 
     `files`: Parquet or Arrow files of one schema, one after the other.
     `output_filename`: default: the name of the first file.
     `sources`: ``'SOURCE=COLUMN,...'``: the columns, of numbers, that become a
         source. Default: each column is a source.
+    `fill`: what to put in the place of nulls: 'mean', 'median' or
+        'most-frequent' of the split 'train', or a value. Default: numbers
+        are NaN then, and integers and truth values have a source of masks,
+        ``SOURCE_mask``; text must have none. So must the source 'targets'.
     `hold_out`: splits to make of random examples, and their shares.
     `seed`: seed of that choice. Default 1.
     `stratify`: whether the same share of every class, in the source
@@ -45,41 +61,56 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     paths = input_paths(directory, files)
     columns = dict(map(parse_source, sources)) or None
     try:
-        dataset = arrow.ArrowDataset(paths, columns)
+        names = arrow.ArrowDataset(paths, columns).provides_sources
+        dataset = arrow.ArrowDataset(paths, columns, masks=names)
     except DamagedFileError as error:
         raise BadInputFile(paths[0], str(error)) from error
     arrays: dict[str, Any] = {}
     class_names: dict[str, list[str]] = {}
-    for source in dataset.provides_sources:
-        reader = dataset.readers[source]
-        if reader.dtype.hasobject:
-            arrays[source], class_names[source] = _classes(
-                reader, source, paths[0])
-        elif reader.dtype.kind in 'biufc':
-            arrays[source] = reader
-        else:
-            raise ValueError(
-                f'source {source!r} holds {reader.dtype}, for which HDF5 has '
-                'no type: leave it out with --source')
+    if TARGETS in names:
+        _refuse_gaps(dataset, paths[0])
+        _add(arrays, class_names, TARGETS, Column(dataset, TARGETS), paths[0])
+    advice = ': name one with --source'
+    splits = split_rows(dataset.num_examples, hold_out, seed, stratify,
+                        arrays.get(TARGETS), advice)
+    found = columns_of(dataset, [name for name in names if name != TARGETS],
+                       fill, splits['train'])
+    for source, column in found.items():
+        _add(arrays, class_names, source, column, paths[0])
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
     return write_file(
         output_directory, output_filename, paths,
-        divided(arrays.items(), hold_out, seed, stratify,
-                ': name one with --source'),
+        divided(arrays.items(), hold_out, seed, stratify, advice),
         {source: LABELS if source in class_names else LABELS[:1]
-         for source in arrays}, {'class_names': class_names})
+         for source in arrays},
+        {'class_names': class_names, 'fill_values': filled_by(found)})
 
 
-def _classes(reader: Reader, source: str, path: str) -> Any:
-    """Return a column of text as class numbers, and their names."""
-    texts = reader.read(slice(None)).tolist()
+def _add(arrays: dict[str, Any], class_names: dict[str, list[str]],
+         source: str, column: Column, path: str) -> None:
+    """Add a column to the arrays, as class numbers if it is text."""
+    arrays[source] = column
+    if h5py.check_string_dtype(column.dtype) is None:
+        return
+    texts = [text for block in column.blocks() for text in block]
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             raise BadInputFile(
                 path, f'source {source!r} must hold numbers or text, but row '
-                f'{place} is {text!r:.80}; name other columns with --source')
-    return as_classes(texts)
+                f'{place} is {text!r:.80}; choose --fill, or name other '
+                f'columns with --source')
+    arrays[source], class_names[source] = as_classes(texts)
+
+
+def _refuse_gaps(dataset: SplitDataset, path: str) -> None:
+    """Raise BadInputFile if a target is missing."""
+    values, are_missing = read_with_mask(dataset, TARGETS)
+    missing = numpy.flatnonzero(are_missing)
+    if len(missing):
+        raise BadInputFile(
+            path, f'source {TARGETS!r} has no value in {len(missing)} of '
+            f'{len(values)} rows, the first of them row {missing[0]}')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Converter:
@@ -92,5 +123,6 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
         metavar='SOURCE=COLUMN,...',
         help='a source and its columns; may be repeated (default: each '
         'column is a source)')
+    add_fill_option(subparser)
     add_split_options(subparser)
     return convert_parquet

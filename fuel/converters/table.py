@@ -1,7 +1,7 @@
 """Sources of a table, as HDF5 stores them."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -9,7 +9,12 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.converters.custom_data import ROWS_AT_ONCE
+from fuel.converters.filling import fill_values
 from fuel.datasets.rows_dataset import SplitDataset
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers.column_statistics import missing_in
+from fuel.transformers.imputation import ImputeParameters
 
 TEXT = h5py.string_dtype()
 
@@ -21,12 +26,15 @@ class Column:
     of variable length, text in UTF-8, and times as bytes that h5py takes for
     times. Text and lists that are missing are empty.
 
+    `parameters`: what is put in the place of missing values.
     `dtype`, `shape`: in the file.
     """
 
-    def __init__(self, dataset: SplitDataset, source: str) -> None:
+    def __init__(self, dataset: SplitDataset, source: str,
+                 parameters: ImputeParameters | None = None) -> None:
         self._dataset = dataset
         self._source = source
+        self.parameters = parameters
         self._empty: Any = None
         self.shape: tuple[int, ...] = (dataset.num_examples,)
         self.dtype, shape = self._stored()
@@ -47,15 +55,32 @@ class Column:
             return batch.view(self.dtype)
         return batch
 
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it holds numbers, truth values or text, and no lists of
+        different lengths, and no times."""
+        return h5py.check_vlen_dtype(self.dtype) in (None, str) and (
+            h5py.check_opaque_dtype(self.dtype) is False)
+
     def read(self, rows: Any) -> NDArray[Any]:
-        """Return rows as the data set has them."""
-        self._dataset.sources = (self._source,)
+        """Return rows as the data set has them, and missing ones filled."""
+        parameters = self.parameters
+        mask = None if parameters is None else parameters.mask
+        self._dataset.sources = (self._source,) if mask is None else (
+            self._source, mask)
         batch: NDArray[Any]
-        batch, = self._dataset.get_data(None, rows)
-        return batch
+        batch, *masks = self._dataset.get_data(None, rows)
+        if parameters is None:
+            return batch
+        # Integers do not hold a mean.
+        is_floating = batch.dtype.kind in 'iu' and any(
+            isinstance(value, float) for value in parameters.fill)
+        return parameters.fill_in(
+            batch, masks[0] if masks else None,
+            'float64' if is_floating else None)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Return all rows as the data set has them, some at a time."""
+        """Return what `read` does of all rows, some at a time."""
         for start in range(0, len(self), ROWS_AT_ONCE):
             yield self.read(slice(start, min(start + ROWS_AT_ONCE, len(self))))
 
@@ -70,6 +95,8 @@ class Column:
                        if length is not None])
         if dtype.kind in 'mM':
             return h5py.opaque_dtype(dtype), shape
+        if self.parameters is not None and dtype.kind in 'iu':
+            dtype = self.read([0]).dtype
         if dtype.kind in 'biufc' and len(shape) == len(known.shape or ()):
             return dtype, shape
         # What is in an array of objects, only its objects tell.
@@ -89,3 +116,71 @@ class Column:
                 else f'values such as {value!r:.80}, for which HDF5 has no '
                 'type, or not beside its others')
         return ValueError(f'source {self._source!r} has {what}: leave it out')
+
+
+def columns_of(dataset: SplitDataset, sources: Sequence[str],
+               fill: str | None, train: NDArray[numpy.intp],
+               ) -> dict[str, Column]:
+    """Return the columns of some sources, which have masks.
+
+    Where values are missing they are filled, or a column of the mask is
+    added, if the type of the source does not tell it. Lists and times are
+    left as they are.
+
+    `fill`: what to put in the place of missing values; see
+        `add_fill_option`.
+    `train`: the rows that it is learnt of.
+    """
+    columns = {source: Column(dataset, source) for source in sources}
+    have_gaps = _sources_with_gaps(dataset, [
+        source for source, column in columns.items() if column.is_scalar])
+    found: dict[str, Column] = {}
+    for source, column in columns.items():
+        found[source] = column
+        mask = f'{source}_mask'
+        kind = column.dtype.kind
+        if source not in have_gaps:
+            continue
+        if fill is not None:
+            dataset.sources = (source, mask)
+            stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+                train, ROWS_AT_ONCE))
+            found[source] = Column(dataset, source, fill_values(
+                stream, source, kind, fill, mask))
+        elif kind in 'biu':
+            found[mask] = Column(dataset, mask)
+    return found
+
+
+def filled_by(columns: Mapping[str, Column]) -> dict[str, list[Any]]:
+    """Return what was put in the place of missing values, by source."""
+    return {source: list(column.parameters.fill)
+            for source, column in columns.items()
+            if column.parameters is not None}
+
+
+def read_with_mask(dataset: SplitDataset, source: str,
+                   ) -> tuple[NDArray[Any], NDArray[numpy.bool_]]:
+    """Return all values of a source, and where they are missing."""
+    dataset.sources = (source, f'{source}_mask')
+    values, mask = dataset.get_data(None, slice(0, dataset.num_examples))
+    return values, missing_in(values, mask)
+
+
+def _sources_with_gaps(dataset: SplitDataset,
+                       sources: Sequence[str]) -> set[str]:
+    """Return the sources of which values are missing."""
+    found: set[str] = set()
+    for start in range(0, dataset.num_examples, ROWS_AT_ONCE):
+        left = [source for source in sources if source not in found]
+        if not left:
+            break
+        dataset.sources = [name for source in left
+                           for name in (source, f'{source}_mask')]
+        data = dataset.get_data(None, slice(
+            start, min(start + ROWS_AT_ONCE, dataset.num_examples)))
+        found.update([
+            source for source, batch, mask in zip(
+                left, data[::2], data[1::2], strict=True)
+            if missing_in(batch, mask).any()])
+    return found

@@ -66,6 +66,59 @@ class ImputeParameters(FittedParameters):
                 f'expected {math.prod(self.shape)} finite numbers or texts '
                 f'for the shape {self.shape}, got {self.fill!r:.200}')
 
+    def fill_in(self, batch: NDArray[Any], there: Any = None,
+                dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """Return a batch with the values in the place of missing ones.
+
+        Parameters
+        ----------
+        batch : numpy.ndarray
+        there : numpy.ndarray, optional
+            The mask of the batch, false where a value is missing.
+        dtype : dtype, optional
+            Type of the result. Defaults to that of the batch.
+
+        Returns
+        -------
+        numpy.ndarray
+            The batch itself if nothing is missing.
+        """
+        shape = self.shape
+        if shape and batch.shape[1:] != shape:
+            raise ValueError(
+                f'imputation was fitted to examples of the shape {shape}, '
+                f'but a batch of {batch.dtype} has the shape {batch.shape}')
+        missing = missing_in(batch, there)
+        if dtype is not None:
+            if batch.dtype.kind == 'f':
+                # Integers have no NaN.
+                batch = numpy.where(missing, batch.dtype.type(0), batch)
+            batch = batch.astype(dtype)
+        if not missing.any():
+            return batch
+        return numpy.where(missing, self._fill_of(batch), batch)
+
+    def _fill_of(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """Return the values that fit a batch, of its type."""
+        values: list[Any] = list(self.fill)
+        if batch.dtype.kind == 'S' or (batch.dtype.hasobject and any(
+                isinstance(value, bytes) for value in batch.flat)):
+            values = [value.encode('utf-8') if isinstance(value, str)
+                      else value for value in values]
+        fill = numpy.array(
+            values, object if batch.dtype.hasobject else None)
+        if batch.dtype.kind in 'biufc':
+            given = fill
+            with numpy.errstate(all='ignore'):
+                fill = given.astype(batch.dtype)
+            if batch.dtype.kind in 'biu' and (fill != given).any():
+                raise ValueError(
+                    f'source {self.source!r} has {batch.dtype}, '
+                    f'which does not hold the values {values!r:.80} for what '
+                    f"is missing: pass dtype='float64', or fit another "
+                    f'strategy')
+        return fill.reshape(self.shape)
+
     @classmethod
     def _build(cls, found: Mapping[str, Any]) -> ImputeParameters:
         return cls(
@@ -260,38 +313,6 @@ class Impute(FittedStage):
 
     def _transform(self, batch: NDArray[Any],
                    there: Any = None) -> NDArray[Any]:
-        shape = self.parameters.shape
-        if shape and batch.shape[1:] != shape:
-            raise ValueError(
-                f'imputation was fitted to examples of the shape {shape}, '
-                f'but a batch of {batch.dtype} has the shape {batch.shape}')
-        missing = missing_in(batch, there)
-        if self.dtype is not None:
-            if batch.dtype.kind == 'f':
-                # Integers have no NaN.
-                batch = numpy.where(missing, batch.dtype.type(0), batch)
-            batch = batch.astype(self.dtype)
-        if not missing.any():
-            return batch
-        return numpy.where(missing, self._fill_of(batch), batch)
-
-    def _fill_of(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Return the values that fit a batch, of its type."""
-        values: list[Any] = list(self.parameters.fill)
-        if batch.dtype.kind == 'S' or (batch.dtype.hasobject and any(
-                isinstance(value, bytes) for value in batch.flat)):
-            values = [value.encode('utf-8') if isinstance(value, str)
-                      else value for value in values]
-        fill = numpy.array(
-            values, object if batch.dtype.hasobject else None)
-        if batch.dtype.kind in 'biufc':
-            given = fill
-            with numpy.errstate(all='ignore'):
-                fill = given.astype(batch.dtype)
-            if batch.dtype.kind in 'biu' and (fill != given).any():
-                raise ValueError(
-                    f'source {self.parameters.source!r} has {batch.dtype}, '
-                    f'which does not hold the values {values!r:.80} for what '
-                    f"is missing: pass dtype='float64', or fit another "
-                    f'strategy')
-        return fill.reshape(self.parameters.shape)
+        filled: NDArray[Any] = self.parameters.fill_in(
+            batch, there, self.dtype)
+        return filled

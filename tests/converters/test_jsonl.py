@@ -1,7 +1,9 @@
 """Files of JSON lines as HDF5 files."""
 import json
+import random
 import re
 
+import h5py
 import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -46,7 +48,7 @@ def test_fields_become_sources_of_their_types(here):
     write(RECORDS)
     dataset = convert('--ignore', 'tags')
     assert {'n', 'x', 'ok', 'pair', 'tokens', 'kind', 'meta_lang',
-            'meta_size'} == {*dataset.sources}
+            'meta_size', 'meta_size_mask'} == {*dataset.sources}
     found = dict(zip(dataset.sources, dataset[:], strict=True))
     assert (numpy.int64, numpy.float64, bool) == tuple(
         found[name].dtype for name in ('n', 'x', 'ok'))
@@ -55,7 +57,8 @@ def test_fields_become_sources_of_their_types(here):
     assert [[5], [6, 7], []] == [part.tolist() for part in found['tokens']]
     assert ['en', 'd\xe9', ''] == [
         text.decode() for text in found['meta_lang']]
-    assert_array_equal([numpy.nan, 3, 4], found['meta_size'])
+    assert [0, 3, 4] == found['meta_size'].tolist()
+    assert [False, True, True] == found['meta_size_mask'].tolist()
 
 
 def test_target_and_sources_are_chosen(here, capsys):
@@ -74,6 +77,73 @@ def test_target_and_sources_are_chosen(here, capsys):
     numbers = convert('--source', 'x', '--target', 'n')
     assert [[1], [2], [3]] == dict(zip(
         numbers.sources, numbers[:], strict=True))['targets'].tolist()
+
+
+def most_frequent(values):
+    """Return the least of the most frequent values."""
+    return min(values, key=lambda value: (-values.count(value), value))
+
+
+def with_gaps(seed):
+    """Return random records with gaps; the first has none."""
+    rng = random.Random(seed)
+    kinds = {'i': lambda: rng.randint(-9, 9), 'f': lambda: rng.gauss(0, 9),
+             'b': lambda: rng.random() < .5, 't': lambda: rng.choice(
+                 ['', 'a', 'b']),
+             'l': lambda: [1] * rng.randint(0, 2)}
+    return [{'n': n, **{
+        name: kind() if not n or rng.random() < .7 else None
+        for name, kind in kinds.items()}} for n in range(40)]
+
+
+@pytest.mark.parametrize('fill', ['mean', 'median', 'most-frequent'])
+@pytest.mark.parametrize('seed', range(3))
+def test_missing_values_are_filled_as_the_training_split_says(
+        here, fill, seed):
+    """Whatever is in the test split; lists stay as they are."""
+    rows = with_gaps(seed)
+    write(rows)
+    convert('--hold-out', 'test=0.25', '--seed', str(seed), '--fill',
+            fill).close(None)
+    dataset = fuel.load('notes.hdf5', split='train', sources=('n',))
+    train = dataset[:][0].tolist()
+    assert 30 == len(train)
+    dataset.close(None)
+    everything = fuel.load('notes.hdf5', split='all')
+    found = dict(zip(everything.sources, everything[:], strict=True))
+    everything.close(None)
+    assert {*'ifbtln'} == {*found}
+    statistic = {'mean': numpy.mean, 'median': numpy.median}
+    for name in 'ifbt':
+        present = [rows[n][name] for n in train
+                   if rows[n][name] not in (None, '')]
+        wanted = (statistic[fill](present) if name in 'if' and (
+            fill in statistic) else most_frequent(present))
+        for n, value in zip(found['n'], plain(found[name]), strict=True):
+            given_ = rows[n][name]
+            expected = wanted if given_ in (None, '') else given_
+            assert value == (pytest.approx(expected, abs=1e-9) if isinstance(
+                expected, float) else expected)
+    for n, value in zip(found['n'], plain(found['l']), strict=True):
+        assert (rows[n]['l'] or []) == value
+
+
+def test_missing_values_may_be_given(here, capsys):
+    """By a value that all of them can have, which the file keeps."""
+    write([{'i': None, 'x': 1.5}, {'i': 3, 'x': None}])
+    found = convert('--fill', '-1')
+    assert [[-1, 3], [1.5, -1]] == [part.tolist() for part in found[:]]
+    assert ('int64', 'float64') == tuple(part.dtype for part in found[:])
+    with h5py.File('notes.hdf5') as h5file:
+        assert [-1] == json.loads(h5file['i'].attrs['fill_values'])
+    found.close(None)
+    assert 'float64' == convert('--fill', '.5')[:][0].dtype
+    capsys.readouterr()
+    for fill, text in (('none', "--fill none is no value for 'i'"),
+                       ('nan', 'finite')):
+        with pytest.raises(SystemExit):
+            fuel_convert.main(['jsonl', 'notes.jsonl', '--fill', fill])
+        assert text in capsys.readouterr().err
 
 
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
@@ -128,7 +198,7 @@ def test_same_share_of_every_class_is_held_out(here):
     ([{'a': 1}, {'a': None}], ['--target', 'a'],
      'no value in 1 of 2 records, the first of them number 2'),
     ([{'a': {'b': [1]}}], ['--target', 'a'],
-     'has values such as .*leave it out'),
+     'neither text nor numbers, such as'),
     ([{'a_b': 1, 'a': {'b': 1}}], [], "two fields would be .*'a_b'"),
     ([{'targets': 1, 'a': 2}], ['--target', 'a'], "two sources 'targets'"),
     ([{'a': 1}], ['--stratify'], 'needs a source called targets')])

@@ -274,6 +274,64 @@ def test_csv_becomes_features_and_targets(here):
             json.loads(h5file['features'].attrs['column_names']))
 
 
+@pytest.mark.parametrize('fill, statistic', [
+    ('mean', numpy.nanmean), ('median', numpy.nanmedian)])
+@pytest.mark.parametrize('options', [[], ['--stratify', '--target', 'kind']])
+def test_csv_with_gaps_is_filled_as_the_training_split_says(
+        here, fill, statistic, options):
+    """As NumPy has it; text takes what is most frequent."""
+    rng = numpy.random.RandomState(0)
+    x = rng.normal(size=(40, 2)).round(3)
+    x[rng.uniform(size=x.shape) < .3] = numpy.nan
+    kinds = rng.choice(['a', 'b'], 40)
+    texts = rng.choice(['red', 'blue', ''], 40)
+    (here / 'table.csv').write_text('number,x,y,colour,kind\n' + ''.join(
+        ','.join([str(number), *('' if value != value else str(value)
+                                 for value in row), text, kind]) + '\n'
+        for number, (row, text, kind) in enumerate(
+            zip(x, texts, kinds, strict=True))))
+    convert('csv', 'table.csv', '--one-hot', '--hold-out', 'test=0.25',
+            '--fill', fill, *options)
+    found = numpy.concatenate([load('table.hdf5', split, 'features')
+                               for split in ('train', 'test')])
+    rows = found[:, 0].astype(int)
+    train = rows[:30]
+    expected = numpy.where(numpy.isnan(x), statistic(x[train], axis=0), x)
+    numpy.testing.assert_allclose(expected[rows], found[:, 1:3])
+    words = [text for text in texts[train].tolist() if text]
+    most = max(sorted(set(words)), key=words.count)
+    with h5py.File('table.hdf5') as h5file:
+        names = json.loads(h5file['features'].attrs['column_names'])
+        filled = json.loads(h5file['features'].attrs['fill_values'])
+    assert ['number', 'x', 'y', 'colour=blue', 'colour=red'] == names[:5]
+    for row, text in zip(found, texts[rows], strict=True):
+        assert row[names.index(f'colour={text or most}')] == 1
+    assert most == filled['colour']
+    numpy.testing.assert_allclose(
+        statistic(x[train], axis=0), [filled['x'], filled['y']])
+
+
+def test_csv_gaps_take_a_value_that_is_given(here, capsys):
+    """Numbers a number; a target with gaps stays an error."""
+    (here / 'table.csv').write_text('x,y,kind\n1, ,a\n,2,\n')
+    error = fail(capsys, 'csv', 'table.csv', '--ignore', 'kind')
+    assert "'x' has no value in 1 of 2" in error
+    assert 'choose --fill, such as --fill median' in error
+    convert('csv', 'table.csv', '--ignore', 'kind', '--fill', '-1.5')
+    assert [[1, -1.5], [-1.5, 2]] == load(
+        'table.hdf5', 'train', 'features').tolist()
+    capsys.readouterr()
+    os.remove('table.hdf5')
+    for arguments, text in (
+            (['--ignore', 'kind', '--fill', 'none'],
+             "--fill none is no value for 'x', which holds numbers"),
+            (['--target', 'kind', '--fill', '0'], "'kind' has no value"),
+            (['--ignore', 'kind', '--fill', 'mean', '--hold-out', 'test=0.5',
+              '--seed', '1'], 'has no value in any of 1 examples')):
+        assert text in fail(capsys, 'csv', 'table.csv', *arguments)
+    assert [] == list((here.parent / 'out').iterdir())
+
+
 def test_csv_without_header_names_columns_by_number(here):
     """Another delimiter, no header, and numbers as targets."""
     (here / 'table.csv').write_text('1;2;9\n3;4;8\n')

@@ -410,9 +410,48 @@ def test_share_of_every_class_is_held_out(tmp_path, capsys):
         capsys.readouterr().err + str(caught.value))
 
 
+def test_all_columns_that_hdf5_takes_are_converted(tmp_path):
+    """Lists, truth values and times as ArrowDataset has them; integers with
+    nulls and their mask."""
+    table = pyarrow.table({
+        'list': [[1], [2, 3], None, []], 'ok': [True, None, False, True],
+        'n': [2 ** 53 + 1, None, 3, 4], 'x': [.5, None, 1, 2],
+        'pair': pyarrow.array([[1, 2]] * 4, pyarrow.list_(pyarrow.int8(), 2)),
+        'time': pyarrow.array(numpy.arange(4).astype('datetime64[ms]')),
+        'targets': [7, 8, 9, 7]})
+    pyarrow.parquet.write_table(table, tmp_path / 'data.parquet',
+                                row_group_size=3)
+    convert = ['parquet', '-d', str(tmp_path), '-o', str(tmp_path),
+               'data.parquet']
+    assert not fuel_convert.main(convert)
+
+    def read():
+        with H5PYDataset(str(tmp_path / 'data.hdf5'), ('train',)) as dataset:
+            return dict(zip(dataset.sources, dataset[:], strict=True))
+
+    found = read()
+    assert {*table.column_names, 'ok_mask', 'n_mask'} == {*found}
+    assert [[1], [2, 3], [], []] == [each.tolist() for each in found['list']]
+    assert (bool, [True, False, False, True]) == (
+        found['ok'].dtype, found['ok'].tolist())
+    assert [True, False, True, True] == found['ok_mask'].tolist()
+    assert [2 ** 53 + 1, 0, 3, 4] == found['n'].tolist()
+    assert [True, False, True, True] == found['n_mask'].tolist()
+    assert ('datetime64[ms]', [0, 1, 2, 3]) == (
+        found['time'].dtype, found['time'].astype(int).tolist())
+    assert (4, 2) == found['pair'].shape
+    numpy.testing.assert_array_equal([.5, numpy.nan, 1, 2], found['x'])
+    assert not fuel_convert.main([*convert, '--fill', 'median'])
+    found = read()
+    assert {*table.column_names} == {*found}
+    assert [True, True, False, True] == found['ok'].tolist()
+    assert [2 ** 53 + 1, 4, 3, 4] == found['n'].tolist()
+    assert [.5, 1, 1, 2] == found['x'].tolist()
+
+
 @pytest.mark.parametrize('column, text', [
-    ([[1], [2, 3]], 'must hold numbers or text'),
-    (numpy.arange(2).astype('datetime64[s]'), 'HDF5 has no type')])
+    (['a', None], 'must hold numbers or text, but row 1 is None'),
+    ([['a'], ['b']], 'has values such as')])
 def test_column_that_hdf5_does_not_take_is_refused(
         column, text, tmp_path, capsys):
     """By the name of the source."""

@@ -1,0 +1,63 @@
+"""Values in the place of missing ones, in the files that converters write."""
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import replace
+from typing import Any
+
+from fuel.transformers.imputation import (
+    STRATEGIES, ImputeParameters, fit_impute)
+from fuel.typing import StreamLike
+
+# Of text, and of truth values, that have neither mean nor median.
+MOST_FREQUENT = STRATEGIES[-1]
+TRUTHS = {'true': True, '1': True, 'false': False, '0': False}
+
+
+def add_fill_option(subparser: ArgumentParser) -> None:
+    """Add the option for missing values."""
+    subparser.add_argument(
+        '--fill', default=None, metavar='mean|median|most-frequent|VALUE',
+        help='what to put in the place of missing values, learnt of the '
+        'split train: of numbers their mean or median, of others then, and '
+        'of all by the third, what is most frequent; or a value (default: '
+        'none)')
+
+
+def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
+                mask: str | None = None) -> ImputeParameters:
+    """Return what to put in the place of the missing values of a source.
+
+    `stream`: of the training examples.
+    `kind`: of the type of the source, as NumPy has it.
+    `fill`: a strategy, or a value.
+
+    Raises: ValueError if the value is none of such a source, or there is
+        nothing to learn it from.
+    """
+    if fill not in STRATEGIES:
+        return fit_impute(stream, source, value=_value(source, kind, fill),
+                          mask=mask)
+    if kind not in 'iuf':
+        fill = MOST_FREQUENT
+    found = fit_impute(stream, source, fill, mask=mask)
+    if kind in 'iu' and all(value == int(value) for value in found.fill):
+        # No reason to make them floating.
+        found = replace(found, fill=tuple(map(int, found.fill)))
+    return found
+
+
+def _value(source: str, kind: str, text: str) -> Any:
+    """Return a value of some type."""
+    try:
+        if kind == 'b':
+            return TRUTHS[text.lower()]
+        if kind in 'iu':
+            return int(text) if text.lstrip('+-').isdecimal() else float(text)
+        return float(text) if kind == 'f' else text
+    except (KeyError, ValueError) as error:
+        what = 'truth values' if kind == 'b' else 'numbers'
+        raise ValueError(
+            f'--fill {text} is no value for {source!r}, which holds {what}: '
+            f'choose one of {", ".join(STRATEGIES)}, or a value that all '
+            f'sources with gaps can have') from error
