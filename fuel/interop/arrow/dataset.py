@@ -15,7 +15,7 @@ from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (
     RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import (
-    Tables, as_divided_table, as_table, class_names, is_divided, paths_of)
+    Tables, as_divided_table, as_table, classes_of, is_divided, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -127,7 +127,7 @@ class ArrowDataset(RowsDataset):
                    if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
-        names = class_names(parts[0].schema)
+        names = classes_of(parts[0].schema)
         self._categories = {
             source: names[column] for source, column in columns.items()
             if isinstance(column, str) and column in names}

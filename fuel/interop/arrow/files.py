@@ -86,7 +86,7 @@ def is_divided(data: Tables) -> bool:
         data).__module__.partition('.')[0] == 'datasets'
 
 
-def class_names(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
+def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
     """Return the names of classes that Hugging Face has written with a
     table, by column."""
     try:
