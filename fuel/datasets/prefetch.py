@@ -40,7 +40,7 @@ class RequestPrefetcher:
     GROUP = 1
     # After there was no budget for more, the part of it that is spent at most
     # when more are looked at.
-    SPENT = 1.
+    SPENT = .75
     # The first one that is looked at, beyond the present one.
     FIRST = 1
     # The method of readers that does it, and the one that says how many bytes
@@ -72,7 +72,7 @@ class RequestPrefetcher:
         while len(self._costs) > self._next - position - self.FIRST:
             self._cost -= self._costs.popleft()
         # Not for each request, but for several at a time.
-        if (4 * self._cost >= 3 * self._refused_at >= 0
+        if (0 <= self._refused_at <= self._cost
                 or self._next > position + self.DEPTH - self.STEPS):
             return
         self._refused_at = -1
