@@ -30,7 +30,7 @@ def advise(function: F) -> F:
             error.advice = 'Look at the name, and at the folder (-d)'
             raise
         except BadInputFile as error:
-            error.advice = 'Mend the file, or leave it out'
+            error.advice = error.advice or 'Mend the file, or leave it out'
             raise
     return advised  # type: ignore[return-value]
 

@@ -5,7 +5,9 @@ import hashlib
 import logging
 import os
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable, Iterable, Iterator, Mapping, Sequence)
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -17,11 +19,12 @@ from fuel.converters.images import (create_ragged, ordered_map,
 from fuel.converters.base import (Converter, consecutive, converted_file,
                                   create_source, label_axes, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs, write_names
-from fuel.converters.raw.files import Folder, require_regular
+from fuel.converters.raw.files import BadInputFile, Folder, require_regular
 from fuel.datasets.random_splits import held_out
 from fuel.converters.raw.images import (MAX_PIXELS, decode_image, open_image,
                                         upright_size)
-from fuel.exceptions import MissingInputFiles
+from fuel.epochs.skipped import check_skipping, skip_limit
+from fuel.exceptions import BadRecordsError, MissingInputFiles
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -44,14 +47,25 @@ Size = tuple[int, int]
 Digest = tuple[int, str]
 
 
+@contextmanager
+def _naming_option() -> Iterator[None]:
+    try:
+        yield
+    except BadInputFile as error:
+        error.advice = ('Mend the file, or leave out a few such ones with '
+                        '--on-error skip')
+        raise
+
+
 @advise
+@_naming_option()
 def convert_image_folder(
         directory: Folder, output_directory: Folder,
         output_filename: str | None = None, color_mode: str = 'RGB',
         size: Size | None = None,
         hold_out: Sequence[tuple[str, float]] | None = None,
-        seed: int = 1,
-        stratify: bool = False) -> tuple[str]:
+        seed: int = 1, stratify: bool = False,
+        on_error: str = 'raise') -> tuple[str]:
     """Convert a folder of images to an HDF5 file that `H5PYDataset` reads.
 
     The folder has a folder of images for each class; or folders named train,
@@ -69,9 +83,16 @@ def convert_image_folder(
         folders that come with splits.
     `seed`: seed of that choice. Default 1.
     `stratify`: whether the same share of every class is held out.
+    `on_error`: {'raise', 'skip'}; what to do with images that cannot be
+        decoded. With 'skip' they are logged and left out, if they are at most
+        a hundredth, or 10; all are read once more to find them. Default
+        'raise'.
     """
     directory = os.fspath(directory)
+    check_skipping(on_error, None)
     splits = _find_splits(directory, hold_out, seed, stratify)
+    if on_error == 'skip':
+        splits = _decodable(splits, color_mode)
     pictures = [picture for part in splits.values() for picture in part]
     targets, names = as_classes([name for _, name, _ in pictures])
     output_filename = output_filename or os.path.basename(
@@ -93,6 +114,33 @@ def convert_image_folder(
         label_axes(h5file, {'targets': LABELS, **(
             {'features': IMAGES} if common else {})})
     return (os.path.join(output_directory, output_filename),)
+
+
+def _decodable(splits: Mapping[str, list[Picture]], color_mode: str,
+               ) -> dict[str, list[Picture]]:
+    """Return the pictures that can be decoded."""
+    def found(picture: Picture) -> BadInputFile | None:
+        try:
+            _read(picture[2], color_mode)
+        except BadInputFile as error:
+            return error
+        return None
+
+    pictures = [picture for part in splits.values() for picture in part]
+    bad = {picture: error for picture, error in zip(pictures, ordered_map(
+        found, pictures, 'checks', len(pictures)), strict=True)
+        if error is not None}
+    reasons = [f'{error.path}: {error.problem}' for error in bad.values()]
+    for reason in reasons:
+        log.warning('left out: %s', reason)
+    most = skip_limit(None, len(pictures))
+    if len(bad) > most or len(bad) == len(pictures):
+        raise BadRecordsError(
+            f'{len(bad)} of {len(pictures)} images cannot be decoded, and at '
+            f'most {min(most, len(pictures) - 1)} are left out: '
+            + '; '.join(reasons[:5]))
+    return {split: [picture for picture in part if picture not in bad]
+            for split, part in splits.items()}
 
 
 def _find_splits(directory: str,
@@ -246,13 +294,21 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
 
     def one(picture: Picture) -> Any:
         path = picture[2]
-        require_regular(path)
-        with open(path, 'rb') as raw:
-            content = raw.read()
-        digests[path] = len(content), hashlib.sha256(content).hexdigest()
-        return decode_image(content, path, color_mode, change, upright=True)
+        digests[path], image = _read(path, color_mode, change)
+        return image
 
     return ordered_map(one, pictures, 'images', len(pictures))
+
+
+def _read(path: str, color_mode: str,
+          change: Callable[[Any], Any] | None = None) -> tuple[Digest, Any]:
+    """Return the digest of a picture's file, and the picture, decoded."""
+    require_regular(path)
+    with open(path, 'rb') as raw:
+        content = raw.read()
+    digest = len(content), hashlib.sha256(content).hexdigest()
+    return digest, decode_image(
+        content, path, color_mode, change, upright=True)
 
 
 def _size(text: str) -> Size:
@@ -282,5 +338,9 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
                            metavar='HEIGHTxWIDTH',
                            help='resize all images, such as 32x48, or 32 for '
                            'squares (default: do not)')
+    subparser.add_argument('--on-error', choices=('raise', 'skip'),
+                           default='raise', help='what to do with images that '
+                           'cannot be decoded; with skip a few are left out '
+                           'and listed (default: raise)')
     add_split_options(subparser)
     return convert_image_folder

@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import io
 import json
+import logging
 import os
 import threading
 import time
@@ -370,8 +371,36 @@ def test_image_folder_bad_input_is_explained(here, capsys):
     (here / 'cat' / '1.png').write_bytes(raw_data.PAGE)
     error = fail(capsys, 'image_folder')
     assert '1.png' in error
-    assert 'Mend the file' in error
+    assert 'Mend the file, or leave out a few' in error
     assert 'fuel-download' not in error
+    assert [] == list((here.parent / 'out').iterdir())
+
+
+def test_images_that_cannot_be_decoded_are_left_out(here, capsys, caplog):
+    """With their labels; and listed, since nobody may miss them."""
+    images = write_images(here)
+    (here / 'cat' / '1.png').write_bytes(raw_data.PAGE)
+    content = (here / 'dog' / '0.png').read_bytes()
+    (here / 'dog' / '0.png').write_bytes(content[:len(content) // 2])
+    with caplog.at_level(logging.WARNING):
+        convert('image_folder', '--on-error', 'skip')
+    found = load('own.hdf5', 'train', 'features')
+    assert numpy.array_equal(found, [
+        images['cat'][0], images['cat'][2], *images['dog'][1:]])
+    targets = load('own.hdf5', 'train', 'targets')
+    assert [0, 0, 1, 1] == targets.ravel().tolist()
+    assert [name in record.getMessage() for name, record in zip(
+        ('1.png', '0.png'), caplog.records, strict=True)] == [True, True]
+
+
+def test_a_folder_without_an_image_that_can_be_decoded_is_an_error(
+        here, capsys):
+    """Leaving out is for a few."""
+    write_images(here)
+    for path in here.rglob('*.png'):
+        path.write_bytes(b'')
+    error = fail(capsys, 'image_folder', '--on-error', 'skip')
+    assert '6 of 6 images cannot be decoded, and at most 5' in error
     assert [] == list((here.parent / 'out').iterdir())
 
 
