@@ -20,7 +20,13 @@ _LATER = {'load': 'fuel.loading', 'profile': 'fuel.profiling'}
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    text = f'module {__name__!r} has no attribute {name!r}'
+    for module in ('datasets', 'schemes', 'streams', 'transformers'):
+        # Only classes, for which tools do not ask.
+        if name[:1].isupper() and name in import_module(
+                f'{__name__}.{module}').__all__:
+            text += f': it is in {__name__}.{module}'
+    raise AttributeError(text)
 
 
 def __dir__() -> list[str]:

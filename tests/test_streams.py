@@ -283,7 +283,8 @@ def test_stream_length_is_the_length_of_an_epoch(make, expected):
 
 @pytest.mark.parametrize('stream', [
     DataStream(IterableDataset(iter([1]))),
-    DataStream(IndexableDataset([1]), iteration_scheme=ConstantScheme(1)),
+    DataStream(IndexableDataset([1]), iteration_scheme=SequentialScheme(
+        iter([0]), 1)),
     Empty()])
 def test_stream_of_unknown_length(stream):
     """Otherwise it is an error; and a stream is always true."""

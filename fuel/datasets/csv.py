@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.other_libraries import checked_path
 
 __all__ = ['CSVDataset']
 
@@ -109,7 +109,8 @@ class CSVDataset(RecordsDataset):
                  encoding: str = 'utf-8',
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self.path = as_path(os.fsdecode(path), storage_options)
+        self.path = as_path(
+            checked_path('CSVDataset', path), storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding
         self.load()

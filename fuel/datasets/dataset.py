@@ -21,7 +21,8 @@ from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
-from fuel.utils.other_libraries import FOR_DATASETS, no_member
+from fuel.utils.other_libraries import (
+    DATASET_KEYWORDS, FOR_DATASETS, no_member)
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import row_of, rows_between
 
@@ -95,6 +96,7 @@ class Dataset(NamedArguments):
 
     # What a reader made by `make_reader` stands in for.
     read_hooks: tuple[str, ...] = ('get_data',)
+    instead_of = DATASET_KEYWORDS
     provides_sources: Any = None
     #: Whether `get_data` needs a request; None where it is not known.
     takes_requests: bool | None = None
@@ -475,7 +477,10 @@ def _examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
     else:
         raise TypeError(
             f'an index of {name} is an integer, a slice or a list of '
-            f'integers, got {index!r:.80} ({type(index).__name__})')
+            f'integers, got {index!r:.80} ({type(index).__name__})'
+            + (f': the data of this source are dataset[:]['
+               f'{list(dataset.sources).index(index)}]'
+               if index in dataset.sources else ''))
     if rows == []:
         return tuple([rows_between(part, 0, 0)
                       for part in _read(dataset, [0])])

@@ -1,7 +1,12 @@
 """A data set over objects that can be indexed, such as arrays."""
 from __future__ import annotations
 
+import operator
+import warnings
+from collections.abc import Iterable
 from typing import Any, Unpack
+
+import numpy
 
 from fuel.datasets.checks import as_named, refuse_unknown_sources
 from fuel.datasets.dataset import Dataset
@@ -16,6 +21,7 @@ from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import EpochReader
+from fuel.utils.other_libraries import short_repr
 from fuel.utils.sparse import is_sparse
 
 
@@ -73,13 +79,25 @@ class IndexableDataset(Dataset):
                 raise ValueError(
                     f'source {source!r} must take indices in brackets, as '
                     f'arrays and lists do, got {part!r} '
-                    f'({type(part).__name__})')
+                    f'({type(part).__name__})'
+                    + (': what can only be iterated over goes into an '
+                       'IterableDataset' if isinstance(part, Iterable)
+                       else ''))
             if is_sparse(part):
                 raise TypeError(
                     f'source {source!r} is a csr_array: IndexableDataset '
                     'holds no sparse rows, but HDF5Dataset reads them as the '
                     'column CSR; or pass its toarray()')
         check_equal_lengths(self.provides_sources, collections)
+        for name, value in (('start', start), ('stop', stop)):
+            try:
+                _ = None if value is None else operator.index(value)
+            except TypeError:
+                raise TypeError(
+                    f'{name} must be an integer, got {short_repr(value)}: '
+                    'several sources are a dict, IndexableDataset('
+                    "{'features': x, 'targets': y})") from None
+        _warn_of_columns(indexables)
         if start is not None or stop is not None:
             check_range(start, stop, len(collections[0]))
             collections = [part[start:stop] for part in collections]
@@ -178,3 +196,17 @@ class IndexableDataset(Dataset):
         check_request(self, state, request)
         return tuple([get_rows(self._get_indexable(source), request)
                       for source in self.sources])
+
+
+def _warn_of_columns(indexables: object) -> None:
+    """Warn of arrays that are examples, and look like sources."""
+    if isinstance(indexables, tuple) and len(indexables) > 1 and all(
+            isinstance(part, numpy.ndarray) and part.ndim
+            for part in indexables):
+        lengths = {len(part) for part in indexables}
+        if len(lengths) == 1 and lengths.pop() > len(indexables):
+            warnings.warn(
+                f'a tuple of {len(indexables)} arrays is a single source of '
+                f'as many examples: if each is a source, write '
+                "IndexableDataset({'features': x, 'targets': y}); if not, a "
+                'list is not warned of', stacklevel=3)

@@ -1,7 +1,6 @@
 """Data sets in files of JSON lines."""
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -21,6 +20,7 @@ from fuel.remote.urls import StorageOptions
 from fuel.storage.raw_file import raw_file_at
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.other_libraries import checked_path
 
 __all__ = ['JSONLDataset']
 
@@ -121,7 +121,8 @@ class JSONLDataset(RecordsDataset):
         if on_missing not in ('raise', 'null'):
             raise ValueError(
                 f"on_missing must be 'raise' or 'null', got {on_missing!r}")
-        self.path = as_path(os.fsdecode(path), storage_options)
+        self.path = as_path(
+            checked_path('JSONLDataset', path), storage_options)
         self.on_missing = on_missing
         self.load()
         sample = self._sample(SAMPLE)

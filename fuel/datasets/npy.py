@@ -12,6 +12,7 @@ from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.other_libraries import checked_path
 
 __all__ = ['NPYDataset']
 
@@ -111,4 +112,4 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
             raise ValueError('at least one file is needed, got {}')
         return {source: as_path(os.fspath(one), storage_options)
                 for source, one in path.items()}
-    return as_path(os.fsdecode(path), storage_options)
+    return as_path(checked_path('NPYDataset', path), storage_options)

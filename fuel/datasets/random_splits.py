@@ -15,6 +15,7 @@ from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.run_bounds import runs_in
 from fuel.datasets.runs import RunDataset
 from fuel.storage.reader import rows_of_ranges
+from fuel.utils.arguments import is_stream
 from fuel.utils.checks import not_negative
 
 __all__ = ['random_split']
@@ -103,6 +104,10 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
            seed: int | None, stratify: str | ArrayLike | None,
            groups: str | None) -> dict[str, NDArray[numpy.intp]]:
     """Return the numbers of the examples of each split."""
+    if is_stream(examples):
+        raise TypeError(
+            f'random_split divides the examples of a data set, got the stream '
+            f'{type(examples).__name__}: pass the data set that it reads')
     count = len(examples) if isinstance(examples, Dataset) else (
         not_negative('examples', examples))
     _check_shares(shares)

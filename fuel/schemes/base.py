@@ -66,7 +66,8 @@ def as_examples(examples: object) -> Any:
             'examples must be a number of examples or a list of indices, got '
             f'the {type(examples).__name__} itself: pass its num_examples')
     if isinstance(examples, Iterable) and not (
-            isinstance(examples, numpy.ndarray) and examples.ndim == 0):
+            isinstance(examples, (str, bytes)) or (isinstance(
+                examples, numpy.ndarray) and examples.ndim == 0)):
         return examples
     return range(not_negative(
         'examples', examples, 'a number of examples or a list of indices'))

@@ -6,10 +6,12 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy
 
+from fuel.describe.pipeline import short
 from fuel.epochs.readers import known_length, takes_requests
 from fuel.schemes.base import BatchScheme, IndexScheme
 from fuel.schemes.iteration_scheme import (
-    batch_size_of, is_scheme, num_examples_of)
+    batch_size_of, chooses_examples, is_random_access, is_scheme,
+    num_examples_of)
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,
@@ -19,7 +21,7 @@ from fuel.schemes import (
 from fuel.typing import AxisLabels, DatasetLike, SchemeLike
 from fuel.utils.arguments import NamedArguments, is_stream
 from fuel.utils.other_libraries import class_for, short_repr
-from fuel.utils.overrides import is_own
+from fuel.utils.overrides import covers, is_own
 
 
 #: In the place of axis labels: those of the stream that a stage reads.
@@ -94,8 +96,16 @@ def check_visited(dataset: DatasetLike, scheme: object) -> None:
     """Refuse a scheme whose two numbers are swapped; warn of one that visits
     less than a batch of the examples, or more than there are."""
     count = known_length(dataset)
-    if count is None or not takes_requests(dataset) or not isinstance(
-            scheme, (BatchScheme, IndexScheme)) or not is_own(type(scheme)):
+    if scheme is None or not takes_requests(dataset) or not is_own(
+            type(scheme)):
+        return
+    if not chooses_examples(scheme):
+        raise ValueError(
+            f'{type(scheme).__name__} says how many examples to take, and '
+            f'{type(dataset).__name__} has to know which: pass batch_size='
+            f'{batch_size_of(scheme)}, or a scheme such as SequentialScheme('
+            f'dataset.num_examples, {batch_size_of(scheme)})')
+    if count is None or not isinstance(scheme, (BatchScheme, IndexScheme)):
         return
     visited, size = scheme.num_examples, batch_size_of(scheme)
     if not isinstance(scheme.indices, range) or visited != len(
@@ -114,6 +124,33 @@ def check_visited(dataset: DatasetLike, scheme: object) -> None:
     elif visited > count:
         warnings.warn(f'{text}: so each epoch ends in an error; pass '
                       'dataset.num_examples', stacklevel=3)
+
+
+def refuse_scheme_misfit(stream: Any) -> None:
+    """Refuse a missing scheme, or one that the data set has no use for.
+
+    Only where it is known what both do: see `takes_requests`.
+    """
+    needed = takes_requests(stream.dataset)
+    scheme = stream.iteration_scheme
+    if (needed is None or bool(needed) == (scheme is not None)
+            or not covers(stream, 'open_reader', ('get_data',))):
+        return
+    name = type(stream.dataset).__name__
+    if scheme is None:
+        raise ValueError(
+            f'{short(stream)} has no iteration scheme, which says which '
+            f'examples of {name} come next: write {type(stream).__name__}('
+            'dataset, batch_size=128, shuffle=True), or give it an '
+            'iteration_scheme such as ShuffledScheme(dataset.num_examples, '
+            '128)')
+    if is_random_access(scheme) or not chooses_examples(scheme):
+        raise ValueError(
+            f'{short(stream)} has the iteration scheme {scheme!r}, but {name} '
+            'is read in order and takes no requests: leave it out; batches '
+            'come from a stage, Batch(DataStream(dataset), '
+            'iteration_scheme=ConstantScheme(128)), and a random order from '
+            'ShuffleBuffer(stream, buffer_size)')
 
 
 def scheme_of(dataset: DatasetLike, batch_size: int | None, shuffle: bool,

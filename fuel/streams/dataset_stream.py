@@ -4,10 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Never, Unpack
 
-from fuel.describe.pipeline import short
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.readers import (
-    close_state, known_length, open_reader, takes_requests)
+    close_state, known_length, open_reader)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.pipeline import check_agreement
@@ -17,19 +16,16 @@ from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.schemes.iteration_scheme import (
-    batch_size_of,
-    chooses_examples,
-    is_random_access,
-)
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.shard import Shard, as_shard
 from fuel.streams.arguments import (
     StreamOptions, check_visited, refuse_no_dataset, refuse_positional,
-    scheme_of)
+    refuse_scheme_misfit, scheme_of)
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.arguments import labels_in
+from fuel.utils.other_libraries import LOADER_KEYWORDS
 from fuel.utils.overrides import covers
 
 
@@ -130,6 +126,7 @@ class DataStream(AbstractDataStream):
 
     __fuel_stage__ = DatasetStage
     epoch_attributes = ('data_state',)
+    instead_of = LOADER_KEYWORDS
     data_state: Any
     # Arguments that are not kept: a scheme is made of them.
     made_into_others = (
@@ -245,7 +242,7 @@ class DataStream(AbstractDataStream):
 
         See :meth:`AbstractDataStream.get_epoch_iterator`.
         """
-        _check_requests(self)
+        refuse_scheme_misfit(self)
         return super().get_epoch_iterator(as_dict)
 
     def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
@@ -371,30 +368,3 @@ def without_batch(labels: Any) -> Any:
     if labels is None or isinstance(labels, str):
         return labels
     return tuple(label for label in labels if label != 'batch')
-
-
-def _check_requests(stream: DataStream) -> None:
-    """Refuse a missing scheme, or one that the data set has no use for.
-
-    Only where it is known what both do: see `takes_requests`.
-    """
-    needed = takes_requests(stream.dataset)
-    scheme = stream.iteration_scheme
-    if (needed is None or bool(needed) == (scheme is not None)
-            or not covers(stream, 'open_reader', ('get_data',))):
-        return
-    name = type(stream.dataset).__name__
-    if scheme is None:
-        raise ValueError(
-            f'{short(stream)} has no iteration scheme, which says which '
-            f'examples of {name} come next: write {type(stream).__name__}('
-            'dataset, batch_size=128, shuffle=True), or give it an '
-            'iteration_scheme such as ShuffledScheme(dataset.num_examples, '
-            '128)')
-    if is_random_access(scheme) or not chooses_examples(scheme):
-        raise ValueError(
-            f'{short(stream)} has the iteration scheme {scheme!r}, but {name} '
-            'is read in order and takes no requests: leave it out; batches '
-            'come from a stage, Batch(DataStream(dataset), '
-            'iteration_scheme=ConstantScheme(128)), and a random order from '
-            'ShuffleBuffer(stream, buffer_size)')

@@ -10,8 +10,10 @@ from fuel.sharding.pipeline import can_seek
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
 from fuel.transformers.plans import TakePlan
+from fuel.transformers.source_names import item_of
 from fuel.typing import Request, StreamLike
-from fuel.utils.checks import not_negative
+from fuel.utils.checks import not_negative, takes_one
+from fuel.utils.overrides import is_own
 
 
 class Filter(Transformer):
@@ -41,6 +43,8 @@ class Filter(Transformer):
     def __init__(self, data_stream: StreamLike,
                  predicate: Callable[[Any], Any],
                  **kwargs: Unpack[StreamOptions]) -> None:
+        if is_own(type(self)):
+            takes_one('predicate', predicate, item_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate
@@ -54,13 +58,20 @@ class Filter(Transformer):
         while True:
             data = self._pull()
             try:
-                is_kept = self.predicate(data)
+                if self.predicate(data):
+                    return data
             except StopIteration as error:
                 raise self._explained(
                     error, self.child_epoch_iterator, data,
                     'the predicate') from error
-            if is_kept:
-                return data
+            except (AttributeError, TypeError, ValueError) as error:
+                error.add_note(
+                    f'the predicate of {type(self).__name__} gets '
+                    f'{item_of(self.data_stream)}, and returns whether to '
+                    'keep all of it'
+                    + ('' if self.produces_examples else '; examples are '
+                       'left out where they come, before Batch'))
+                raise
 
 
 class Take(Transformer):

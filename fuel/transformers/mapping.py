@@ -12,9 +12,10 @@ from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.ragged import pick_examples
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.source_names import as_names
+from fuel.transformers.source_names import as_names, item_of
 from fuel.typing import Batch, StreamLike
-from fuel.utils.checks import in_order
+from fuel.utils.checks import in_order, takes_one
+from fuel.utils.overrides import is_own
 from fuel.utils.sparse import iterate_rows
 from fuel.workers.global_random import Seeds, call_with_seeds
 
@@ -122,6 +123,9 @@ class Mapping(AgnosticTransformer):
         if add_sources is not None:
             in_order('add_sources', add_sources)
             add_sources = as_names('add_sources', add_sources)
+        if is_own(type(self)):
+            takes_one('mapping', mapping, item_of(
+                data_stream, mapping_accepts))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.mapping = mapping
@@ -158,6 +162,8 @@ class Mapping(AgnosticTransformer):
         elif isinstance(image, (tuple, list)) and len(image) not in (
                 expected, came):
             what = f'a {type(image).__name__} of {len(image)}'
+        elif isinstance(image, dict):
+            what = 'a dict, for which to pass mapping_accepts=dict,'
         else:
             return
         text = (
@@ -171,19 +177,31 @@ class Mapping(AgnosticTransformer):
             warnings.warn_explicit(
                 text, UserWarning, code.co_filename, code.co_firstlineno)
 
+    @property
+    def _function(self) -> str:
+        name: str = getattr(self.mapping, '__qualname__',
+                            type(self.mapping).__name__)
+        return name
+
     def _returned(self, what: str) -> str:
         """Return what the function returned, and what is expected."""
-        name = getattr(self.mapping, '__qualname__',
-                       type(self.mapping).__name__)
         sources = tuple(self.add_sources or self.sources)
         kind = 'dict' if self.mapping_accepts is dict else 'tuple'
-        return (f'the function {name} of {type(self).__name__} returned '
-                f'{what}, where a {kind} of {len(sources)} is expected, one '
-                f'part for each of the sources {sources}')
+        return (f'the function {self._function} of {type(self).__name__} '
+                f'returned {what}, where a {kind} of {len(sources)} is '
+                f'expected, one part for each of the sources {sources}')
 
     def _apply(self, data: Any) -> Any:
         """Return what the function makes of data, which is not None."""
-        image = self.mapping(data)
+        try:
+            image = self.mapping(data)
+        except (AttributeError, KeyError, TypeError) as error:
+            error.add_note(
+                f'the function {self._function} gets '
+                f'{item_of(self.data_stream, self.mapping_accepts)}'
+                + ('' if self.mapping_accepts is dict else
+                   '; with mapping_accepts=dict, a dict'))
+            raise
         if image is None:
             raise TypeError(
                 f"{self._returned('None')}: end it with return, also where "

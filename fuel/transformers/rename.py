@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
@@ -134,6 +134,11 @@ class Rename(AgnosticTransformer):
             raise ValueError(
                 "on_non_existent must be 'raise', 'ignore' or 'warn', got "
                 f'{on_non_existent!r}')
+        if not isinstance(names, Mapping):
+            raise TypeError(
+                f'names must be a dict from present names to new ones, such '
+                f'as {{{next(iter(data_stream.sources))!r}: "new"}}, got '
+                f'{names!r:.80}')
         self._names = _existing(data_stream.sources, names, on_non_existent)
         _check_unique(data_stream.sources, self._names)
         labels = labels_of(data_stream)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fuel.suggestions import did_you_mean
 from fuel.typing import StreamLike
-from fuel.utils.arguments import labels_in
+from fuel.utils.arguments import labels_in, safely
 
 
 def as_names(argument: str, names: object) -> tuple[str, ...]:
@@ -65,3 +65,14 @@ def as_labels(labels: Sequence[str] | None) -> Any:
         return None
     found = (labels,) if isinstance(labels, str) else tuple(labels)
     return None if found and not any(found) else found
+
+
+def item_of(stream: StreamLike, accepts: type = list) -> str:
+    """Return what a function gets of a stream's items, in words."""
+    item = safely('item', lambda: 'example' if stream.produces_examples
+                  else 'batch')
+    names = safely(tuple[str, ...](), lambda: tuple(stream.sources))
+    if accepts is dict:
+        return f'each {item}, a dict of {names}'
+    return (f'each {item}, a tuple ({", ".join(map(str, names))}'
+            f'{"," * (len(names) == 1)})')

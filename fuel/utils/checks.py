@@ -9,6 +9,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.signatures import signature_of
+
 # As many batches, bytes or lines are more than anybody can read.
 MOST = 2 ** 62
 # Whether NumPy refuses lists of unequal lengths, or only warns of them.
@@ -49,6 +51,32 @@ def truth(name: str, value: object) -> bool:
         return bool(value)
     raise TypeError(f'{name} must be True or False, got {value!r:.80} '
                     f'({type(value).__name__})')
+
+
+def takes_one(name: str, function: object, given: str) -> None:
+    """Refuse what is no function of one argument.
+
+    `given`: what the argument is. Where the signature is not known, and None,
+        are let pass.
+    """
+    if function is None:
+        return
+    if not callable(function):
+        raise TypeError(f'{name} must be a function, got {function!r:.80} '
+                        f'({type(function).__name__})')
+    try:
+        parameters = signature_of(function).parameters.values()
+    except (TypeError, ValueError):
+        return
+    by_place = [one for one in parameters if one.kind in (
+        one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one.name for one in by_place if one.default is one.empty]
+    takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    if len(needed) > 1 or not (by_place or takes_any):
+        raise TypeError(
+            f'{name} takes one argument, {given}, but this function has '
+            f'{len(needed)}: write it as def function(data), and take them '
+            f'apart within: {", ".join(needed) or "part"}, ... = data')
 
 
 def in_order(name: str, names: object) -> None:

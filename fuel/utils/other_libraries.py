@@ -90,6 +90,41 @@ FOR_DATASETS: Mapping[str, Line] = {
     **{name: Line(_STREAM + code, more)
        for name, (code, more) in _ONLY_OF_STREAMS.items()},
     **_OF_BOTH, **_ONLY_OF_DATASETS}
+# Keywords of the loaders and data sets of other libraries, and what does the
+# same; as `instead_of` of a class.
+_IN_PROCESSES = ('batches are made in other processes by stream.apply('
+                 'MultiProcessing, num_workers=4), of fuel.transformers')
+_BY_SCHEME = ('an iteration scheme says which examples come, as in '
+              'iteration_scheme=SequentialScheme(rows, batch_size), of '
+              'fuel.schemes')
+_BY_STAGE = ('put a stage over the stream, stream.apply(Mapping, function), '
+             'of fuel.transformers')
+_BY_SPLIT = "name the split, as in fuel.load(name, split='train')"
+LOADER_KEYWORDS: Mapping[str, str] = {
+    **dict.fromkeys(('num_workers', 'persistent_workers', 'prefetch_factor',
+                     'worker_init_fn', 'multiprocessing_context'),
+                    _IN_PROCESSES),
+    **dict.fromkeys(('sampler', 'batch_sampler', 'indices'), _BY_SCHEME),
+    **dict.fromkeys(('collate_fn', 'transform', 'transforms', 'map_fn'),
+                    _BY_STAGE),
+    **dict.fromkeys(('generator', 'rng'),
+                    'pass seed, or iteration_scheme=ShuffledScheme(len('
+                    'dataset), batch_size, rng=rng), of fuel.schemes'),
+    'pin_memory': 'it is an argument of to_torch(stream), of '
+                  'fuel.interop.torch',
+    'buffer_size': 'shuffle=True shuffles all examples; of those that are '
+                   'read in order, stream.apply(ShuffleBuffer, buffer_size), '
+                   'of fuel.transformers.shuffling'}
+DATASET_KEYWORDS: Mapping[str, str] = {
+    **dict.fromkeys(('transform', 'target_transform', 'transforms'),
+                    _BY_STAGE),
+    **dict.fromkeys(('split', 'train'), _BY_SPLIT),
+    **dict.fromkeys(('batch_size', 'shuffle'),
+                    'they are of the stream, DataStream(dataset, batch_size='
+                    '32, shuffle=True)'),
+    'root': 'files are looked for in config.data_path',
+    'download': "fuel.load(name, split='train', download=True) downloads and "
+                'converts'}
 # Where the names in these lines are found.
 _MODULES = {
     'fuel.transformers': (
@@ -184,6 +219,14 @@ def class_for(data: object) -> str:
     if isinstance(data, Iterable) and '__getitem__' not in dir(type(data)):
         return 'put it into an IterableDataset'
     return 'put arrays and lists into an IndexableDataset'
+
+
+def checked_path(reader: str, path: object) -> str:
+    """Return a path or URL as text; refuse anything else."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f'{reader} reads one file, by its path or URL, got '
+                        f'{short_repr(path)}: {class_for(path)}')
+    return os.fsdecode(path)
 
 
 def short_repr(data: object) -> str:

@@ -1,0 +1,225 @@
+"""Slips of those who come from other libraries, answered where they are
+made."""
+import warnings
+
+import numpy
+import pytest
+
+import fuel
+from fuel.datasets import (
+    CSVDataset,
+    Dataset,
+    IndexableDataset,
+    IterableDataset,
+    JSONLDataset,
+    NPYDataset,
+    random_split,
+)
+from fuel.schemes import ConstantScheme, SequentialScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import Batch, Filter, Mapping, Rename
+from fuel.utils.other_libraries import DATASET_KEYWORDS, LOADER_KEYWORDS
+
+X = numpy.arange(80).reshape(40, 2)
+
+
+def dataset():
+    """Return a data set of two sources."""
+    return IndexableDataset({'x': X, 'y': numpy.arange(40)})
+
+
+def batches():
+    """Return a stream of batches."""
+    return DataStream(dataset(), batch_size=4)
+
+
+@pytest.mark.parametrize('name', LOADER_KEYWORDS)
+def test_keyword_of_another_loader_names_what_does_the_same(name):
+    """As far as loaders of others have it."""
+    with pytest.raises(TypeError, match=(
+            f"DataStream takes no argument '{name}': .*(stream|scheme)")):
+        DataStream(dataset(), batch_size=4, **{name: 2})
+
+
+@pytest.mark.parametrize('name', DATASET_KEYWORDS)
+def test_keyword_of_another_data_set_names_what_does_the_same(name):
+    """The same for all data sets."""
+    with pytest.raises(TypeError, match=(
+            f"IndexableDataset takes no argument '{name}': .*"
+            '(stream|fuel.load|data_path)')):
+        IndexableDataset(X, **{name: 2})
+
+
+@pytest.mark.parametrize('name, module', [
+    ('MNIST', 'datasets'), ('DataStream', 'streams'),
+    ('ShuffledScheme', 'schemes'), ('Mapping', 'transformers')])
+def test_class_that_is_looked_for_in_the_package_is_found(name, module):
+    """In which module it is."""
+    with pytest.raises(AttributeError, match=(
+            f"no attribute '{name}': it is in fuel.{module}$")):
+        getattr(fuel, name)
+
+
+@pytest.mark.parametrize('name', ['DataLoader', 'nothing', '_MNIST'])
+def test_other_names_are_nowhere(name):
+    """And looking for them is no error to `hasattr`."""
+    assert not hasattr(fuel, name)
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+        getattr(fuel, name)
+
+
+@pytest.mark.parametrize('function, text', [
+    (3, r'must be a function, got 3 \(int\)'),
+    (lambda x, y: (x, y),
+     r'takes one argument, each batch, a tuple \(x, y\), .* has 2: .*= data'),
+    (lambda: None, 'takes one argument, .* but this function has 0')],
+    ids=['number', 'two', 'none'])
+@pytest.mark.parametrize('stage, name', [
+    (Mapping, 'mapping'), (Filter, 'predicate')])
+def test_what_is_no_function_of_one_argument(stage, name, function, text):
+    """When the stage is built."""
+    with pytest.raises(TypeError, match=f'{name} {text}'):
+        batches().apply(stage, function)
+
+
+class Pairs(Mapping):
+    """A user's mapping that calls its function in another way."""
+
+    def transform_any(self, data):
+        """Return what the function makes of the parts."""
+        return self.mapping(*data)
+
+
+@pytest.mark.parametrize('function', [
+    lambda data, extra=1: data, lambda *data: data[0], tuple, iter,
+    lambda data, **kwargs: data])
+def test_functions_that_can_be_called_with_one_argument(function):
+    """Also where their signature is not known."""
+    assert 10 == len(list(batches().apply(Mapping, function)))
+
+
+def test_users_mapping_may_take_another_function():
+    """It may call it as it likes."""
+    assert 10 == len(list(Pairs(batches(), lambda x, y: (x, y))))
+
+
+def test_function_that_takes_its_data_for_a_dict_is_told_what_comes():
+    """In a note, since the error is the function's own."""
+    with pytest.raises(TypeError, match='indices') as caught:
+        list(batches().apply(Mapping, lambda data: (data['x'],)))
+    assert any('gets each batch, a tuple (x, y); with mapping_accepts=dict, '
+               'a dict' in note for note in caught.value.__notes__)
+    with pytest.raises(KeyError) as caught:
+        list(batches().apply(Mapping, lambda data: data['z'],
+                             mapping_accepts=dict))
+    assert any("gets each batch, a dict of ('x', 'y')" in note
+               for note in caught.value.__notes__)
+
+
+def test_dict_in_the_place_of_a_tuple_warns():
+    """Fuel 0.2.0 let it pass."""
+    stage = batches().apply(Mapping, lambda data: {'x': 1, 'y': 2})
+    with pytest.warns(UserWarning, match='pass mapping_accepts=dict'):
+        assert {'x': 1, 'y': 2} == next(iter(stage))
+
+
+def test_predicate_of_a_batch_says_that_it_gets_one():
+    """Where the truth of an array is asked for."""
+    with pytest.raises(ValueError, match='ambiguous') as caught:
+        list(batches().apply(Filter, lambda data: data[1] > 3))
+    assert any('gets each batch, a tuple (x, y), and returns whether to keep '
+               'all of it; examples are left out where they come, before '
+               'Batch' in note for note in caught.value.__notes__)
+    examples = dataset().get_example_stream()
+    assert 36 == len(list(examples.apply(Filter, lambda data: data[1] > 3)))
+    assert 9 == len(list(examples.apply(
+        Filter, lambda data: data[1] > 3).apply(Batch, batch_size=4)))
+
+
+def test_sizes_in_the_place_of_examples_are_refused():
+    """They would be taken for numbers of examples."""
+    with pytest.raises(ValueError, match=(
+            'ConstantScheme says how many .* IndexableDataset has to know '
+            r'which: pass batch_size=4, or .*SequentialScheme\(')):
+        DataStream(dataset(), iteration_scheme=ConstantScheme(4))
+
+
+def test_several_arrays_are_a_dict():
+    """Beside each other, and as a tuple."""
+    with pytest.raises(TypeError, match=(
+            r"start must be an integer, got a ndarray: .*'targets': y\}")):
+        IndexableDataset(X, numpy.arange(40))
+    with pytest.warns(UserWarning, match='a tuple of 2 arrays is a single'):
+        assert 2 == len(IndexableDataset((X, numpy.arange(40))))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for data in ([X, X], (X[:3], X), (X[:2], X[:2]), (1, 2)):
+            assert 2 == len(IndexableDataset(data))
+
+
+def test_what_can_only_be_iterated_over():
+    """The class for it is named."""
+    with pytest.raises(ValueError, match='goes into an IterableDataset'):
+        IndexableDataset(number for number in range(3))
+
+
+def test_text_is_no_number_of_examples():
+    """Nor a list of them."""
+    for text in ('40', b'40'):
+        with pytest.raises(TypeError, match='a number of examples or a list'):
+            SequentialScheme(text, 4)
+
+
+def test_name_of_a_source_is_no_index():
+    """Where its data are is said."""
+    with pytest.raises(TypeError, match=r'data of this source are dataset\[:'
+                                        r'\]\[1\]$'):
+        dataset()['y']
+    with pytest.raises(TypeError, match=r"got 'z' \(str\)$"):
+        dataset()['z']
+    assert numpy.arange(40).tolist() == dataset()[:][1].tolist()
+
+
+@pytest.mark.parametrize('cls', [CSVDataset, JSONLDataset, NPYDataset])
+@pytest.mark.parametrize('given, text', [
+    (['a.csv', 'b.csv'], r'a list: open files with fuel\.load'),
+    (X, 'a ndarray: put arrays and lists into an IndexableDataset'),
+    (None, r'None \(NoneType\)')])
+def test_what_is_no_path_of_a_file(cls, given, text):
+    """The class and what to do are named."""
+    with pytest.raises(TypeError, match=(
+            f'{cls.__name__} reads one file, by its path or URL, got {text}')):
+        cls(given)
+
+
+def test_stream_is_not_divided():
+    """Its data set is."""
+    with pytest.raises(TypeError, match='stream DataStream: pass the'):
+        random_split(batches(), {'train': .8, 'test': .2})
+
+
+def test_new_names_are_a_dict():
+    """From the present ones."""
+    with pytest.raises(TypeError, match="must be a dict .*'x': "):
+        batches().apply(Rename, ['a', 'b'])
+
+
+class Own(Dataset):
+    """A user's data set, of which it is not known what requests it takes."""
+
+    provides_sources = ('x',)
+    num_examples = 4
+
+    def get_data(self, state=None, request=None):
+        """Return the request."""
+        return (request,)
+
+
+def test_users_data_sets_take_what_they_like():
+    """Sizes, and more examples than they say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for scheme in (ConstantScheme(2, times=3), SequentialScheme(9, 3),
+                       ShuffledScheme(3, 4)):
+            assert len(list(DataStream(Own(), iteration_scheme=scheme))) > 0
+    assert 2 == len(list(IterableDataset([1, 2])))
