@@ -166,6 +166,16 @@ def test_each_data_set_has_a_picture():
     assert 150 == pictures.draw(dataset_facts('iris')).count('<circle')
 
 
+def test_links_have_a_role():
+    """Without one, a name and its target are shown as they are."""
+    link = re.compile(r'(?<![:`\w])`[^`<\n]+\s<[^`>]+>`(?![`_])')
+    assert link.search('of `Batch <fuel.transformers.Batch>`.')
+    shown = [f'{page.name}: {found[0]}'
+             for page in [*DOCS.rglob('*.rst'), DOCS.parent / 'CHANGELOG.rst']
+             for found in link.finditer(page.read_text('utf-8'))]
+    assert not shown
+
+
 def children(page):
     """Return the pages in the hidden table of contents of a page."""
     text = (DOCS / f'{page}.rst').read_text('utf-8')
