@@ -22,6 +22,7 @@ __all__ = ['convert_csv', 'fill_subparser']
 
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
+TRUTHS = {'true': '1', 'false': '0'}
 
 
 
@@ -44,7 +45,7 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
         becomes class numbers, in alphabetical order. Default: none.
     `ignore`: names of columns to leave out.
     `one_hot`: whether a column of text becomes one column for each value,
-        rather than an error. Default False.
+        rather than an error. Default False. True and false are 1 and 0.
     `delimiter`: what is between fields. Default ``','``.
     `header`: whether the first line names the columns; else they are named
         '0', '1' and so on. Default True.
@@ -159,6 +160,8 @@ def _fill(column: list[str], name: str, path: str, fill: str,
           train: Array) -> float | str:
     """Put a value into the empty cells of a column, and return it."""
     cells = [value.strip() for value in column]
+    if all(cell.lower() in TRUTHS for cell in cells if cell):
+        cells = [cell.lower() for cell in cells]
     is_text = not all(_is_number(cell) for cell in cells if cell)
     values = numpy.array(cells, object) if is_text else numpy.array(
         [_number(cell or 'nan') for cell in cells])
@@ -176,12 +179,21 @@ def _fill(column: list[str], name: str, path: str, fill: str,
     return found if is_text else float(found)
 
 
+def _without_truths(column: list[str]) -> list[str]:
+    """Return a column with 1 and 0 in the place of true and false, if it has
+    nothing else."""
+    cells = [value.strip().lower() for value in column]
+    return ([TRUTHS[cell] for cell in cells]
+            if all(cell in TRUTHS for cell in cells) else column)
+
+
 def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
               dtype: str) -> tuple[Array, list[str]]:
     """Return the features, and the names of their columns."""
     blocks: list[Array] = []
     names: list[str] = []
-    for name, column in columns.items():
+    for name, cells in columns.items():
+        column = _without_truths(cells)
         try:
             blocks.append(numpy.array([[_number(value)] for value in column],
                                       dtype=dtype))

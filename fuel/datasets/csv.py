@@ -15,6 +15,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset)
 from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.times import as_times, type_of_times
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
@@ -23,6 +24,9 @@ from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import checked_path
 
 __all__ = ['CSVDataset']
+
+# Of truth values; 0 and 1 are numbers, unless a type is given.
+WORDS = {'true': True, 'false': False}
 
 
 @do_not_pickle_attributes('records')
@@ -43,8 +47,9 @@ class CSVDataset(RecordsDataset):
         on where there is no header.
     dtypes : dict, optional
         Maps sources to types; `object` is text. A source that is not named
-        is integer, floating or text, whichever fits its first 1000 cells.
-        In a floating column, empty cells are NaN.
+        is integer, floating, bool (``true`` and ``false``), datetime64 (ISO
+        8601) or text, whichever fits its first 1000 cells. In a floating
+        column, empty cells are NaN, among times NaT.
     masks : tuple of str, optional
         Sources of which another one, called ``NAME_mask``, tells where there
         is a value: it is False for empty cells. So integers stay integers,
@@ -279,6 +284,8 @@ def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
     if dtype.kind in 'iuf' and any('_' in cell for cell in cells):
         # To Python, 1_000 is a number.
         raise ValueError('numbers have no underscores')
+    if dtype.kind == 'M':
+        return as_times(cells, dtype)
     if dtype.kind == 'b':
         return numpy.array([_truth(cell) for cell in cells], bool)
     if dtype.kind in 'iu':
@@ -297,7 +304,7 @@ def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
 
 
 def _truth(cell: str) -> bool:
-    words = {'true': True, '1': True, 'false': False, '0': False}
+    words = {**WORDS, '1': True, '0': False}
     try:
         return words[cell.strip().lower()]
     except KeyError:
@@ -305,14 +312,27 @@ def _truth(cell: str) -> bool:
 
 
 def _type_of(cells: list[str]) -> numpy.dtype[Any]:
-    """Return the narrowest of integer, floating and text that fits."""
-    if any(cell.strip() for cell in cells):
+    """Return the narrowest type that fits: integer, floating, truth values,
+    times or text."""
+    present = [cell.strip() for cell in cells if cell.strip()]
+    if present:
         for dtype in (numpy.dtype(numpy.int64), numpy.dtype(numpy.float64)):
             try:
                 _array(cells, dtype)
             except (ValueError, OverflowError):
                 continue
             return dtype
+        if len(present) == len(cells) and all(
+                cell.lower() in WORDS for cell in cells):
+            return numpy.dtype(bool)
+        times = type_of_times(present)
+        try:
+            if times is not None:
+                _array(present, times)
+                return times
+        except ValueError:
+            # Such as the 31st of June.
+            pass
     return TEXT
 
 

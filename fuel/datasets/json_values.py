@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.rows import own
+from fuel.datasets.times import as_times
 from fuel.describe import SourceType
 
 #: The keys that lead to a value.
@@ -221,16 +221,8 @@ def _elements(values: Sequence[Any],
         if len(longest) > room:
             raise ValueError(f'{in_json(longest)} is longer')
     if dtype.kind == 'M':
-        values = list(map(_in_utc, values))
+        return as_times(values, dtype)
     return numpy.array(values, dtype)
-
-
-def _in_utc(text: str | None) -> str | None:
-    """Return a time of a zone in that of NumPy's times."""
-    if text is None or (text[-6:-5] not in ('+', '-') and text[-1:] != 'Z'):
-        return text
-    time = datetime.fromisoformat(text)
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 def in_json(value: Any) -> str:

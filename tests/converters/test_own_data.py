@@ -312,6 +312,15 @@ def test_csv_with_gaps_is_filled_as_the_training_split_says(
         statistic(x[train], axis=0), [filled['x'], filled['y']])
 
 
+def test_csv_truth_values_are_ones_and_zeros(here):
+    """Not classes; with gaps, where they are filled."""
+    (here / 'table.csv').write_text(
+        'x,ok,kind\n1,true,a\n2,False,b\n3,TRUE,a\n4,,b\n')
+    convert('csv', 'table.csv', '--target', 'kind', '--fill', 'mean')
+    assert [1, 0, 1, 1] == load('table.hdf5', 'train', 'features')[
+        :, 1].tolist()
+
+
 def test_csv_gaps_take_a_value_that_is_given(here, capsys):
     """Numbers a number; a target with gaps stays an error."""
     (here / 'table.csv').write_text('x,y,kind\n1, ,a\n,2,\n')

@@ -103,6 +103,58 @@ def test_columns_become_sources_of_given_types(path):
     assert ([2, 3], 'z') == (x.tolist(), y)
 
 
+@given(st.lists(st.tuples(
+    st.datetimes(), st.booleans(), st.dates() | st.none()),
+    min_size=1, max_size=9))
+@settings(suppress_health_check=list(HealthCheck))
+def test_times_and_truth_values_are_detected(tmp_path_factory, rows):
+    """Those of the standard library, written as it does."""
+    path = tmp_path_factory.getbasetemp() / 'times.csv'
+    path.write_text('when,ok,day\n' + ''.join(
+        f'{when.isoformat()},{ok},{day or ""}\n' for when, ok, day in rows))
+    when, ok, day = CSVDataset(path)[:]
+    assert [when for when, _, _ in rows] == when.astype(
+        'datetime64[us]').tolist()
+    assert 'M' == when.dtype.kind
+    assert (bool, [ok for _, ok, _ in rows]) == (ok.dtype, ok.tolist())
+    days = [day for _, _, day in rows]
+    if any(days):
+        assert 'datetime64[D]' == day.dtype
+        assert days == day.tolist()
+    else:
+        assert [''] * len(days) == day.tolist()
+
+
+@pytest.mark.parametrize('cells, dtype', [
+    (['2024-02-29', '2024-02-29 12:30'], 'datetime64[s]'),
+    (['2024-02-30'], object), (['2024-2-3'], object), (['today'], object),
+    (['2024-01-01', 'x'], object), (['true', 'no'], object),
+    (['TRUE', 'False'], bool), (['true', ''], object), (['1', '0'], 'int64'),
+    (['2024', '2023'], 'int64')])
+def test_what_looks_like_a_time_or_truth_value(tmp_path, cells, dtype):
+    """Only where all cells are such."""
+    path = tmp_path / 'cells.csv'
+    path.write_text('a,b\n' + ''.join(f'{cell},x\n' for cell in cells))
+    assert numpy.dtype(dtype) == CSVDataset(path).dtypes['a']
+
+
+@pytest.mark.parametrize('cell, dtype, text', [
+    ('today', 'datetime64[D]', "line 3.*'today' is no datetime64"),
+    ('2024-01-01T12:30', 'datetime64[D]', 'line 3'),
+    ('2024-13-01', 'datetime64[s]', 'line 3'),
+    ('9999-01-01', 'datetime64[ns]', 'line 3')])
+def test_cells_that_are_no_times_are_told(tmp_path, cell, dtype, text):
+    """None is cut, and none is that of the moment."""
+    path = tmp_path / 'cells.csv'
+    path.write_text(f'a,b\n2024-01-01,1\n{cell},2\n')
+    with pytest.raises(ValueError, match=text):
+        CSVDataset(path, dtypes={'a': dtype})[:]
+    path.write_text('a,b\n2024-01-01T12:30+02:00,1\n2024-01-01 00:00Z,2\n')
+    times = CSVDataset(path, dtypes={'a': 'datetime64[s]'})[:][0]
+    assert ['2024-01-01T10:30:00', '2024-01-01T00:00:00'] == [
+        str(time) for time in times]
+
+
 def test_masks_tell_where_cells_are(tmp_path):
     """So that integers with gaps keep their digits."""
     path = tmp_path / 'gaps.csv'
