@@ -17,7 +17,7 @@ from fuel.datasets import (
 )
 from fuel.schemes import ConstantScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Filter, Mapping, Rename
+from fuel.transformers import Batch, Cast, Filter, Mapping, Rename
 from fuel.utils.other_libraries import DATASET_KEYWORDS, LOADER_KEYWORDS
 
 X = numpy.arange(80).reshape(40, 2)
@@ -202,6 +202,12 @@ def test_new_names_are_a_dict():
     """From the present ones."""
     with pytest.raises(TypeError, match="must be a dict .*'x': "):
         batches().apply(Rename, ['a', 'b'])
+
+
+def test_missing_type_is_that_of_the_class():
+    """Not of a base that nobody knows."""
+    with pytest.raises(TypeError, match=r"^Cast\..*missing .* 'dtype'"):
+        batches().apply(Cast)
 
 
 class Own(Dataset):

@@ -10,6 +10,7 @@ from fuel.exceptions import NotAStreamError
 from fuel.suggestions import did_you_mean
 from fuel.utils.arguments import is_dataset
 from fuel.utils.checks import in_order
+from fuel.utils.other_libraries import class_for, is_table, short_repr
 
 
 def is_sequential(dataset: object) -> bool | None:
@@ -70,5 +71,12 @@ def refuse_unknown_sources(sources: Sequence[str],
 def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
     """Return names of sources and their data, from a dict or one of them."""
     if isinstance(collections, Mapping):
-        return tuple(collections), list(collections.values())
-    return ('data',), [collections]
+        names, parts = tuple(collections), list(collections.values())
+    else:
+        names, parts = ('data',), [collections]
+    for name, part in zip(names, parts, strict=True):
+        if is_table(part):
+            raise TypeError(
+                f'source {name!r} is {short_repr(part)}, whose rows are not '
+                f'taken by their numbers: {class_for(part)}')
+    return names, parts

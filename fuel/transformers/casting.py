@@ -95,6 +95,11 @@ class Cast(_Caster):
     pure = True
     keeps_rows = True
 
+    # In errors Python names the class that defines the constructor.
+    def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
+        super().__init__(data_stream, dtype, **kwargs)
+
     def _wanted(self) -> Sequence[str]:
         wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
         return wanted

@@ -237,6 +237,16 @@ def short_repr(data: object) -> str:
     return f'the class {name}' if isinstance(data, type) else f'a {name}'
 
 
+def is_table(data: object) -> bool:
+    """Return whether an object is a table of another library: indexed by the
+    names of its columns, and iterated over by them or by rows as dicts."""
+    return any(
+        base.__name__ in ('DataFrame', 'DatasetDict', 'Dataset', 'Table')
+        and base.__module__.partition('.')[0] in (
+            'datasets', 'pandas', 'polars', 'pyarrow')
+        for base in type(data).__mro__)
+
+
 def _are_paths(data: object) -> bool:
     """Return whether something is a path, or a list of paths."""
     if isinstance(data, (list, tuple)):

@@ -186,6 +186,17 @@ def test_object_in_the_place_of_a_data_set_or_stream(kind, reader):
             reader((data,), **more)
 
 
+@pytest.mark.parametrize('cls', [IndexableDataset, IterableDataset])
+@pytest.mark.parametrize('wrap', [lambda data: data, lambda data: {'x': data}])
+def test_table_is_no_collection_of_rows(cls, wrap):
+    """By itself, and as the data of a source; a column is one."""
+    for kind in ('frame', 'hugging face'):
+        with pytest.raises(TypeError, match='put tables into an ArrowDataset'):
+            cls(wrap(OBJECTS[kind][0]))
+    column = type('Series', (list,), {'__module__': 'pandas.core.series'})
+    assert 2 == len(cls(wrap(column([1, 2]))))
+
+
 def test_stage_names_a_missing_stream_by_keyword_too():
     """As by position; None is left to what the stage does with it."""
     with pytest.raises(NotAStreamError, match='Mapping reads a stream, got 3'):
