@@ -264,6 +264,10 @@ class SeededMapping(SeededTransformer, Mapping):
             Seeds.of(self._place()), super().transform_any, data)
 
 
+# What errors and reports call it; it is pickled by its own name.
+SeededMapping.__name__ = Mapping.__name__
+
+
 class SortMapping:
     """A function for :class:`Mapping` that sorts the examples of a batch.
 

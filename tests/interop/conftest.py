@@ -19,6 +19,8 @@ def pytest_configure(config):
         config.addinivalue_line(
             'filterwarnings', 'ignore:__array__ implementation')
     if 'augment' in config.getoption('bridges'):
+        # It would ask the package index for a newer version.
+        os.environ.setdefault('NO_ALBUMENTATIONS_UPDATE', '1')
         importlib.import_module('support.torchvision_operators')
     if 'trainers' in config.getoption('bridges'):
         import_trainers()

@@ -124,4 +124,5 @@ def test_draws_of_several_workers_are_told_once(capfd):
     assert said.count('draws from numpy.random or random') == 1
     assert 'SeededTransformer' in said
     assert not drawn_in_words(Mapping(zeros(), draw), 1, capfd)
+    assert not drawn_in_words(Mapping(zeros(), draw, seed=1), 2, capfd)
     assert not drawn_in_words(GaussianNoise(zeros(), 1, seed=1), 2, capfd)

@@ -7,7 +7,9 @@ import numpy
 import pytest
 import torch
 from support import augment_pipelines as pipelines
+from torch.utils.data import DataLoader
 
+from fuel.interop.torch import as_iterable
 from fuel.testing import check_stream
 from fuel.testing.data import freeze_all
 from fuel.transformers import Mapping, MultiProcessing
@@ -61,6 +63,19 @@ def test_workers_draw_the_same(name, method, num_workers):
     with MultiProcessing(pipelines.build(name), num_workers=num_workers,
                          start_method=method) as stream:
         assert expected == two_epochs(stream)
+
+
+@pytest.mark.parametrize('name', ['torchvision', 'albumentations'])
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_loaders_of_torch_draw_the_same(name, num_workers):
+    """In the order of the numbers of epochs, which trainers set."""
+    stream = pipelines.build(name)
+    epochs = [[image.tolist() for image, *_ in stream] for _ in range(3)]
+    iterable = as_iterable(pipelines.build(name))
+    loader = DataLoader(iterable, batch_size=None, num_workers=num_workers)
+    for number in 0, 2, 1:
+        iterable.set_epoch(number)
+        assert epochs[number] == [image.tolist() for image, *_ in loader]
 
 
 @NAMES
