@@ -89,7 +89,7 @@ def convert_image_folder(
         'raise'.
     """
     directory = os.fspath(directory)
-    check_skipping(on_error, None)
+    check_skipping(on_error, None, 0)
     splits = _find_splits(directory, hold_out, seed, stratify)
     if on_error == 'skip':
         splits = _decodable(splits, color_mode)

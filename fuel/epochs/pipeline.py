@@ -49,7 +49,7 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     stage = stage_of(stream)
-    leaves_out = (stage.dataset is not None and stage.skips_examples
+    leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
     if leaves_out or not stage.one_to_one:
         reason, remedies = (_why_not_one_to_one(stage)

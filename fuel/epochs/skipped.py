@@ -143,7 +143,7 @@ class SkipLimit:
     `requests`: those of the data set; None if that is read in order.
     """
 
-    def __init__(self, most: int, requests: Any) -> None:
+    def __init__(self, most: int, requests: Any = None) -> None:
         self.most = most
         self.requests = requests
         self.count = 0
@@ -167,6 +167,10 @@ class SkipLimit:
             if cause not in self._causes:
                 self._causes.add(cause)
                 logger.warning("on_error='skip' leaves out %s", each)
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error if more were left out than may be."""
         if self.count > self.most:
             raise BadRecordsError(
                 f'{self.count} examples of the epoch could not be made, and '
@@ -195,11 +199,15 @@ def skip_limit(max_skipped: float | None, examples: object) -> int:
     count = examples if isinstance(examples, int) else 0
     if max_skipped is None:
         return max(_FEW, int(_SHARE * count))
-    return int(max_skipped * count)
+    return max(1, round(max_skipped * count))
 
 
-def check_skipping(on_error: object, max_skipped: object) -> None:
-    """Refuse arguments that say nothing of what to leave out."""
+def check_skipping(on_error: object, max_skipped: object,
+                   examples: int | None) -> None:
+    """Refuse arguments that say nothing of what to leave out.
+
+    `examples`: how many the data set has, if that is known.
+    """
     if on_error not in ('raise', 'skip'):
         raise ValueError(
             f"on_error must be 'raise' or 'skip', got {on_error!r}")
@@ -214,6 +222,10 @@ def check_skipping(on_error: object, max_skipped: object) -> None:
         raise ValueError(
             'max_skipped must be a positive number of examples, or a part '
             f'of the data set between 0 and 1, got {max_skipped!r}')
+    if isinstance(max_skipped, float) and examples is None:
+        raise ValueError(
+            f'max_skipped={max_skipped!r} is a part of the data set, but how '
+            'many examples that has is not known: pass a number of examples')
 
 
 def is_of_data(error: Exception) -> bool:

@@ -132,9 +132,9 @@ class Stage:
         return bool(getattr(self.stream, 'passes_items_on', False))
 
     @property
-    def skips_examples(self) -> bool:
-        """Whether examples that cannot be made are left out (bool)."""
-        return any(stage_of(child).skips_examples for child in self.inputs)
+    def most_skipped(self) -> int:
+        """How many examples that fail an epoch may leave out; 0 for none."""
+        return max([0, *[stage_of(one).most_skipped for one in self.inputs]])
 
     @property
     def skipped(self) -> Skipped:

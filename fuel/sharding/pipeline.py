@@ -111,7 +111,7 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     if stage.dataset is not None:
         # Not how many are left out before an example.
         return _is_known(stage.scheme) and not (
-            stage.skips_examples and stage.stream.produces_examples)
+            stage.most_skipped and stage.stream.produces_examples)
     return bool(stage.inputs and (forward or stage.goes_back)
                 and all(can_seek(child, forward) for child in stage.inputs))
 
@@ -121,7 +121,7 @@ def batch_size_below(stream: StreamLike) -> int | None:
     read, None of any other."""
     stage = stage_of(stream)
     if stage.stream.produces_examples or stage.reads_several or (
-            stage.skips_examples or not can_seek(stream)):
+            stage.most_skipped or not can_seek(stream)):
         return None
     if stage.dataset is not None:
         return batch_size_of(stage.scheme)

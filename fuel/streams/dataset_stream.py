@@ -35,20 +35,19 @@ class DatasetStage(StreamStage):
     __slots__ = ()
 
     @property
-    def skips_examples(self) -> bool:
-        """Whether examples that cannot be made are left out (bool)."""
-        return bool(self.stream.on_error == 'skip')
+    def most_skipped(self) -> int:
+        """How many examples that fail an epoch may leave out; 0 for none."""
+        return 0 if self.stream.on_error == 'raise' else skip_limit(
+            self.stream.max_skipped, known_length(self.dataset))
 
     def take_limit(self, epoch: Epoch) -> None:
         """Give an epoch its limit of examples left out."""
-        if self.skips_examples:
-            epoch.limit = SkipLimit(skip_limit(
-                self.stream.max_skipped, known_length(self.dataset)),
-                epoch.request_iterator)
+        if self.stream.on_error != 'raise':
+            epoch.limit = SkipLimit(self.most_skipped, epoch.request_iterator)
 
     def share_in_order(self, shard: Shard) -> None:
         """Take a rank's share of its own items, which are read in order."""
-        if shard.splits and self.skips_examples:
+        if shard.splits and self.most_skipped:
             raise ValueError(
                 "by='example' cannot split batches of which examples are "
                 "left out with on_error='skip': use by='batch'")
@@ -160,7 +159,7 @@ class DataStream(AbstractDataStream):
         if axis_labels:
             kwargs.setdefault('axis_labels', dict(axis_labels))
         super().__init__(**kwargs)
-        check_skipping(on_error, max_skipped)
+        check_skipping(on_error, max_skipped, known_length(dataset))
         self.on_error = on_error
         self.max_skipped = max_skipped
         if self.iteration_scheme is None:

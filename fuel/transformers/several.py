@@ -123,7 +123,7 @@ def _refuse_to_skip(reader: SeveralStreams,
                     streams: Iterable[StreamLike]) -> None:
     """Refuse streams that leave out examples, so that items would not fit."""
     for stream in streams:
-        if stage_of(stream).skips_examples:
+        if stage_of(stream).most_skipped:
             raise ValueError(
                 f"{type(reader).__name__} reads a stream with on_error='skip' "
                 'beside others, and where that leaves out an example they '

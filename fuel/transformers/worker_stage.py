@@ -46,7 +46,7 @@ class TeamStage(RemoteStage):
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last, and hold it."""
         super().adopt(epoch, iterator)
-        session_of(epoch).skips = self.skips_examples
+        session_of(epoch).most_skipped = self.most_skipped
         self.runtime.hold(epoch, iterator)
 
     @property

@@ -5,9 +5,9 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuel.epochs.skipped import merged
+from fuel.epochs.skipped import Skipped, SkipLimit, merged
 from fuel.epochs.state import Unavailable
-from fuel.exceptions import WorkerError
+from fuel.exceptions import BadRecordsError, WorkerError
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
 from fuel.typing import State
@@ -89,11 +89,11 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `parts`: the epoch in each worker.
     `delivered`: how many batches and errors of these parts were delivered.
     `latest`: receipt of the last of them.
-    `skips`: whether the workers may leave out examples; a state has those of
-        all of them.
+    `most_skipped`: how many examples that fail the workers may leave out; a
+        state has those of all of them.
     """
 
-    skips = False
+    most_skipped = 0
 
     resume: State | None
 
@@ -130,6 +130,25 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         assert self.team is not None
         place = sum(part.taken for part in self.parts) % len(self.parts)
         self.team.workers[place].receive(self.parts[place], self)
+        if self.most_skipped and len(self.parts) > 1:
+            self._check_skipped(place)
+
+    def _check_skipped(self, place: int) -> None:
+        """Put an error in the place of a batch if all workers together have
+        left out more than they may; each counts its own."""
+        assert self.held is not None
+        _, error, receipt = self.held
+        if error is not None:
+            return
+        state = self._with_skipped(receipt.state(), place)
+        if isinstance(state, Unavailable):
+            return
+        limit = SkipLimit(self.most_skipped)
+        limit.restore(Skipped.in_state(state))
+        try:
+            limit.check()
+        except BadRecordsError as too_many:
+            self.held = None, too_many, receipt
 
     def _move(self, source: Callable[[], Team]) -> None:
         """Go on, in another team, where the reader is."""
@@ -144,7 +163,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""
-        if self.skips:
+        if self.most_skipped:
             self._receipts[self.delivered % len(self.parts)] = receipt
         self.delivered += 1
         self.latest = receipt

@@ -18,7 +18,7 @@ import numpy
 import pytest
 from PIL import Image
 from support import bad_records, processes
-from support.bad_records import Noise, Spoiling, plan, source
+from support.bad_records import Noise, Refusing, Spoiling, plan, source
 from support.resuming import assert_resumes, plain
 
 import fuel
@@ -364,6 +364,37 @@ def test_more_than_the_limit_is_an_error(max_skipped, most):
             list(failing(bad, size=40, max_skipped=None))
 
 
+@pytest.mark.parametrize('run', [
+    MultiProcessing, partial(MultiProcessing, num_workers=3),
+    partial(MultiThreading, num_threads=2)])
+def test_limit_is_that_of_all_workers(run):
+    """The error comes in the place of the same batch."""
+    stream = Mapping(DataStream(
+        source(20), batch_size=4, on_error='skip', max_skipped=3),
+        Refusing({0, 5, 9, 13, 18}))
+    with run(stream) as stream:
+        iterator = iter(stream)
+        assert [len(batch[0]) for batch in islice(iterator, 3)] == [3, 3, 3]
+        with pytest.raises(BadRecordsError, match=(
+                '4 examples of the epoch .* max_skipped is 3: example 0 in')):
+            next(iterator)
+
+
+def test_part_of_an_unknown_number_is_refused():
+    """A number of examples is wanted."""
+    def numbers():
+        yield from range(3)
+
+    dataset = IterableDataset(numbers())
+    with pytest.raises(ValueError, match='is not known: pass a number'):
+        DataStream(dataset, on_error='skip', max_skipped=.5)
+
+
+def test_part_of_a_few_is_one():
+    """At least."""
+    assert len(numbers_of(failing({3}, 20, max_skipped=.01))) == 19
+
+
 def test_default_limit_is_a_hundredth_of_a_large_data_set():
     """Ten of a thousand, thirty of three thousand."""
     bad = set(range(0, 3000, 100))
@@ -431,19 +462,6 @@ def test_cause_is_logged_once(caplog):
         f"on_error='skip' leaves out example {number} in stage Mapping: "
         f'{error}' for number, error in (
             (3, 'ValueError: it fails'), (2, "KeyError: 'two'"))]
-
-
-class Refusing:
-    """Fails in another way."""
-
-    def __init__(self, bad):
-        self.bad = bad
-
-    def __call__(self, batch):
-        """Return a batch, or raise KeyError."""
-        if not self.bad.isdisjoint(batch[0].tolist()):
-            raise KeyError('two')
-        return batch
 
 
 def test_stage_that_makes_no_item_of_one_raises():

@@ -54,6 +54,19 @@ class Spoiling:
         return (numbers, values, *rest)
 
 
+class Refusing:
+    """Fails in another way."""
+
+    def __init__(self, bad):
+        self.bad = bad
+
+    def __call__(self, batch):
+        """Return a batch, or raise KeyError."""
+        if not self.bad.isdisjoint(batch[0].tolist()):
+            raise KeyError('two')
+        return batch
+
+
 class Noise(SeededTransformer):
     """Draws for each row by its own generator, and for all at once."""
 
