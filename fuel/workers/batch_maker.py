@@ -15,9 +15,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import child_streams, skip
+from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING, Unavailable
-from fuel.epochs.state_delta import Changes, StateDelta
+from fuel.epochs.state_delta import Changes, StateDelta, state_of
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
 from fuel.profiling.clock import Clock, remove
@@ -89,6 +91,7 @@ class BatchMaker(Generic[Description]):
         self._encode = encode
         self._reads_rows = not child_streams(stream)
         self._iterator: Any = open_epoch(stream, state, after, calls)
+        self._opened = self._iterator
         self._delta = StateDelta(self._iterator)
         self.base = self._delta.base
         self._first, self._step = share
@@ -166,6 +169,11 @@ class BatchMaker(Generic[Description]):
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
 
+    def _is_last(self) -> bool:
+        """Return whether the stream has made no epoch since."""
+        return not isinstance(self._opened, EpochIterator) or (
+            runtime_of(self.stream).epoch is self._opened.epoch)
+
     def attach(self, meter: Meter) -> None:
         """Measure the stages from now on."""
         self.detach()
@@ -193,7 +201,9 @@ class BatchMaker(Generic[Description]):
         self.ended = True
         state: State | Unavailable
         try:
-            state = stage_of(self.stream).state()
+            # The stream's own state is that of the epoch made last.
+            state = (stage_of(self.stream).state()
+                     if self._is_last() else state_of(self._opened))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = Unavailable(error)
         return Made([], state=state, is_end=True, placement=placement)

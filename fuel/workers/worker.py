@@ -71,8 +71,10 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._has_stalled = False
         self.waiter = self._channel = Channel(connection)
         self._process = process
-        if process is not None and process.pid is not None:
-            self._channel.watch(Peer(process.pid))
+        # Known also when the process is closed.
+        self._pid = None if process is None else process.pid
+        if self._pid is not None:
+            self._channel.watch(Peer(self._pid))
         # Runs when this object is gone, and first of all at exit, before
         # multiprocessing waits for its children.
         self._finalizer = multiprocessing.util.Finalize(
@@ -121,7 +123,7 @@ class Worker(EpochWorker[RemoteEpoch]):
     @property
     def pid(self) -> int | None:
         """Process identifier of the worker (int), None if unknown."""
-        return None if self._process is None else self._process.pid
+        return self._pid
 
     def _is_open(self) -> bool:
         return (self._load_error is None and not self._has_stalled
@@ -285,6 +287,10 @@ class Worker(EpochWorker[RemoteEpoch]):
             return WorkerError(
                 f'the worker of {self.name} was closed by another thread '
                 'while this one waited for a batch')
+        if not self._finalizer.still_active():
+            return WorkerError(
+                f'the worker of {self.name} was closed, and with it the '
+                'epochs that it made: begin another one, or load a state')
         code = None
         if self._process is not None:
             self._process.join(_PATIENCE)

@@ -382,6 +382,37 @@ def test_state_of_an_earlier_epoch_goes_back_there(make):
             assert_same(expected, stream.get_epoch_iterator())
 
 
+@pytest.mark.parametrize('make', [
+    MultiProcessing, partial(MultiProcessing, num_workers=2), MultiThreading])
+def test_epoch_that_ends_is_not_where_a_later_one_stands(make):
+    """Of two epochs at once."""
+    with make(DataStream(
+            IndexableDataset(numpy.arange(40)),
+            iteration_scheme=ShuffledScheme(40, 4)), max_store=1) as stream:
+        first = stream.get_epoch_iterator()
+        next(first)
+        second = stream.get_epoch_iterator()
+        next(second)
+        assert len(list(first)) == 9
+        state = json.loads(json.dumps(first.state_dict()))
+        assert ('finished', 0) == (state['epoch'], state['position'])
+        assert len(list(second)) == 9
+        stream.load_state_dict(state)
+        assert len(list(stream.get_epoch_iterator())) == 10
+
+
+def test_epoch_of_workers_that_were_closed_is_an_error(ahead):
+    """Also the second time: no others are started."""
+    stream = ahead(max_store=1)
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    stream.close()
+    for _ in range(2):
+        with pytest.raises(WorkerError, match='was closed, and with it'):
+            list(epoch)
+    assert stream.worker_pids == []
+
+
 def test_state_of_another_pipeline_is_refused(ahead):
     """Before a worker is started."""
     stream = ahead()
