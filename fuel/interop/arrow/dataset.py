@@ -153,7 +153,7 @@ class ArrowDataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """See :attr:`~fuel.datasets.rows_dataset.RowsDataset.categories`."""
+        """For each source of categories, the name of each code (dict)."""
         return self._categories
 
     def details(self) -> Sequence[str]:
