@@ -76,7 +76,8 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
             reversed(counters), reversed(counts), strict=True):
         children = [_joined(
             stage, RUNNING, *counted, available(running.start),
-            [(None, 'null'), ([], '[]'), *3 * [(None, 'null')]], children)]
+            [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
+            children)]
     return _with_checksum(children[0])
 
 
@@ -103,27 +104,29 @@ def identified(stage: Stage, state: State) -> Identified:
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
-            copied_with_text(state.get(field))
-            for field in ('dataset', 'failed', 'leftover', 'rng', 'skipped')],
+            copied_with_text(state[field])
+            for field in ('dataset', 'failed', 'leftover', 'rng')],
         [stage_of(child).identify(part) for child, part in zip(
-            streams, state['children'], strict=True)])
+            streams, state['children'], strict=True)], state.get('skipped'))
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             scheme: object, others: list[tuple[Any, str]],
-            children: list[Identified]) -> Identified:
+            children: list[Identified], skipped: object = None) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
-    `others`: copies and texts of `dataset`, `failed`, `leftover`, `rng`, and
-        of `skipped`, which a state has only if there is something.
+    `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
+    `skipped`: a field that a state has only if something was left out.
     """
     described = encoded_fingerprint(stage)
     states, texts = zip(*children, strict=True) if children else ((), ())
     start = None if scheme is None else _encoded_scheme(stage.stream, scheme)
     ((dataset, dataset_text), (failed, failed_text),
-     (leftover, leftover_text), (rng, rng_text),
-     (skipped, skipped_text)) = others
-    skipped_field = '' if skipped is None else f'"skipped":{skipped_text},'
+     (leftover, leftover_text), (rng, rng_text)) = others
+    more, skipped_text = {}, ''
+    if skipped is not None:
+        more['skipped'], skipped_text = copied_with_text(skipped)
+        skipped_text = f'"skipped":{skipped_text},'
     # In the order of the keys, as the checksum is made when it is checked.
     text = (
         f'{{"children":[{",".join(texts)}],'
@@ -131,16 +134,14 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         f'"format":{FORMAT},"leftover":{leftover_text},'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
         f'"scheme":{"null" if start is None else start.text},'
-        f'{skipped_field}'
-        f'"stream":{described.text}}}')
+        f'{skipped_text}"stream":{described.text}}}')
     return Identified({
         'format': FORMAT, 'stream': described.copy(), 'epoch': epoch,
         'position': position, 'requested': requested,
         'scheme': None if start is None else start.copy(),
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
         'failed': failed, 'children': list(states),
-        **({} if skipped is None else {'skipped': skipped}),
-    }, text)
+        **more}, text)
 
 
 def _encoded_scheme(stream: StreamLike, state: object) -> Encoded:

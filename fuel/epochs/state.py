@@ -79,9 +79,11 @@ def as_state(position: Position | State | Unavailable) -> State:
     if not isinstance(position, Position):
         state: State = available(position)
         return state
-    return {**position_fields(position), 'epoch': RUNNING,
-            'children': [as_state(child) for child in position.children],
-            **position.skipped.as_field()}
+    state = {**position_fields(position), 'epoch': RUNNING,
+             'children': [as_state(child) for child in position.children]}
+    if position.skipped.count:
+        state.update(position.skipped.as_field())
+    return state
 
 
 def position_fields(position: Position) -> State:
