@@ -159,8 +159,11 @@ class Stage:
     @property
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        shards = (stage_of(child).shard for child in self.inputs)
-        return next(filter(None, shards), None)
+        for child in self.inputs:
+            shard = stage_of(child).shard
+            if shard is not None:
+                return shard
+        return None
 
     @property
     def can_plan(self) -> bool:
@@ -241,8 +244,10 @@ class Stage:
     def take_over(self, epoch: Epoch) -> None:
         """Give an epoch the attributes that the stream shows."""
         shown = vars(self.stream)
-        names = getattr(self.stream, 'epoch_attributes', ())
-        epoch.attributes = {key: shown[key] for key in names if key in shown}
+        epoch.attributes = attributes = {}
+        for key in getattr(self.stream, 'epoch_attributes', ()):
+            if key in shown:
+                attributes[key] = shown[key]
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""

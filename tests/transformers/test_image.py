@@ -470,13 +470,14 @@ def test_random_crop_bad_input_raises():
 
 def test_image_stages_after_mapping_without_labels(caplog):
     """A stream without labels is warned about once, and works."""
-    stream = Mapping(batches(pixels(4, 1, 6, 6), 2), lambda data: data)
-    stream.axis_labels = None
-    for stage in (RandomFixedSizeCrop(stream, (3, 3)),
-                  Random2DRotation(stream),
-                  MinimumImageDimensions(stream, (8, 8))):
+    for make in (lambda stream: RandomFixedSizeCrop(stream, (3, 3)),
+                 Random2DRotation,
+                 lambda stream: MinimumImageDimensions(stream, (8, 8))):
+        stream = Mapping(batches(pixels(4, 1, 6, 6), 2), lambda data: data)
+        stream.axis_labels = None
         caplog.clear()
-        assert 2 == len(list(stage.get_epoch_iterator()))
+        for _ in range(2):
+            assert 2 == len(list(make(stream).get_epoch_iterator()))
         assert 1 == len(caplog.records)
 
 

@@ -593,10 +593,10 @@ def test_bytes_become_the_images_that_they_were_made_of(case):
     fuel.transformers.sequences])
 def test_every_public_stage_is_held_against_numpy(module):
     """A new stage joins this file; bases, processes, and stages that choose
-    items or put them together, have files of their own."""
+    items, put them together or mix them, have files of their own."""
     elsewhere = {
-        'Chain', 'Chunk', 'MarkPadding', 'Mix', 'Pack', 'PackingReport',
-        'Take', 'ToDense',
+        'Chain', 'Chunk', 'CutMix', 'MarkPadding', 'Mix', 'MixUp', 'Pack',
+        'PackingReport', 'Take', 'ToDense',
         'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
         'BackgroundProcess', 'ExpectsAxisLabels', 'MultiProcessing',
         'MultiThreading',
