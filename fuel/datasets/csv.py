@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset)
+    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset,
+    warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import as_times, type_of_times
 from fuel.describe import SourceType, SourceTypes
@@ -161,11 +162,16 @@ class CSVDataset(RecordsDataset):
             if source in given:
                 types[source] = numpy.dtype(given[source])
             else:
-                types[source] = _type_of([
-                    cells[number] for cells in sample for number in numbers
-                    if number < len(cells) and (
+                cells = [
+                    row[number].strip() for row in sample
+                    for number in numbers if number < len(row) and (
                         f'{source}_mask' not in self._masks
-                        or cells[number].strip())])
+                        or row[number].strip())]
+                types[source] = _type_of(cells)
+                if types[source].kind == 'f':
+                    warn_of_rounding(self.path, source, [
+                        int(cell) for cell in cells
+                        if cell.lstrip('+-').isdecimal()], 3)
                 if types[source] == TEXT:
                     self._check_mixture(source, sample)
         return types

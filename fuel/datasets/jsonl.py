@@ -12,7 +12,7 @@ from fuel.datasets.json_values import (
     in_json, parse_object, value_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, RecordFile, RecordIndex, RecordsDataset)
+    SAMPLE, RecordFile, RecordIndex, RecordsDataset, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import as_path
@@ -175,6 +175,11 @@ class JSONLDataset(RecordsDataset):
         is_masked = f'{source}_mask' in self._masks
         found = find_type(values if not is_masked else _present(
             values, self._fields[source][1]))
+        if given is None and found is not None and found.dtype == float:
+            warn_of_rounding(self.path, source, [
+                value for row in values for value in (
+                    row if isinstance(row, list) else (row,))
+                if type(value) is int], 4)
         if found is None:
             if given is None:
                 raise self._several_kinds(source, values)
@@ -273,10 +278,13 @@ class JSONLDataset(RecordsDataset):
 
 
 def _present(values: list[Any], is_list: bool) -> list[Any]:
-    """Return the values that are there; of lists of fields those of which
-    all are, if there are any."""
+    """Return the values that are there; in lists of fields, one of them in
+    the place of each that is not."""
     if is_list:
-        return [row for row in values if None not in row] or values
+        first = next((value for row in values for value in row
+                      if value is not None), None)
+        return [[first if value is None else value for value in row]
+                for row in values]
     return [value for value in values if value is not None]
 
 

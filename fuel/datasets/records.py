@@ -5,8 +5,9 @@ import codecs
 import csv
 import itertools
 import os
+import warnings
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -31,6 +32,8 @@ NEAR = 1 << 12
 # Records by which types, and the header of a table, are recognized.
 SAMPLE = 1000
 TEXT = numpy.dtype(object)
+# Floating numbers hold all integers up to this one, and none above the other.
+EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
 class RecordIndex:
@@ -152,6 +155,21 @@ class RecordFile:
         borders = [0, *(numpy.flatnonzero(gaps > NEAR) + 1).tolist(),
                    len(records)]
         yield from itertools.pairwise(borders)
+
+
+def warn_of_rounding(path: str, source: str, numbers: Iterable[int],
+                     stacklevel: int) -> None:
+    """Warn if a floating source, as it was found to be, has an integer that
+    floating numbers do not hold exactly, such as an identifier."""
+    for number in numbers:
+        if abs(number) > EXACT and (
+                abs(number) > LARGEST or int(float(number)) != number):
+            warnings.warn(
+                f'{path}: source {source!r} is float64, since values are '
+                f'missing or not whole, and does not hold {number!s:.25} '
+                f'exactly: pass masks=({source!r},) if values are missing, or '
+                f'dtypes={{{source!r}: ...}}', stacklevel=stacklevel + 1)
+            return
 
 
 class RecordsDataset(SplitDataset):

@@ -96,8 +96,8 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
             raise ValueError(
                 f'source {source!r} has numbers that are not finite'
                 f'{_first(batch, count, _is_not_finite)}: leave such '
-                'examples out, with Filter, or put numbers in their place, '
-                'with Mapping')
+                'examples out, with Filter, or put numbers in the place of '
+                'missing ones, with Impute and fit_impute')
         yield batch
         count += len(batch)
 

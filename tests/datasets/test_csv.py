@@ -155,6 +155,20 @@ def test_cells_that_are_no_times_are_told(tmp_path, cell, dtype, text):
         str(time) for time in times]
 
 
+@pytest.mark.parametrize('text', ['{},\n,x\n', '{},\n1.5,x\n'])
+@pytest.mark.parametrize('number', [2 ** 53 + 1, -2 ** 60 - 1, 10 ** 400])
+def test_integers_that_floats_round_warn(tmp_path, text, number):
+    """Where others are missing or not whole."""
+    path = tmp_path / 'ids.csv'
+    path.write_text('id,b\n' + text.format(number))
+    with pytest.warns(UserWarning, match=(
+            f"source 'id' is float64, .* hold {str(number)[:25]}")) as caught:
+        CSVDataset(path)
+    assert __file__ == caught[0].filename
+    path.write_text('id,b\n' + text.format(2 ** 53))
+    assert 2. ** 53 == CSVDataset(path)[0][0]
+
+
 def test_masks_tell_where_cells_are(tmp_path):
     """So that integers with gaps keep their digits."""
     path = tmp_path / 'gaps.csv'
@@ -167,6 +181,7 @@ def test_masks_tell_where_cells_are(tmp_path):
     assert (bool, [True, False]) == (there.dtype, there.tolist())
     assert (2.5, [False, True], [True, False]) == (
         x[1], b.tolist(), text.tolist())
+    path.write_text('n,x\n1,\n ,2.5\n')
     both, there = CSVDataset(path, {'both': ['n', 'x']}, masks='both')[:]
     assert [[True, False], [False, True]] == there.tolist()
     assert numpy.isnan(both[0, 1])

@@ -230,6 +230,18 @@ def test_masks_tell_where_values_are(tmp_path_factory, rows):
                    for value, found in zip(column, values, strict=True))
 
 
+def test_integers_that_floats_round_warn(tmp_path):
+    """Where others are null; in lists too."""
+    path = tmp_path / 'ids.jsonl'
+    for value in ('{}', '[{}, 1]'):
+        path.write_text(
+            f'{{"id": {value}}}\n'.replace('{}', str(2 ** 53 + 1))
+            + f'{{"id": {value}}}\n'.replace('{}', 'null'))
+        with pytest.warns(UserWarning, match="'id' is float64, ") as caught:
+            JSONLDataset(path)
+        assert __file__ == caught[0].filename
+
+
 def test_types_of_sources_with_masks_are_detected(tmp_path):
     """By the values that are there."""
     path = tmp_path / 'gaps.jsonl'
@@ -243,7 +255,8 @@ def test_types_of_sources_with_masks_are_detected(tmp_path):
     assert (bool, [False, True]) == (rows['b'].dtype, rows['b'].tolist())
     assert [[1, 2], [0, 0]] == rows['p'].tolist()
     assert [[False, True], [True, False]] == rows['both_mask'].tolist()
-    assert rows['both'][0, 1] == 1
+    assert (numpy.int64, [[0, 1], [9007199254740993, 0]]) == (
+        rows['both'].dtype, rows['both'].tolist())
     assert bool == dataset.known_types()['n_mask'].dtype
     only, = JSONLDataset(path, both, masks='n', on_missing='null',
                          sources=('n_mask',))[:]
