@@ -191,35 +191,38 @@ class Mapping(AgnosticTransformer):
                 f'returned {what}, where a {kind} of {len(sources)} is '
                 f'expected, one part for each of the sources {sources}')
 
-    def _apply(self, data: Any) -> Any:
-        """Return what the function makes of data, which is not None."""
-        try:
-            image = self.mapping(data)
-        except (AttributeError, KeyError, TypeError) as error:
-            error.add_note(
-                f'the function {self._function} gets '
-                f'{item_of(self.data_stream, self.mapping_accepts)}'
-                + ('' if self.mapping_accepts is dict else
-                   '; with mapping_accepts=dict, a dict'))
-            raise
-        if image is None:
-            raise TypeError(
-                f"{self._returned('None')}: end it with return, also where "
-                'it changes the data in place')
-        return image
+    def _note_what_comes(self, error: Exception) -> None:
+        """Say, in a note of the function's error, what the function gets."""
+        error.add_note(
+            f'the function {self._function} gets '
+            f'{item_of(self.data_stream, self.mapping_accepts)}'
+            + ('' if self.mapping_accepts is dict else
+               '; with mapping_accepts=dict, a dict'))
 
     def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch with the function applied."""
         sources = self.data_stream.sources
         # Read out before the function runs, which may change a list.
         kept = tuple(data)[:len(sources)] if self.add_sources else ()
-        if self.mapping_accepts is dict:
+        is_named = self.mapping_accepts is dict
+        given: Any = data
+        came = len(data)
+        if is_named:
             check_count(data, sources)
-            named = dict(zip(sources, data, strict=False))
-            image = self._unname(self._apply(named))
+            given = dict(zip(sources, data, strict=False))
+        try:
+            image = self.mapping(given)
+        except (AttributeError, KeyError, TypeError) as error:
+            self._note_what_comes(error)
+            raise
+        if image is None:
+            raise TypeError(
+                f"{self._returned('None')}: end it with return, also where "
+                'it changes the data in place')
+        if is_named:
+            image = self._unname(image)
         else:
-            came = len(data)
-            image = as_tuple(self._apply(data))
+            image = as_tuple(image)
             if not self._is_checked:
                 self._check_first(image, len(
                     self.add_sources or self.sources), came)
