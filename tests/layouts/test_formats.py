@@ -164,16 +164,22 @@ def test_folders_are_splits(tmp_path):
 
 
 def test_urls_are_opened_as_files_are(tmp_path):
-    """HDF5 that is recognised, and arrays of NumPy's."""
+    """HDF5 that is recognised, arrays of NumPy's, and tables of text."""
     numpy.save(tmp_path / 'x.npy', X)
+    (tmp_path / 'x.csv').write_text('x\n' + '\n'.join(
+        map(str, X[:, 0].tolist())))
     with h5py.File(tmp_path / 'x.h5', 'w') as file:
         file['x'] = X
     with serving(tmp_path) as server:
-        for name, cls in (('x.npy', NPYDataset), ('x.h5', HDF5Dataset)):
+        for name, cls, expected in (
+                ('x.npy', NPYDataset, X), ('x.h5', HDF5Dataset, X),
+                ('x.csv', CSVDataset, X[:, 0])):
             dataset = fuel.load(server.url(name))
             assert isinstance(dataset, cls)
-            numpy.testing.assert_array_equal(rows(dataset), X)
+            numpy.testing.assert_array_equal(rows(dataset), expected)
             dataset.close(None)
+        with pytest.raises(FileNotFoundError, match='nothere.csv'):
+            fuel.load(server.url('nothere.csv'))
 
 
 def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
