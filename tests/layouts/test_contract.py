@@ -205,4 +205,5 @@ def test_states_of_other_columns_splits_or_runs_are_refused(written):
 
 def over(dataset):
     """Return a stream of batches in order, whatever their number."""
-    return DataStream(dataset, iteration_scheme=SequentialScheme(7, 2))
+    return DataStream(dataset, iteration_scheme=SequentialScheme(
+        list(range(7)), 2))
