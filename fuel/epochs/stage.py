@@ -29,11 +29,7 @@ from fuel.utils.rng_state import SavedGenerator, generator_in
 
 
 class Stage:
-    """A stream, as the rest of Fuel sees it.
-
-    The answers of this class are those of any object with the members of
-    :class:`~fuel.typing.StreamLike`.
-    """
+    """A stream as Fuel sees it; here any that has StreamLike's members."""
 
     __slots__ = ('stream',)
 
@@ -159,9 +155,8 @@ class Stage:
     @property
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        for child in self.inputs:
-            shard = stage_of(child).shard
-            if shard is not None:
+        for stage in map(stage_of, self.inputs):
+            if shard := stage.shard:
                 return shard
         return None
 
