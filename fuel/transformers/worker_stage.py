@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
@@ -172,6 +172,7 @@ class WorkerStage(RemoteStream, Transformer):
             return opened
         resumed = runtime.resumed()
         if resumed is not None:
+            _leave_unread(runtime)
             session = WorkerSession(resumed)
             session.begin(self._get_team())
             return session
@@ -184,9 +185,7 @@ class WorkerStage(RemoteStream, Transformer):
             after = None
         else:
             after = last.last_state()
-        # Nobody reads these any more.
-        for epoch in runtime.release_left():
-            session_of(epoch).leave()
+        _leave_unread(runtime)
         session = WorkerSession(after, after=True, calls=self._calls)
         # A state that was loaded need not be the one where the workers stand.
         session.begin(self._get_team(), last if pending is None else None)
@@ -273,3 +272,9 @@ class WorkerStage(RemoteStream, Transformer):
         for name in ('_team', '_next', '_only_measured'):
             state.pop(name, None)
         return state
+
+
+def _leave_unread(runtime: Runtime) -> None:
+    """Let the workers make nothing more of epochs that nobody reads."""
+    for epoch in runtime.release_left():
+        session_of(epoch).leave()

@@ -401,6 +401,25 @@ def test_epoch_that_ends_is_not_where_a_later_one_stands(make):
         assert len(list(stream.get_epoch_iterator())) == 10
 
 
+@pytest.mark.parametrize('make', [
+    MultiProcessing, partial(MultiProcessing, num_workers=2), MultiThreading])
+def test_epochs_that_nobody_reads_are_left_when_a_state_is_taken_up(make):
+    """Else each of them would keep the batches that were made ahead."""
+    with make(DataStream(
+            IndexableDataset(numpy.arange(40)),
+            iteration_scheme=ShuffledScheme(40, 4)), max_store=2) as stream:
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        state, expected = stream.state_dict(), list(epoch)
+        for _ in range(4):
+            del epoch
+            stream.load_state_dict(state)
+            epoch = stream.get_epoch_iterator()
+            assert_same(expected[:3], [next(epoch) for _ in range(3)])
+        assert [1] * len(stream._team.workers) == [
+            len(worker.epochs) for worker in stream._team.workers]
+
+
 def test_epoch_of_workers_that_were_closed_is_an_error(ahead):
     """Also the second time: no others are started."""
     stream = ahead(max_store=1)
