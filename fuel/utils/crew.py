@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 # Seconds that tasks which are running have to end: before a fork, and when
 # their owner is closed.
 _PATIENCE = 5.0
+# Seconds in which a thread runs that was started.
+_LATENESS = 1.0
 _numbers = itertools.count()
 
 
@@ -95,15 +97,22 @@ class Crew:
             self._idle += 1
             try:
                 thread.start()
-            except RuntimeError:
-                # The process has as many as it may, or is about to end.
-                self._threads.remove(thread)
-                self._idle -= 1
-                if not self._threads:
+            except BaseException as error:
+                # The process has as many as it may, or is about to end; or
+                # this was interrupted, before or after it was started.
+                is_refused = isinstance(error, RuntimeError)
+                if is_refused or not _has_started(thread):
+                    self._threads.remove(thread)
+                    self._idle -= 1
+                if not (is_refused and self._threads):
                     raise
                 return
 
     def _work(self) -> None:
+        with self._changed:
+            if threading.current_thread() not in self._threads:
+                # It began so late that it was taken for one that does not.
+                return
         if self._is_nested:
             mark_thread()
         _own.is_member = True
@@ -171,6 +180,14 @@ class Crew:
         return '\n'.join(
             f'{thread.name}:\n{stack_of(thread.ident)}'
             for thread in list(self._threads) if thread.ident is not None)
+
+
+def _has_started(thread: threading.Thread) -> bool:
+    """Return whether a thread runs whose start was interrupted."""
+    deadline = time.monotonic() + _LATENESS
+    while thread.ident is None and time.monotonic() < deadline:
+        time.sleep(.001)
+    return thread.ident is not None
 
 
 class _Own(threading.local):

@@ -159,6 +159,30 @@ def test_a_thread_that_is_late_for_a_fork_goes_on(crew, monkeypatch):
     meet(crew)
 
 
+@pytest.mark.parametrize('is_started', [False, True])
+def test_thread_whose_start_is_interrupted_is_no_thread_too_few(
+        crew, monkeypatch, is_started):
+    """As by Ctrl-C: whether it was started or not, the crew is whole."""
+    monkeypatch.setattr('fuel.utils.crew._LATENESS', 0.3)
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        if is_started:
+            start(thread)
+        raise KeyboardInterrupt
+
+    done = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, 'start', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            crew.submit(lambda: done.append(1))
+    crew.start_threads()
+    wait_until(lambda: done)
+    meet(crew)
+    crew.close()
+    wait_until(lambda: not names())
+
+
 @pytest.mark.parametrize('is_nested', [False, True])
 def test_tasks_of_a_nested_crew_use_no_more_threads(is_nested):
     """Their own calls run where they are."""
