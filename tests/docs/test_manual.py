@@ -27,6 +27,7 @@ def module_of(name):
         sys.path.remove(str(DOCS))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_manual_builds_without_a_warning(tmp_path):
     """Sphinx finds every page, link and docstring in order.
