@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from fuel.datasets.columns.part_names import natural_key
 from fuel.layouts.formats import DATA_ENDINGS, advice_for
+from fuel.utils.other_libraries import is_hugging_face_cache
 
 # Of one folder within another, at most so many are gone through.
 MOST_LEVELS = 8
@@ -94,7 +95,7 @@ def _look_into(folder: str) -> tuple[list[str], list[str]]:
     files, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith('.'):
+            if entry.name.startswith('.') or is_hugging_face_cache(entry.name):
                 continue
             if entry.is_dir():
                 folders.append(entry.path)

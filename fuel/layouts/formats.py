@@ -13,6 +13,8 @@ HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # After what a program has put before a file: 512 bytes, 1024 and so on.
 USER_BLOCKS = [0, *[512 << number for number in range(8)]]
 SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
+# What a message of an Arrow stream begins with; its length follows.
+ARROW_MESSAGE = b'\xff\xff\xff\xff'
 ZIP_SIGNATURE = b'PK\x03\x04'
 # Each of these is in the folder of a Zarr array or group.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
@@ -63,6 +65,8 @@ def format_of(path: str) -> str:
     for signature, name in SIGNATURES.items():
         if head.startswith(signature):
             return name
+    if _begins_arrow_stream(head):
+        return 'arrow'
     if head.startswith(ZIP_SIGNATURE) and _has_arrays(path):
         return 'npz'
     if any(file.size >= place + 8
@@ -114,6 +118,14 @@ def is_zarr(folder: str) -> bool:
     """Return whether a folder is a Zarr array or group."""
     return any(os.path.isfile(os.path.join(folder, name))
                for name in ZARR_FILES)
+
+
+def _begins_arrow_stream(head: bytes) -> bool:
+    """Return whether eight bytes begin an Arrow stream, as the files are that
+    Hugging Face's `save_to_disk` writes."""
+    # Lengths are multiples of eight; a file of ones has no such length.
+    return len(head) == 8 and head[:4] == ARROW_MESSAGE and (
+        int.from_bytes(head[4:], 'little') % 8 == 0)
 
 
 def _has_arrays(path: str) -> bool:

@@ -125,6 +125,17 @@ DATASET_KEYWORDS: Mapping[str, str] = {
     'root': 'files are looked for in config.data_path',
     'download': "fuel.load(name, split='train', download=True) downloads and "
                 'converts'}
+CSV_KEYWORDS: Mapping[str, str] = {
+    'sep': "the character between cells is delimiter=';'",
+    'usecols': "columns={{'features': ['x', 'y']}} chooses columns",
+    'names': "columns={{'features': [0, 1]}} takes columns by number",
+    **dict.fromkeys(('parse_dates', 'date_format'),
+                    'dates of ISO 8601 are recognised; others are read as '
+                    'text by dtypes={{source: object}}, and made dates by a '
+                    'function in Mapping, of fuel.transformers'),
+    **dict.fromkeys(('na_values', 'keep_default_na'),
+                    'empty cells are missing: NaN among floating numbers, '
+                    'and what masks=(source,) tells')}
 # Where the names in these lines are found.
 _MODULES = {
     'fuel.transformers': (

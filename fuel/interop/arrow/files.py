@@ -10,6 +10,8 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.fs
 
+from fuel.utils.other_libraries import is_hugging_face_cache
+
 #: A path, several of them, or a table in memory.
 Tables: TypeAlias = object
 # Formats of Hugging Face that only say which library has the same values.
@@ -49,7 +51,8 @@ def _in_folder(path: str) -> list[Located]:
     schema = factory.inspect(fragments=0)
     found = []
     for each in factory.finish(schema).get_fragments():
-        if each.path.endswith(ENDINGS):
+        if each.path.endswith(ENDINGS) and not is_hugging_face_cache(
+                each.path):
             values = pyarrow.dataset.get_partition_keys(
                 each.partition_expression)
             found.append(Located(each.path, {

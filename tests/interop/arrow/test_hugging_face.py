@@ -1,12 +1,14 @@
 """Data sets of Hugging Face keep what they say of their columns."""
 import io
 import pickle
+import shutil
 
 import numpy
 import pyarrow
 import pytest
 from PIL import Image
 
+import fuel
 from fuel.exceptions import UndecodableImageError
 from fuel.interop.arrow import ArrowDataset
 from fuel.schemes import SequentialScheme
@@ -122,3 +124,20 @@ def test_splits_of_other_columns_are_refused(hugging_face, pictures):
             fingerprint='d')})
     with pytest.raises(ValueError, match=r"different columns.*\['train'\]"):
         ArrowDataset(parts, which_sets=('train',))
+
+
+def test_folder_that_hugging_face_saved_is_opened(
+        hugging_face, pictures, tmp_path):
+    """Its files are Arrow streams; what `map` kept beside them is not read."""
+    folder = tmp_path / 'saved'
+    hugging_face.DatasetDict(
+        {'train': pictures, 'test': pictures.select([0])}).save_to_disk(folder)
+    kept = next((folder / 'train').glob('data-*.arrow'))
+    for name in ('cache-0a1b2c3d4e5f6789', 'cache-0a1b_00000_of_00002'):
+        shutil.copy(kept, folder / 'train' / f'{name}.arrow')
+    for split, count in [('train', 4), ('test', 1)]:
+        for dataset in (fuel.load(folder, split),
+                        ArrowDataset(folder / split)):
+            assert count == dataset.num_examples
+            assert {'label': ('cat', 'dog')} == dataset.categories
+    assert 4 == fuel.load(kept).num_examples
