@@ -1,6 +1,7 @@
 """Fuel feeds training loops: data sets, iteration schemes, streams."""
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fuel.config_parser import config
@@ -26,6 +27,8 @@ def __getattr__(name: str) -> Any:
         if name[:1].isupper() and name in import_module(
                 f'{__name__}.{module}').__all__:
             text += f': it is in {__name__}.{module}'
+    if name[:1].islower() and find_spec(f'{__name__}.{name}') is not None:
+        text += f' until it is imported: write import {__name__}.{name}'
     raise AttributeError(text)
 
 

@@ -1,5 +1,7 @@
 """Slips of those who come from other libraries, answered where they are
 made."""
+import subprocess
+import sys
 import warnings
 
 import numpy
@@ -18,7 +20,9 @@ from fuel.datasets import (
 from fuel.schemes import ConstantScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Cast, Filter, Mapping, Rename
-from fuel.utils.other_libraries import DATASET_KEYWORDS, LOADER_KEYWORDS
+from fuel.transformers.image import Normalize
+from fuel.utils.other_libraries import (
+    CSV_KEYWORDS, DATASET_KEYWORDS, LOADER_KEYWORDS)
 
 X = numpy.arange(80).reshape(40, 2)
 
@@ -66,6 +70,33 @@ def test_other_names_are_nowhere(name):
     assert not hasattr(fuel, name)
     with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
         getattr(fuel, name)
+
+
+def test_module_that_is_not_imported_is_named():
+    """In a program that imports the package alone."""
+    done = subprocess.run(
+        [sys.executable, '-c', 'import fuel; fuel.datasets'],
+        capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(
+        "AttributeError: module 'fuel' has no attribute 'datasets' until it "
+        "is imported: write import fuel.datasets\n")
+
+
+@pytest.mark.parametrize('name', CSV_KEYWORDS)
+def test_keyword_of_pandas_names_what_does_the_same(name):
+    """As far as its reader of CSV files has it."""
+    with pytest.raises(TypeError, match=(
+            f"CSVDataset takes no argument '{name}': .*"
+            "(delimiter|columns|dtypes|masks)=")):
+        CSVDataset('no.csv', **{name: ';'})
+
+
+def test_other_names_of_arguments_are_told():
+    """Those of torchvision, and those of data sets for files of rows."""
+    with pytest.raises(TypeError, match="'std': its name is deviation"):
+        Normalize(batches(), mean=0, std=1)
+    with pytest.raises(TypeError, match="'transform': put a stage over"):
+        NPYDataset('no.npz', transform=len)
 
 
 @pytest.mark.parametrize('function, text', [

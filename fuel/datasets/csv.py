@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset,
+    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, by_source,
     warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import as_times, type_of_times
@@ -22,7 +22,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.other_libraries import checked_path
+from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
 
 __all__ = ['CSVDataset']
 
@@ -41,9 +41,10 @@ class CSVDataset(RecordsDataset):
 
     Parameters
     ----------
-    columns : dict, optional
+    columns : dict or list, optional
         Maps sources to a column or a list of columns, by name or by number
-        from 0. Several columns become the second axis of a batch. Defaults
+        from 0. Several columns become the second axis of a batch. A list of
+        names makes a source of each. Defaults
         to a source for each column, under its name, or ``column_0`` and so
         on where there is no header.
     dtypes : dict, optional
@@ -105,7 +106,11 @@ class CSVDataset(RecordsDataset):
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
+    instead_of: Mapping[str, str] = {
+        **RecordsDataset.instead_of, **CSV_KEYWORDS}
+
+    def __init__(self, path: Any,
+                 columns: Mapping[str, Any] | Sequence[str] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  header: bool | None = None,
                  masks: Sequence[str] | str = (),
@@ -248,12 +253,15 @@ class CSVDataset(RecordsDataset):
                 try:
                     _array([row[number]], dtype)
                 except (ValueError, OverflowError) as error:
+                    advice = (
+                        f'dtypes={{{source!r}: ...}}' if row[number].strip()
+                        else f'masks=({source!r},), for a source '
+                             f'{source}_mask that is False where none is')
                     raise ValueError(
                         f'{self.records.where(record)}, column {number} '
                         f'({self._titles[number]}): {row[number]!r} is no '
                         f'{dtype}, which source {source!r} is (by its first '
-                        f'{SAMPLE} cells, or as given): pass '
-                        f'dtypes={{{source!r}: ...}}'
+                        f'{SAMPLE} cells, or as given): pass {advice}'
                     ) from error
 
 
@@ -362,8 +370,8 @@ def _is_header(cells: list[str]) -> bool:
     return all(cell.strip() and _type_of([cell]) == TEXT for cell in cells)
 
 
-def _numbers(columns: Mapping[str, Any] | None, names: list[str],
-             path: str) -> dict[str, tuple[list[int], bool]]:
+def _numbers(columns: Mapping[str, Any] | Sequence[str] | None,
+             names: list[str], path: str) -> dict[str, tuple[list[int], bool]]:
     """Return the numbers of each source's columns, and whether a list was
     given."""
     if columns is None:
@@ -373,7 +381,7 @@ def _numbers(columns: Mapping[str, Any] | None, names: list[str],
                 f'{{source: number of column, ...}}')
         columns = {name: number for number, name in enumerate(names)}
     found = {}
-    for source, wanted in columns.items():
+    for source, wanted in by_source(columns).items():
         is_list = isinstance(wanted, list | tuple)
         found[source] = ([_number(one, names, path) for one in (
             wanted if is_list else [wanted])], is_list)

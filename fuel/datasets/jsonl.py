@@ -12,7 +12,8 @@ from fuel.datasets.json_values import (
     in_json, parse_object, value_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, RecordFile, RecordIndex, RecordsDataset, warn_of_rounding)
+    SAMPLE, RecordFile, RecordIndex, RecordsDataset, by_source,
+    warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import as_path
@@ -323,11 +324,8 @@ def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
         columns = list(known)
         if not columns:
             raise ValueError(f'{path} has no fields in its first records')
-    if not isinstance(columns, Mapping):
-        columns = {name: name for name in (
-            [columns] if isinstance(columns, str) else columns)}
     found = {}
-    for source, wanted in columns.items():
+    for source, wanted in by_source(columns).items():
         is_list = isinstance(wanted, list | tuple)
         found[source] = ([_keys_of(name, known, sample, path) for name in (
             wanted if is_list else [wanted])], is_list)

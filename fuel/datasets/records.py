@@ -36,6 +36,14 @@ TEXT = numpy.dtype(object)
 EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
+def by_source(columns: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
+    """Return the columns of each source, of which a list names some."""
+    if isinstance(columns, Mapping):
+        return columns
+    return {name: name for name in (
+        [columns] if isinstance(columns, str) else columns)}
+
+
 class RecordIndex:
     """Where each record of a text file starts, found in one pass.
 

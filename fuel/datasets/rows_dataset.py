@@ -48,6 +48,7 @@ class SplitDataset(Dataset):
 
     takes_requests = True
     instead_of: Mapping[str, str] = {
+        **Dataset.instead_of,
         'subset': "name the rows as a split, {}(..., splits={{'part': rows}}, "
                   "which_sets=('part',))"}
 

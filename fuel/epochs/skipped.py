@@ -237,4 +237,6 @@ def error_text(error: Exception) -> str:
     """Return class and text of an exception, in one line."""
     text = ' '.join(str(error).split())
     name = type(error).__name__
-    return f'{name}: {text}'[:_LONGEST] if text else name
+    whole = f'{name}: {text}' if text else name
+    return (whole if len(whole) <= _LONGEST
+            else f'{whole[:_LONGEST - 4].rstrip()} ...')

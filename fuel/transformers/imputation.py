@@ -88,6 +88,7 @@ class ImputeParameters(FittedParameters):
             raise ValueError(
                 f'imputation was fitted to examples of the shape {shape}, '
                 f'but a batch of {batch.dtype} has the shape {batch.shape}')
+        _refuse_times(self.source, batch)
         missing = missing_in(batch, there)
         if dtype is not None:
             if batch.dtype.kind == 'f':
@@ -126,6 +127,15 @@ class ImputeParameters(FittedParameters):
             tuple(found['fill']), tuple(map(int, found['shape'])),
             None if found['mask'] is None else str(found['mask']),
             int(found['num_examples']), int(found['num_missing']))
+
+
+def _refuse_times(source: str, batch: NDArray[Any]) -> None:
+    """Raise an error if a source has dates or times."""
+    if batch.dtype.kind in 'mM':
+        raise ValueError(
+            f'source {source!r} has {batch.dtype}, and values are put in the '
+            f'place of missing numbers, truth values and text: make numbers '
+            f'of it before, NaN of NaT, with a function in Mapping')
 
 
 def fit_impute(
@@ -168,7 +178,8 @@ def fit_impute(
     ------
     ValueError
         If there is no value of an element in any example, if examples differ
-        in shape, or the source has no numbers for a mean or a median.
+        in shape, or the source has dates, or no numbers for a mean or a
+        median.
 
     Examples
     --------
@@ -205,6 +216,7 @@ def fit_impute(
                 f'imputed: the first has the shape {shape}, a later one '
                 f'{batch.shape[1:]}')
         shape = batch.shape[1:]
+        _refuse_times(source, batch)
         missing = missing_in(batch, *masks)
         if statistic.is_numeric and batch.dtype.kind not in 'iuf':
             raise ValueError(

@@ -147,6 +147,16 @@ _MODULES = {
     'fuel.streams': ('DataStream',),
 }
 
+# What Hugging Face's datasets keeps of `map` and `filter`, beside the files
+# of the data set.
+_HUGGING_FACE_CACHE = re.compile(r'cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow')
+
+
+def is_hugging_face_cache(path: str) -> bool:
+    """Return whether a file is what a function made of a data set of Hugging
+    Face, in its folder: the same rows once more."""
+    return _HUGGING_FACE_CACHE.fullmatch(os.path.basename(path)) is not None
+
 
 def no_member(owner: object, name: str, lines: Mapping[str, Line],
               sources: Iterable[str], item: str) -> AttributeError:

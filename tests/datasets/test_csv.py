@@ -264,6 +264,9 @@ def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
     ('a\n1\n300\n', {'dtypes': {'a': 'u1'}},
      r"line 3, column 0 \(a\): '300' is no"),
     ('a\n1\nmaybe\n', {'dtypes': {'a': bool}}, "line 3.*'maybe' is no bool"),
+    ('a,b\n1,2\n,3\n', {'dtypes': {'a': int}},
+     r"line 3.*'' is no int64.*masks=\('a',\), for a source a_mask"),
+    ('a,b\n1,2\n', {'columns': ['c']}, r"no column 'c'; .*\['a', 'b'\]"),
     ('a\n1\n\xe9\n', {'encoding': 'ascii'}, 'line 3: .*ascii'),
     ('', {}, 'is empty'),
     ('a,b\n', {}, 'no records'),
@@ -360,3 +363,13 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
         print(len({number for _ in range(30) for number in next(epoch)[0]}))
     """), path)
     assert (status, output) == (0, b'3840\n'), errors
+
+
+def test_list_of_columns_makes_a_source_of_each(tmp_path):
+    """As of JSON lines."""
+    path = tmp_path / 'table.csv'
+    path.write_text('a,b,c\n1,2,3\n4,5,6\n')
+    dataset = CSVDataset(path, columns=['c', 'a'])
+    assert ('c', 'a') == dataset.sources
+    assert [[3, 6], [1, 4]] == [part.tolist() for part in dataset[:]]
+    assert ('b',) == CSVDataset(path, columns='b').sources

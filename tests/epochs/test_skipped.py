@@ -703,6 +703,9 @@ def test_pictures_that_cannot_be_decoded_are_left_out():
     skipped = stream.skipped_examples()
     assert {each.example for each in skipped.examples} == set(bad)
     assert {each.stage for each in skipped.examples} == {'ImagesFromBytes'}
+    # Of long errors the beginning is kept, which says so.
+    assert all(each.error.endswith(' ...') and 190 < len(each.error) <= 200
+               for each in skipped.examples)
     assert all(each.error.startswith('UndecodableImageError: image 0 of')
                for each in skipped.examples)
 

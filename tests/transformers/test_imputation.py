@@ -188,3 +188,15 @@ def test_means_of_far_numbers_keep_their_digits():
     """No sum of all is taken."""
     x = numpy.array([1e15 + number % 3 for number in range(3000)])
     assert [1e15 + 1] == [*fit_impute(stream_of(x, 7)).fill]
+
+
+def test_dates_are_refused():
+    """Where they are fitted, and where a value of one's own would be put."""
+    dates = numpy.array(['2024-02-29', 'NaT'], 'datetime64[D]')
+    for strategy in ('median', 'most-frequent'):
+        with pytest.raises(ValueError, match=(
+                r"'x' has datetime64\[D\].*NaN of NaT, with a function")):
+            fit_impute(stream_of(dates), strategy=strategy)
+    parameters = fit_impute(stream_of(dates), value=0)
+    with pytest.raises(ValueError, match=r"'x' has datetime64\[D\]"):
+        next(iter(Impute(stream_of(dates), parameters)))

@@ -1,6 +1,7 @@
 """A stage that makes normalized numbers of pixels."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import numpy
@@ -64,6 +65,8 @@ class Normalize(ImageStage):
 
     pure = True
     keeps_rows = True
+
+    instead_of: Mapping[str, str] = {'std': 'its name is deviation=...'}
 
     def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,
                  deviation: ArrayLike = 1., scale: float = 1.,
