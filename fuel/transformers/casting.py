@@ -76,7 +76,9 @@ class Cast(_Caster):
 
     Notes
     -----
-    Data that have the type already are passed on as they are. A list of
+    Data that have the type already are passed on as they are. Times become
+    their number of days, seconds or whatever their unit is since 1970; NaT is
+    NaN among floating numbers. A list of
     equal shapes becomes one array. The examples of a ragged batch are cast
     one by one: an array of objects stays one, a list of arrays a list.
 

@@ -33,6 +33,11 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     array: Any = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
         return map_elements(lambda element: cast(element, dtype), data)
+    if dtype.kind == 'f' and array.dtype.kind in 'mM':
+        # NumPy makes a large number of NaT, as of an integer.
+        is_missing = numpy.isnat(array)
+        times = numpy.where(is_missing, numpy.zeros((), array.dtype), array)
+        return numpy.where(is_missing, dtype.type('nan'), times.astype(dtype))
     if array is not data and array.dtype != object:
         # From Python's numbers directly, or large ones might be rounded.
         array = data

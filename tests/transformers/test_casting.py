@@ -215,3 +215,22 @@ def test_data_set_of_the_users_sees_its_own_type():
     own.get_data = Inverted(PIXELS).get_data
     x, = next(Cast(shuffled(own), 'float32').get_epoch_iterator())
     numpy.testing.assert_array_equal(x, 255 - PIXELS[REQUESTS[0]])
+
+
+@pytest.mark.parametrize('kind', ['datetime64[D]', 'timedelta64[s]'])
+@pytest.mark.parametrize('dtype', ['float16', 'float32', 'float64'])
+def test_missing_time_is_nan(kind, dtype):
+    """In batches of any shape, lists and single examples; no warning."""
+    times = numpy.array([3, 'NaT', 5], kind)
+    for batch in times, times[:, None], [*times]:
+        stream = Cast(DataStream(IndexableDataset({'x': batch}),
+                                 batch_size=3), dtype)
+        found, = next(iter(stream))
+        assert (dtype, numpy.shape(batch)) == (found.dtype, found.shape)
+        numpy.testing.assert_array_equal(
+            found.ravel(), numpy.array([3, numpy.nan, 5], dtype))
+    examples = Cast(DataStream(IndexableDataset({'x': times}),
+                               iteration_scheme=SequentialExampleScheme(3)),
+                    dtype)
+    numpy.testing.assert_array_equal(
+        [x for x, in examples], [3, numpy.nan, 5])
