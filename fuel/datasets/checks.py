@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fuel.epochs.readers import takes_requests
@@ -10,7 +10,8 @@ from fuel.exceptions import NotAStreamError
 from fuel.suggestions import did_you_mean
 from fuel.utils.arguments import is_dataset
 from fuel.utils.checks import in_order
-from fuel.utils.other_libraries import class_for, is_table, short_repr
+from fuel.utils.other_libraries import (
+    class_for, is_labelled, is_table, short_repr)
 
 
 def is_sequential(dataset: object) -> bool | None:
@@ -80,3 +81,14 @@ def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
                 f'source {name!r} is {short_repr(part)}, whose rows are not '
                 f'taken by their numbers: {class_for(part)}')
     return names, parts
+
+
+def refuse_labels(names: Iterable[str], parts: Iterable[object]) -> None:
+    """Raise an error for a column of pandas from which a list of numbers
+    takes rows by other labels."""
+    for name, part in zip(names, parts, strict=True):
+        if is_labelled(part):
+            raise TypeError(
+                f'source {name!r} is a Series, whose rows are taken by the '
+                f'labels of its index, and these are not 0, 1, 2 and so on: '
+                f'pass series.to_numpy(), or series.reset_index(drop=True)')

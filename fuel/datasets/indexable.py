@@ -8,7 +8,8 @@ from typing import Any, Unpack
 
 import numpy
 
-from fuel.datasets.checks import as_named, refuse_unknown_sources
+from fuel.datasets.checks import (
+    as_named, refuse_labels, refuse_unknown_sources)
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_readers import read_collections
@@ -73,6 +74,7 @@ class IndexableDataset(Dataset):
                  stop: int | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.provides_sources, collections = as_named(indexables)
+        refuse_labels(self.provides_sources, collections)
         for source, part in zip(
                 self.provides_sources, collections, strict=True):
             if not hasattr(part, '__getitem__'):

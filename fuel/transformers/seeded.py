@@ -87,7 +87,8 @@ class SeededTransformer(Transformer):
     def __init__(self, *args: Any, seed: int | None = None,
                  **kwargs: Any) -> None:
         self.seed: int | None = (
-            config.default_seed if seed is None else seed)
+            config.default_seed if seed is None
+            else not_negative('seed', seed))
         kind = zlib.crc32(type(self).__name__.encode())
         self.rng: Any = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)

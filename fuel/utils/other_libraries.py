@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
+import numpy
+
 
 class Line(NamedTuple):
     """Code that does the same, and what is to be said of it.
@@ -266,6 +268,16 @@ def is_table(data: object) -> bool:
         and base.__module__.partition('.')[0] in (
             'datasets', 'pandas', 'polars', 'pyarrow')
         for base in type(data).__mro__)
+
+
+def is_labelled(data: Any) -> bool:
+    """Return whether an object is a column of pandas whose index is not 0, 1,
+    2, ...: a list of numbers takes rows from it by other labels."""
+    if not any(base.__name__ == 'Series'
+               and base.__module__.partition('.')[0] == 'pandas'
+               for base in type(data).__mro__):
+        return False
+    return not numpy.array_equal(data.index, numpy.arange(len(data.index)))
 
 
 def _are_paths(data: object) -> bool:

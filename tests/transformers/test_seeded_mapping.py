@@ -278,3 +278,14 @@ def test_generator_of_torch_is_set_and_put_back(monkeypatch):
     assert first == drawn()
     assert 8 == counter.place
     assert 8 == len({*first})
+
+
+@pytest.mark.parametrize('seed, text', [
+    ('a', "seed must be an integer, got 'a'"),
+    (1.5, r'seed must be an integer, got 1\.5'),
+    (-1, 'seed must not be negative, got -1')])
+def test_seed_is_an_integer(seed, text):
+    """As that of a scheme; the error says what came."""
+    stream = DataStream(IndexableDataset([1, 2]), batch_size=2)
+    with pytest.raises((TypeError, ValueError), match=text):
+        Mapping(stream, tuple, seed=seed)

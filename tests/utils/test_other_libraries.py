@@ -193,8 +193,24 @@ def test_table_is_no_collection_of_rows(cls, wrap):
     for kind in ('frame', 'hugging face'):
         with pytest.raises(TypeError, match='put tables into an ArrowDataset'):
             cls(wrap(OBJECTS[kind][0]))
-    column = type('Series', (list,), {'__module__': 'pandas.core.series'})
-    assert 2 == len(cls(wrap(column([1, 2]))))
+    assert 2 == len(cls(wrap(column_of_pandas([0, 1]))))
+
+
+def column_of_pandas(labels):
+    """Return what looks like a column of pandas."""
+    cls = type('Series', (list,), {
+        '__module__': 'pandas.core.series', 'index': labels})
+    return cls([7] * len(labels))
+
+
+@pytest.mark.parametrize('labels', [[1, 0], [0, 2], [1, 2], ['a', 'b']])
+def test_column_is_not_taken_by_labels_of_its_own(labels):
+    """As after a table was divided at random, whose rows keep theirs."""
+    column = column_of_pandas(labels)
+    for data in column, {'x': numpy.arange(2), 'y': column}:
+        with pytest.raises(TypeError, match=r'is a Series.*pass ser'):
+            IndexableDataset(data)
+    assert 2 == len(list(DataStream(IterableDataset(column))))
 
 
 def test_stage_names_a_missing_stream_by_keyword_too():
