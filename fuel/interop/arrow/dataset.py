@@ -15,7 +15,8 @@ from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (
     RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import (
-    Tables, as_divided_table, as_table, classes_of, is_divided, paths_of)
+    Tables, as_divided_table, as_table, classes_of, differs, is_divided,
+    paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -127,10 +128,7 @@ class ArrowDataset(RowsDataset):
                    if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
-        names = classes_of(parts[0].schema)
-        self._categories = {
-            source: names[column] for source, column in columns.items()
-            if isinstance(column, str) and column in names}
+        self._categories = _classes(parts, columns)
         self._part_paths = [part.path for part in parts]
         cache = GroupCache(self.cache_bytes)
         masks = masks_of(self.masks, columns)
@@ -171,6 +169,28 @@ def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
     found = {name: name for name in names}
     if len(found) < len(names):
         raise ValueError(f'a column is there twice: {", ".join(names)}')
+    return found
+
+
+def _classes(parts: Sequence[ArrowPart],
+             columns: Mapping[str, str | Sequence[str]],
+             ) -> dict[str, tuple[str, ...]]:
+    """Return the names of the classes of sources.
+
+    Raises: ValueError if a number stands for several names.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for number, part in enumerate(parts):
+        names = classes_of(part.schema)
+        names = {source: names[column] for source, column in columns.items()
+                 if isinstance(column, str) and column in names}
+        found = found if number else names
+        source = differs(found, names)
+        if source is not None:
+            raise ValueError(
+                f'{part.path} has other names for the classes of '
+                f'{columns[source]!r} than {parts[0].path}, where the same '
+                f'numbers stand for others: make a data set of each')
     return found
 
 

@@ -69,13 +69,20 @@ def as_divided_table(data: Any) -> tuple[
     """Return the table of several data sets of Hugging Face, one after the
     other, and the rows of each."""
     tables = {name: as_table(part) for name, part in data.items()}
+    advice = (f': pass one of them, such as '
+              f'data[{next(iter(tables), "train")!r}]')
     try:
         whole = pyarrow.concat_tables(tables.values())
     except pyarrow.ArrowInvalid as error:
         raise ValueError(
             f'the data sets {", ".join(tables)} of Hugging Face have '
-            f'different columns: pass one of them, such as '
-            f'data[{next(iter(tables))!r}]') from error
+            f'different columns{advice}') from error
+    for table in tables.values():
+        column = differs(classes_of(whole.schema), classes_of(table.schema))
+        if column is not None:
+            raise ValueError(
+                f'the data sets {", ".join(tables)} of Hugging Face have '
+                f'different names for the classes of {column!r}{advice}')
     splits, start = {}, 0
     for name, table in tables.items():
         splits[name] = start, start + len(table)
@@ -101,6 +108,14 @@ def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
     except (AttributeError, KeyError, TypeError, ValueError):
         # It has none, or those of another version.
         return {}
+
+
+def differs(classes: Mapping[str, tuple[str, ...]],
+            others: Mapping[str, tuple[str, ...]]) -> str | None:
+    """Return the first column whose numbers stand for other names in another
+    table, None if there is none."""
+    return next((column for column, names in classes.items()
+                 if others.get(column, names) != names), None)
 
 
 def as_table(data: Tables) -> pyarrow.Table:

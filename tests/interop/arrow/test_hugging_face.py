@@ -141,3 +141,23 @@ def test_folder_that_hugging_face_saved_is_opened(
             assert count == dataset.num_examples
             assert {'label': ('cat', 'dog')} == dataset.categories
     assert 4 == fuel.load(kept).num_examples
+
+
+def test_other_names_of_classes_are_refused(hugging_face, tmp_path):
+    """One number would stand for two names; not if no source has them."""
+    parts = {name: hugging_face.Dataset.from_dict(
+        {'x': [0, 1], 'label': [0, 1]}, hugging_face.Features({
+            'x': hugging_face.Value('int64'),
+            'label': hugging_face.ClassLabel(names=names)}))
+        for name, names in (('train', ['cat', 'dog']),
+                            ('test', ['dog', 'cat']))}
+    with pytest.raises(ValueError, match=r"classes of 'label'.*\['train'\]"):
+        ArrowDataset(hugging_face.DatasetDict(parts), which_sets=('train',))
+    paths = [str(tmp_path / f'{name}.parquet') for name in parts]
+    for path, part in zip(paths, parts.values(), strict=True):
+        part.to_parquet(path)
+    with pytest.raises(ValueError, match="test.parquet.*of 'label'"):
+        ArrowDataset(paths)
+    assert not ArrowDataset(paths, {'data': 'x'}).categories
+    assert ('cat', 'dog') == ArrowDataset(
+        [paths[0], paths[0]]).categories['label']
