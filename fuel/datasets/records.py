@@ -62,12 +62,15 @@ class RecordIndex:
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
         with raw.open() as file:
+            # Some programs mark a file as UTF-8.
+            mark_of_utf8 = codecs.BOM_UTF8
+            if file.read(len(mark_of_utf8)) == mark_of_utf8:
+                position = len(mark_of_utf8)
+            file.seek(position)
             for line in file:
                 number += 1
                 if not is_open and line.strip(blank):
-                    # Some programs mark a file as UTF-8.
-                    starts.append(position + 3 * (
-                        number == 1 and line.startswith(codecs.BOM_UTF8)))
+                    starts.append(position)
                     lines.append(number)
                 if quote and mark and line.count(mark) % 2:
                     is_open = not is_open and _stays_open(

@@ -14,6 +14,9 @@ TIME = re.compile(r'\d{4}-\d\d-\d\d(?P<time>[T ]\d\d:\d\d'
                   r'(:\d\d(?P<fraction>\.\d{1,6})?)?)?')
 # From coarse to fine.
 UNITS = ('', 'D', 's', 'us')
+# Units that do not hold all years of four digits.
+FINEST = 'ns', 'ps', 'fs', 'as'
+DAYS = 'datetime64[D]'
 ZONE = re.compile(r'.*\d(Z|[+-]\d\d(:?\d\d)?)', re.IGNORECASE)
 
 
@@ -37,9 +40,15 @@ def as_times(texts: Sequence[str | None],
 
     Raises: ValueError if a text is no time, or is finer than the type.
     """
-    exact = numpy.array(list(map(_plain, texts)), 'datetime64')
+    plain = list(map(_plain, texts))
+    exact = numpy.array(plain, 'datetime64')
     times: NDArray[Any] = exact.astype(dtype)
-    if not ((times.astype(exact.dtype) == exact) | numpy.isnat(exact)).all():
+    are_right = times.astype(exact.dtype) == exact
+    if numpy.datetime_data(exact.dtype)[0] in FINEST:
+        # One fine time makes this the unit of all, and NumPy does not say
+        # which are out of its range.
+        are_right &= exact.astype(DAYS) == numpy.array(plain, DAYS)
+    if not (are_right | numpy.isnat(exact)).all():
         raise ValueError(f'a time is finer than {dtype}, or out of its range')
     return times
 

@@ -125,6 +125,15 @@ def test_times_and_truth_values_are_detected(tmp_path_factory, rows):
         assert [''] * len(days) == day.tolist()
 
 
+@pytest.mark.parametrize('text', [
+    '"a\nx",b\n1,2\n', '\n"a\nx",b\n1,2\n'])
+def test_byte_order_mark_is_no_part_of_a_cell(tmp_path, text):
+    """Nor does it hide a quote, or make a line of an empty one."""
+    path = tmp_path / 'cells.csv'
+    path.write_text(text, encoding='utf-8-sig')
+    assert ('a\nx', 'b') == CSVDataset(path).sources
+
+
 @pytest.mark.parametrize('cells, dtype', [
     (['2024-02-29', '2024-02-29 12:30'], 'datetime64[s]'),
     (['2024-02-30'], object), (['2024-2-3'], object), (['today'], object),
@@ -153,6 +162,20 @@ def test_cells_that_are_no_times_are_told(tmp_path, cell, dtype, text):
     times = CSVDataset(path, dtypes={'a': 'datetime64[s]'})[:][0]
     assert ['2024-01-01T10:30:00', '2024-01-01T00:00:00'] == [
         str(time) for time in times]
+
+
+@pytest.mark.parametrize('fine', ['2024-01-01T00:00:00.123456789',
+                                  '2024-01-01T00:00:00.000000000'])
+def test_time_outside_of_the_range_is_told_beside_a_fine_one(tmp_path, fine):
+    """NumPy parses both in the unit of the finer one, and says nothing."""
+    path = tmp_path / 'cells.csv'
+    path.write_text(f'a\n{fine}\n0001-01-01\n')
+    with pytest.raises(ValueError, match="line 3.*'0001-01-01'"):
+        CSVDataset(path, dtypes={'a': 'datetime64[ns]'})[:]
+    path.write_text(f'a\n{fine}\n1969-12-31T23:59:59.9\n\n')
+    times, = CSVDataset(path, dtypes={'a': 'datetime64[ns]'})[:]
+    assert [fine, '1969-12-31T23:59:59.900000000'] == times.astype(
+        str).tolist()
 
 
 @pytest.mark.parametrize('text', ['{},\n,x\n', '{},\n1.5,x\n'])
