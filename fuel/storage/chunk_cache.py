@@ -156,8 +156,10 @@ class ChunkStore:
         lock = threading.Lock()
         with lock:
             with self.cache.lock:
+                # Several requests may have asked for one.
                 absent = [
-                    chunk for chunk in chunks if self.slots[chunk] is None
+                    chunk for chunk in dict.fromkeys(chunks)
+                    if self.slots[chunk] is None
                     and self._decoding.setdefault(chunk, lock) is lock]
             self._decode(absent, decode)
 

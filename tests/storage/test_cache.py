@@ -271,6 +271,14 @@ def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
     assert 5 == store.num_decoded
 
 
+def test_chunk_that_is_asked_for_twice_is_filled_once():
+    """As several requests do that lie in it."""
+    store = ChunkCache(3000).store('x', numpy.full(9, 1000))
+    store.fill([1, 0, 1], fill_with_numbers)
+    assert [0, 1] == store.slots.held().tolist()
+    assert 2 == store.num_decoded
+
+
 @pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
 def test_chunks_whose_decoding_failed_together_are_decoded_later(error):
     """Neither their memory is lost, nor do they count as under way."""
