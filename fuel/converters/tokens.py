@@ -1,21 +1,23 @@
 """One's own texts, as the tokens of a language model."""
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
 import shutil
+import zipfile
+import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.converters.base import Converter, converted_file, progress_bar
 from fuel.converters.custom_data import add_split_options, advise
+from fuel.converters.documents import DOCUMENTS, Document, Place, Texts
 from fuel.converters.output import ConvertedFile, create_source
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.datasets.random_splits import held_out
@@ -28,27 +30,8 @@ VERSION = 1
 LAYOUT_ATTRIBUTE = 'fuel_tokens'
 # Characters that are encoded at once, and whose tokens are one piece.
 PIECE = 1 << 24
-# Characters of a document at most: it is in memory, and one core encodes it.
-MAX_DOCUMENT = 1 << 28
-DOCUMENTS = 'file', 'paragraph', 'line'
-JSON_LINES = '.jsonl', '.ndjson'
 
 Tokens = NDArray[numpy.unsignedinteger[Any]]
-
-
-class Place(NamedTuple):
-    """Where the next document begins: a file, a byte and a line of it."""
-
-    file: int = 0
-    byte: int = 0
-    line: int = 1
-
-
-class Document(NamedTuple):
-    """A text, and where the next one begins."""
-
-    text: str
-    after: Place
 
 
 @advise
@@ -101,113 +84,17 @@ def convert_tokens(directory: Folder, output_directory: Folder,
     return (os.path.join(output_directory, output_filename),)
 
 
-class Texts:
-    """Documents in files, from any of them on."""
+class Piece(NamedTuple):
+    """Documents that are encoded.
 
-    def __init__(self, paths: Sequence[str], documents: str,
-                 field: str) -> None:
-        self.paths = paths
-        self._documents = documents
-        self._field = field
-        self._sizes = [os.path.getsize(path) for path in paths]
-        self.num_bytes = sum(self._sizes)
+    `lengths`: how many tokens each has.
+    `tokens`: of all, one after the other.
+    `after`: where the next document begins.
+    """
 
-    def identity(self) -> list[Any]:
-        """Return what the documents depend on."""
-        return [self._documents, self._field, [
-            [os.path.abspath(path), status.st_size, status.st_mtime_ns]
-            for path, status in zip(
-                self.paths, map(os.stat, self.paths), strict=True)]]
-
-    def bytes_before(self, place: Place) -> int:
-        """Return about how many bytes of the files lie before a place."""
-        before = self._sizes[:place.file]
-        here = self._sizes[place.file:place.file + 1]
-        # Those of a compressed file are counted when they are decompressed.
-        return sum(before) + min([place.byte, *here])
-
-    def read_from(self, place: Place) -> Iterator[Document]:
-        """Yield the documents from a place on, but for empty ones."""
-        for number in range(place.file, len(self.paths)):
-            begin = place if number == place.file else Place(number)
-            for document in self._read_file(begin):
-                if len(document.text) > MAX_DOCUMENT:
-                    raise BadInputFile(
-                        self.paths[number], f'a document has '
-                        f'{len(document.text)} characters, and at most '
-                        f'{MAX_DOCUMENT} are encoded at once: choose '
-                        f'--documents paragraph or line')
-                if document.text and not document.text.isspace():
-                    yield document
-
-    def _read_file(self, place: Place) -> Iterator[Document]:
-        path = self.paths[place.file]
-        name = path.removesuffix('.gz')
-        open_file: Any = open if name == path else gzip.open
-        with open_file(path, 'rb') as file:
-            file.seek(place.byte)
-            lines = self._lines(file, place)
-            if name.lower().endswith(JSON_LINES):
-                yield from self._fields(lines)
-            elif self._documents == 'line':
-                yield from (line._replace(text=line.text.rstrip('\r\n'))
-                            for line in lines)
-            else:
-                yield from self._blocks(lines)
-
-    def _lines(self, file: IO[bytes], place: Place) -> Iterator[Document]:
-        path, byte = self.paths[place.file], place.byte
-        number = place.line
-        while True:
-            try:
-                line = file.readline()
-                text = line.decode('utf-8' if byte else 'utf-8-sig')
-            except (UnicodeDecodeError, EOFError, OSError) as error:
-                raise BadInputFile(
-                    path, f'line {number} is no text in UTF-8 ({error})'
-                    ) from error
-            if not line:
-                return
-            byte, number = byte + len(line), number + 1
-            yield Document(text, Place(place.file, byte, number))
-
-    def _fields(self, lines: Iterator[Document]) -> Iterator[Document]:
-        for text, after in lines:
-            if not text.strip():
-                continue
-            where = f'line {after.line - 1}'
-            try:
-                record = json.loads(text)
-            except ValueError as error:
-                raise BadInputFile(self.paths[after.file], (
-                    f'{where} is no JSON ({error})')) from error
-            found = record.get(self._field) if isinstance(
-                record, dict) else None
-            if not isinstance(found, str):
-                names = ', '.join(record) if isinstance(
-                    record, dict) else type(record).__name__
-                raise BadInputFile(self.paths[after.file], (
-                    f'{where} has no text {self._field!r}; it has '
-                    f'{names:.200}: name another one with --field'))
-            yield Document(found, after)
-
-    def _blocks(self, lines: Iterator[Document]) -> Iterator[Document]:
-        """Join lines to paragraphs, or all of them to one document."""
-        parts: list[str] = []
-        after, length = Place(), 0
-        for text, after in lines:
-            if self._documents == 'paragraph' and not text.strip():
-                yield Document(''.join(parts).rstrip('\r\n'), after)
-                parts, length = [], 0
-                continue
-            parts.append(text)
-            length += len(text)
-            if length > MAX_DOCUMENT:
-                break
-        if parts:
-            whole = ''.join(parts)
-            yield Document(whole if self._documents == 'file'
-                           else whole.rstrip('\r\n'), after)
+    lengths: NDArray[numpy.int64]
+    tokens: Tokens
+    after: Place
 
 
 class Encoder:
@@ -266,8 +153,9 @@ class Pieces:
     def __init__(self, directory: Folder, filename: str,
                  identity: list[Any]) -> None:
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-        self._begin = f'.{filename}.pieces-'
-        self._parent = os.fspath(directory) or os.curdir
+        parent, name = os.path.split(os.path.join(directory, filename))
+        self._begin = f'.{name}.pieces-'
+        self._parent = parent or os.curdir
         self._folder = os.path.join(self._parent,
                                     f'{self._begin}{digest[:16]}')
         self.paths: list[str] = []
@@ -277,10 +165,9 @@ class Pieces:
         """Write the pieces that are missing; yield what follows each."""
         os.makedirs(self._folder, exist_ok=True)
         place = Place()
-        while os.path.exists(path := self._path(len(self.paths))):
-            lengths, after = self._read_table(path)
-            self._add(path, lengths)
-            place = Place(*after)
+        while (found := self._find(self._path(len(self.paths)))) is not None:
+            self._add(self._path(len(self.paths)), found.lengths)
+            place = found.after
             yield place
         documents = texts.read_from(place)
         while batch := _take(documents, PIECE):
@@ -302,15 +189,20 @@ class Pieces:
         self.paths.append(path)
         self.num_documents += len(lengths)
 
-    def _read_table(self, path: str) -> tuple[NDArray[numpy.int64], list[int]]:
-        with numpy.load(path) as piece:
-            return piece['lengths'], piece['after'].tolist()
+    def _find(self, path: str) -> Piece | None:
+        """Return a piece that was written before; None if there is none, or
+        it is damaged."""
+        try:
+            found = _load(path)
+            whole = found.lengths.sum() == len(found.tokens)
+        except (EOFError, KeyError, MemoryError, OSError, RuntimeError,
+                TypeError, ValueError, zipfile.BadZipFile, zlib.error):
+            return None
+        return found if whole else None
 
-    def read(self) -> Iterator[tuple[NDArray[numpy.int64], Tokens]]:
-        """Yield the lengths of documents, and their tokens, by piece."""
-        for path in self.paths:
-            with numpy.load(path) as piece:
-                yield piece['lengths'], piece['tokens']
+    def read(self) -> Iterator[Piece]:
+        """Yield the pieces."""
+        return map(_load, self.paths)
 
     def remove(self) -> None:
         """Remove the pieces of this output, those of other tries too."""
@@ -318,6 +210,13 @@ class Pieces:
             if name.startswith(self._begin):
                 shutil.rmtree(os.path.join(self._parent, name),
                               ignore_errors=True)
+
+
+def _load(path: str) -> Piece:
+    # NumPy does not close a damaged file by itself.
+    with open(path, 'rb') as file, numpy.load(file) as piece:
+        return Piece(piece['lengths'], piece['tokens'],
+                     Place(*piece['after'].tolist()))
 
 
 def _take(documents: Iterator[Document], characters: int) -> list[Document]:
@@ -335,7 +234,7 @@ def _write(h5file: ConvertedFile, pieces: Pieces,
     split_of = numpy.empty(pieces.num_documents, 'intp')
     for number, rows in enumerate(splits.values()):
         split_of[rows] = number
-    lengths = numpy.concatenate([found for found, _ in pieces.read()])
+    lengths = numpy.concatenate([piece.lengths for piece in pieces.read()])
     targets = []
     for number, name in enumerate(splits):
         own = lengths[split_of == number]
@@ -345,7 +244,7 @@ def _write(h5file: ConvertedFile, pieces: Pieces,
             int(own.sum()),), encoder.dtype))
     starts = [0] * len(targets)
     first = 0
-    for found, tokens in pieces.read():
+    for found, tokens, _ in pieces.read():
         split_of_token = numpy.repeat(
             split_of[first:first + len(found)], found)
         first += len(found)

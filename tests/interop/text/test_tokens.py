@@ -17,7 +17,7 @@ from support.token_files import END, make_texts, write_json_lines
 
 import fuel
 from fuel.bin.fuel_convert import main
-from fuel.converters import tokens
+from fuel.converters import documents, tokens
 from fuel.converters.tokens import convert_tokens
 from fuel.datasets import Windows
 from fuel.converters.base import BadInputFile
@@ -205,7 +205,9 @@ def test_tokens_of_other_texts_are_not_taken(tmp_path, trained, monkeypatch):
     ('{"text": 3}\n', {}, "line 1 has no text 'text'"),
     ('["a"]\n', {}, 'line 1 has no text'),
     ('\n{"text": " "}\n', {}, 'there is no document'),
-    (b'{"text": "\xff"}\n', {}, 'line 1 is no text in UTF-8')])
+    (b'{"text": "\xff"}\n', {}, 'line 1 is no text in UTF-8'),
+    ('{"text": "a \\ud800"}\n', {}, 'line 1 is no text in UTF-8'),
+    ('{"text": "a", "x": ' + '[' * 10 ** 5 + '\n', {}, 'line 1 is no JSON')])
 def test_file_without_texts_is_refused(
         tmp_path, trained, content, arguments, text):
     """With its name and the line."""
@@ -220,10 +222,61 @@ def test_file_without_texts_is_refused(
 
 def test_document_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
     """Before it fills the memory."""
-    monkeypatch.setattr(tokens, 'MAX_DOCUMENT', 1000)
+    monkeypatch.setattr(documents, 'MAX_DOCUMENT', 1000)
     (tmp_path / 'a.txt').write_text('cat\n' * 500)
     with pytest.raises(BadInputFile, match='--documents paragraph or line'):
         convert_tokens(tmp_path, tmp_path, ['a.txt'], trained[0])
+
+
+def test_line_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
+    """Of a small file that grows when it is decompressed."""
+    monkeypatch.setattr(documents, 'MAX_LINE', 1000)
+    (tmp_path / 'a.txt.gz').write_bytes(gzip.compress(
+        b'cat\n' + b'cat ' * 500))
+    with pytest.raises(BadInputFile, match='line 2 has 1000 bytes'):
+        convert_tokens(tmp_path, tmp_path, ['a.txt.gz'], trained[0])
+
+
+def test_damaged_compressed_text_is_refused(tmp_path, trained):
+    """Whatever the library says of it."""
+    content = bytearray(gzip.compress(TEXTS[0].encode()))
+    content[10] = 0xff
+    (tmp_path / 'a.txt.gz').write_bytes(content)
+    with pytest.raises(BadInputFile, match='a.txt.gz: line 1'):
+        convert_tokens(tmp_path, tmp_path, ['a.txt.gz'], trained[0])
+
+
+@pytest.mark.parametrize('damage', [
+    lambda content: content[:-100], lambda content: b'',
+    lambda content: b'x' * 500, lambda content: content.replace(
+        b'tokens.npy', b'Tokens.npy'), lambda content: content.replace(
+            content[content.index(b'tokens.npy') + 140:][:8], bytes(8))])
+def test_damaged_pieces_are_made_again(
+        tmp_path, trained, monkeypatch, damage):
+    """And those after them."""
+    monkeypatch.setattr(tokens, 'PIECE', 200)
+    write_json_lines(tmp_path / 'a.jsonl', TEXTS)
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens, '_write', lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
+    piece = sorted(tmp_path.glob('.*/*.npz'))[2]
+    content = piece.read_bytes()
+    assert content != damage(content)
+    piece.write_bytes(damage(content))
+    path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
+    assert encoded(trained[1], TEXTS) == documents_of(path)
+    assert not list(tmp_path.glob('.*'))
+
+
+def test_output_in_a_folder_leaves_nothing_beside_it(tmp_path, trained):
+    """Its pieces were in this one."""
+    (tmp_path / 'out').mkdir()
+    write_json_lines(tmp_path / 'a.jsonl', TEXTS)
+    convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0],
+                   output_filename='out/b.hdf5')
+    assert ['a.jsonl', 'out', 'out/b.hdf5'] == sorted(
+        str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*'))
 
 
 def test_mistakes_are_answered(tmp_path, trained):

@@ -1,0 +1,152 @@
+"""Documents of texts in files, one after the other."""
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, NamedTuple
+
+from fuel.converters.raw.files import BadInputFile
+
+# Characters of a document at most: it is in memory, and one core encodes it.
+MAX_DOCUMENT = 1 << 28
+# Bytes of a line, of which a compressed file may have any number.
+MAX_LINE = 4 * MAX_DOCUMENT
+DOCUMENTS = 'file', 'paragraph', 'line'
+JSON_LINES = '.jsonl', '.ndjson'
+
+
+class Place(NamedTuple):
+    """Where the next document begins: a file, a byte and a line of it."""
+
+    file: int = 0
+    byte: int = 0
+    line: int = 1
+
+
+class Document(NamedTuple):
+    """A text, and where the next one begins."""
+
+    text: str
+    after: Place
+
+
+class Texts:
+    """Documents in files, from any of them on."""
+
+    def __init__(self, paths: Sequence[str], documents: str,
+                 field: str) -> None:
+        self.paths = paths
+        self._documents = documents
+        self._field = field
+        self._sizes = [os.path.getsize(path) for path in paths]
+        self.num_bytes = sum(self._sizes)
+
+    def identity(self) -> list[Any]:
+        """Return what the documents depend on."""
+        return [self._documents, self._field, [
+            [os.path.abspath(path), status.st_size, status.st_mtime_ns]
+            for path, status in zip(
+                self.paths, map(os.stat, self.paths), strict=True)]]
+
+    def bytes_before(self, place: Place) -> int:
+        """Return about how many bytes of the files lie before a place."""
+        before = self._sizes[:place.file]
+        here = self._sizes[place.file:place.file + 1]
+        # Those of a compressed file are counted when they are decompressed.
+        return sum(before) + min([place.byte, *here])
+
+    def read_from(self, place: Place) -> Iterator[Document]:
+        """Yield the documents from a place on, but for empty ones."""
+        for number in range(place.file, len(self.paths)):
+            begin = place if number == place.file else Place(number)
+            for document in self._read_file(begin):
+                if len(document.text) > MAX_DOCUMENT:
+                    raise BadInputFile(
+                        self.paths[number], f'a document has '
+                        f'{len(document.text)} characters, and at most '
+                        f'{MAX_DOCUMENT} are encoded at once: choose '
+                        f'--documents paragraph or line')
+                if document.text and not document.text.isspace():
+                    yield document
+
+    def _read_file(self, place: Place) -> Iterator[Document]:
+        path = self.paths[place.file]
+        name = path.removesuffix('.gz')
+        open_file: Any = open if name == path else gzip.open
+        with open_file(path, 'rb') as file:
+            file.seek(place.byte)
+            lines = self._lines(file, place)
+            if name.lower().endswith(JSON_LINES):
+                yield from self._fields(lines)
+            elif self._documents == 'line':
+                yield from (line._replace(text=line.text.rstrip('\r\n'))
+                            for line in lines)
+            else:
+                yield from self._blocks(lines)
+
+    def _lines(self, file: IO[bytes], place: Place) -> Iterator[Document]:
+        path, byte = self.paths[place.file], place.byte
+        number = place.line
+        while True:
+            try:
+                line = file.readline(MAX_LINE)
+                if len(line) == MAX_LINE:
+                    raise BadInputFile(
+                        path, f'line {number} has {MAX_LINE} bytes or more')
+                text = line.decode('utf-8' if byte else 'utf-8-sig')
+            except (UnicodeDecodeError, EOFError, OSError,
+                    zlib.error) as error:
+                raise BadInputFile(
+                    path, f'line {number} is no text in UTF-8 ({error})'
+                    ) from error
+            if not line:
+                return
+            byte, number = byte + len(line), number + 1
+            yield Document(text, Place(place.file, byte, number))
+
+    def _fields(self, lines: Iterator[Document]) -> Iterator[Document]:
+        for text, after in lines:
+            if not text.strip():
+                continue
+            where = f'line {after.line - 1}'
+            try:
+                record = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise BadInputFile(self.paths[after.file], (
+                    f'{where} is no JSON ({error})')) from error
+            found = record.get(self._field) if isinstance(
+                record, dict) else None
+            if not isinstance(found, str):
+                names = ', '.join(record) if isinstance(
+                    record, dict) else type(record).__name__
+                raise BadInputFile(self.paths[after.file], (
+                    f'{where} has no text {self._field!r}; it has '
+                    f'{names:.200}: name another one with --field'))
+            try:
+                found.encode()
+            except UnicodeEncodeError as error:
+                # JSON can name halves of characters.
+                raise BadInputFile(self.paths[after.file], (
+                    f'{where} is no text in UTF-8 ({error})')) from error
+            yield Document(found, after)
+
+    def _blocks(self, lines: Iterator[Document]) -> Iterator[Document]:
+        """Join lines to paragraphs, or all of them to one document."""
+        parts: list[str] = []
+        after, length = Place(), 0
+        for text, after in lines:
+            if self._documents == 'paragraph' and not text.strip():
+                yield Document(''.join(parts).rstrip('\r\n'), after)
+                parts, length = [], 0
+                continue
+            parts.append(text)
+            length += len(text)
+            if length > MAX_DOCUMENT:
+                break
+        if parts:
+            whole = ''.join(parts)
+            yield Document(whole if self._documents == 'file'
+                           else whole.rstrip('\r\n'), after)
