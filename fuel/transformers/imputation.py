@@ -112,7 +112,9 @@ class ImputeParameters(FittedParameters):
             given = fill
             with numpy.errstate(all='ignore'):
                 fill = given.astype(batch.dtype)
-            if batch.dtype.kind in 'biu' and (fill != given).any():
+            are_held = (numpy.isfinite(fill) if batch.dtype.kind in 'fc'
+                        else fill == given)
+            if not are_held.all():
                 raise ValueError(
                     f'source {self.source!r} has {batch.dtype}, '
                     f'which does not hold the values {values!r:.80} for what '

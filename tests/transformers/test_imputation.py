@@ -174,6 +174,10 @@ INTEGERS = numpy.array([1, 2])
             mask='x_mask')))),
      "int64, which does not hold .*dtype='float64'"),
     (lambda: next(iter(Impute(
+        stream_of(numpy.array([1, numpy.nan], 'float16')),
+        fit_impute(stream_of(numpy.array([1.])), value=1e6)))),
+     "float16, which does not hold .*dtype='float64'"),
+    (lambda: next(iter(Impute(
         stream_of(numpy.ones((2, 3))), fit_impute(
             stream_of(numpy.ones((2, 2))))))), r'shape \(2,\).*\(2, 3\)'),
     (lambda: Impute(stream_of(INTEGERS), fit_impute(stream_of(
