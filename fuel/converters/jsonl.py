@@ -1,4 +1,5 @@
 """One's own records, in a file of JSON lines."""
+import logging
 import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.table import (
     columns_of, filled_by, read_with_mask)
 from fuel.datasets.jsonl import JSONLDataset, fields_of
+from fuel.datasets.records import SAMPLE
+
+log = logging.getLogger(__name__)
 
 __all__ = ['convert_jsonl', 'fill_subparser']
 
@@ -31,7 +35,8 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
     """Convert JSON lines to an HDF5 file that `H5PYDataset` reads.
 
     Numbers, truth values, text and lists of numbers are sources of their
-    fields' names, with ``_`` for the slashes of fields within objects.
+    fields' names, with ``_`` for the slashes of fields within objects. Fields
+    that none of the first 1000 records has are logged and left out.
 
     `filename`: a file with a JSON object in each line, in UTF-8.
     `sources`: ``'SOURCE=FIELD,...'``: the fields that become a source.
@@ -72,11 +77,15 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
              ignore: Sequence[str], on_missing: str, fill: str | None,
              hold_out: Sequence[tuple[str, float]] | None, seed: int,
              stratify: bool) -> tuple[str]:
-    fields = [] if columns else fields_of(path)
+    fields, later = ([], []) if columns else fields_of(path)
     for name in ignore:
-        if name not in fields:
+        if name not in (*fields, *later):
             raise ValueError(f'{path} has no field {name!r} to leave out; it '
-                             f'has {", ".join(fields)}')
+                             f'has {", ".join([*fields, *later])}')
+    for name in later:
+        if name not in ignore:
+            log.warning('left out: field %r, of which none of the first %d '
+                        'records has a value', name, SAMPLE)
     for field in fields:
         source = field.replace('/', '_')
         if field == target or field in ignore:

@@ -305,13 +305,21 @@ def _with_blanks(values: list[Any], known: SourceType,
     return [blank if value is None else value for value in values]
 
 
-def fields_of(path: str) -> list[str]:
-    """Return the names of all fields of the first records of a file."""
+def fields_of(path: str) -> tuple[list[str], list[str]]:
+    """Return the names of all fields of the first records of a file, and
+    those of which only later ones have a value."""
     file = raw_file_at(path)
     records = RecordFile(
         file, RecordIndex(file, blank=BLANK), parse_object)
-    return list(_known_fields(records.records(
-        numpy.arange(min(SAMPLE, len(records.index)))), path))
+    count = len(records.index)
+    first, *rest = (numpy.arange(start, min(start + SAMPLE, count))
+                    for start in range(0, max(count, 1), SAMPLE))
+    known = _known_fields(records.records(first), path)
+    later = {'/'.join(keys) for numbers in rest
+             for record in records.records(numbers)
+             for keys, value in fields_in(record)
+             if value is not None and value != {}}
+    return list(known), sorted(later.difference(known))
 
 
 def _fields(columns: Mapping[str, Any] | Sequence[str] | None,

@@ -220,3 +220,16 @@ def test_fields_that_are_missing_may_be_null(here):
     assert [b'x', b''] == [*found[:][1]]
     assert ('a', 'b', 'c') == JSONLDataset(
         'notes.jsonl', on_missing='null').sources
+
+
+def test_fields_that_begin_late_are_told(here, caplog):
+    """They are left out, as those of no value are without a word."""
+    write([{'a': 1, 'b': {'c': 2}}] * 1000 + [
+        {'a': 2, 'b': None, 'd': {'e': 'x'}, 'f': None, 'g': {}, 'h': 1}])
+    with pytest.raises(SystemExit):
+        convert('--ignore', 'f')
+    dataset = convert('--ignore', 'h', '--on-missing', 'null')
+    assert {'a', 'b_c', 'b_c_mask'} == {*dataset.sources}
+    assert caplog.messages == [
+        ("left out: field 'd/e', of which none of the first 1000 records has "
+         'a value')]
