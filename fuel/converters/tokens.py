@@ -118,9 +118,13 @@ class Encoder:
             raise BadInputFile(
                 path, f'it is no file that tokenizers saved ({error}): '
                 f'Tokenizer.save(path) writes one') from error
+        self._path = path
         # Whoever trained it may have cut or filled texts to one length.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        if isinstance(self._tokenizer.model, library.models.BPE):
+            # Nor at random: two conversions would differ.
+            self._tokenizer.model.dropout = None
         numbers = self._tokenizer.get_vocab(with_added_tokens=True).values()
         self.dtype = numpy.dtype(
             'uint16' if max(numbers, default=0) < 1 << 16 else 'uint32')
@@ -140,9 +144,13 @@ class Encoder:
 
     def encode(self, texts: list[str]) -> list[Tokens]:
         """Return the tokens of each text, on all cores."""
-        # Fast: without the places of the tokens in the text.
-        found = self._tokenizer.encode_batch_fast(
-            texts, add_special_tokens=False)
+        try:
+            # Fast: without the places of the tokens in the text.
+            found = self._tokenizer.encode_batch_fast(
+                texts, add_special_tokens=False)
+        except Exception as error:
+            raise BadInputFile(
+                self._path, f'it cannot encode a text ({error})') from error
         return [numpy.array(one.ids + self.end, self.dtype) for one in found]
 
 

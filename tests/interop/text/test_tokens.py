@@ -269,6 +269,27 @@ def test_damaged_pieces_are_made_again(
     assert not list(tmp_path.glob('.*'))
 
 
+def test_tokens_are_not_dropped_at_random(tmp_path):
+    """As the tokenizer says, for training with it."""
+    model = {'type': 'BPE', 'vocab': {'a': 0, 'b': 1, 'ab': 2},
+             'merges': [['a', 'b']], 'dropout': .5}
+    (tmp_path / 't.json').write_text(json.dumps({'model': model}))
+    (tmp_path / 'a.txt').write_text('ab' * 50)
+    path, = convert_tokens(
+        tmp_path, tmp_path, ['a.txt'], str(tmp_path / 't.json'))
+    assert [[2] * 50] == documents_of(path)
+
+
+def test_tokenizer_that_cannot_encode_is_named(tmp_path):
+    """It lacks the token for what is unknown."""
+    model = {'type': 'WordLevel', 'vocab': {'a': 0}, 'unk_token': '?'}
+    (tmp_path / 't.json').write_text(json.dumps({'model': model}))
+    (tmp_path / 'a.txt').write_text('b')
+    with pytest.raises(BadInputFile, match='t.json: it cannot encode'):
+        convert_tokens(tmp_path, tmp_path, ['a.txt'],
+                       str(tmp_path / 't.json'))
+
+
 def test_output_in_a_folder_leaves_nothing_beside_it(tmp_path, trained):
     """Its pieces were in this one."""
     (tmp_path / 'out').mkdir()
