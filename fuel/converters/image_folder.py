@@ -91,10 +91,14 @@ def convert_image_folder(
     directory = os.fspath(directory)
     check_skipping(on_error, None, 0)
     splits = _find_splits(directory, hold_out, seed, stratify)
-    if on_error == 'skip':
-        splits = _decodable(splits, color_mode)
     pictures = [picture for part in splits.values() for picture in part]
     targets, names = as_classes([name for _, name, _ in pictures])
+    if on_error == 'skip':
+        splits = _decodable(splits, color_mode)
+        left = {picture for part in splits.values() for picture in part}
+        # A class keeps its number, whatever is left out.
+        targets = targets[[picture in left for picture in pictures]]
+        pictures = [picture for picture in pictures if picture in left]
     output_filename = output_filename or os.path.basename(
         os.path.abspath(directory)) + '.hdf5'
     common = size or _common_size(path for _, _, path in pictures)

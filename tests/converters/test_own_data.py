@@ -402,6 +402,16 @@ def test_images_that_cannot_be_decoded_are_left_out(here, capsys, caplog):
         ('1.png', '0.png'), caplog.records, strict=True)] == [True, True]
 
 
+def test_class_whose_images_are_left_out_keeps_its_number(here):
+    """Else those of the others would differ from folder to folder."""
+    images = write_images(here)
+    for path in (here / 'cat').iterdir():
+        path.write_bytes(b'')
+    convert('image_folder', '--on-error', 'skip')
+    assert [[1]] * len(images['dog']) == load(
+        'own.hdf5', 'train', 'targets').tolist()
+
+
 def test_a_folder_without_an_image_that_can_be_decoded_is_an_error(
         here, capsys):
     """Leaving out is for a few."""
