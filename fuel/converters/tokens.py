@@ -118,7 +118,7 @@ class Encoder:
             raise BadInputFile(
                 path, f'it is no file that tokenizers saved ({error}): '
                 f'Tokenizer.save(path) writes one') from error
-        self._path = path
+        self._path, self._version = path, library.__version__
         # Whoever trained it may have cut or filled texts to one length.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -140,7 +140,7 @@ class Encoder:
 
     def identity(self) -> list[Any]:
         """Return what the tokens depend on."""
-        return [self.json, self.end]
+        return [self._version, self.json, self.end]
 
     def encode(self, texts: list[str]) -> list[Tokens]:
         """Return the tokens of each text, on all cores."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import token_files
@@ -146,11 +147,11 @@ def test_windows_lie_in_documents_and_resume(tmp_path, trained):
 
 def test_tokenizer_comes_with_its_tokens(tmp_path, trained):
     """So whoever has the file can make text of it."""
-    from tokenizers import Tokenizer
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
     with h5py.File(path) as file:
-        tokenizer = Tokenizer.from_str(file['tokenizer'].asstr()[()])
+        stored = file['tokenizer'].asstr()[()]
+    tokenizer = tokenizers.Tokenizer.from_str(stored)
     assert TEXTS[3] == tokenizer.decode(documents_of(path)[3])
 
 
@@ -196,6 +197,9 @@ def test_tokens_of_other_texts_are_not_taken(tmp_path, trained, monkeypatch):
     path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
     assert encoded(trained[1], TEXTS[::-1]) == documents_of(path)
     assert 2 == len(list(tmp_path.iterdir()))
+    before = tokens.Encoder(trained[0], None).identity()
+    monkeypatch.setattr(tokenizers, '__version__', '0.0')
+    assert before != tokens.Encoder(trained[0], None).identity()
 
 
 @pytest.mark.parametrize('content, arguments, text', [
