@@ -49,7 +49,8 @@ class Column:
             for place, value in enumerate(batch):
                 if value is None:
                     batch[place] = self._empty
-                elif not isinstance(value, type(self._empty)):
+                elif not isinstance(value, type(self._empty)) or (
+                        isinstance(value, str) and not _has_utf8(value)):
                     raise self._refusal(value)
         if batch.dtype.kind in 'mM':
             return batch.view(self.dtype)
@@ -116,6 +117,14 @@ class Column:
                 else f'values such as {value!r:.80}, for which HDF5 has no '
                 'type, or not beside its others')
         return ValueError(f'source {self._source!r} has {what}: leave it out')
+
+
+def _has_utf8(text: str) -> bool:
+    """Return whether HDF5 stores a text: without zeros or half characters."""
+    try:
+        return b'\0' not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def columns_of(dataset: SplitDataset, sources: Sequence[str],

@@ -233,3 +233,13 @@ def test_fields_that_begin_late_are_told(here, caplog):
     assert caplog.messages == [
         ("left out: field 'd/e', of which none of the first 1000 records has "
          'a value')]
+
+
+@pytest.mark.parametrize('text', ['a\0b', '\ud800'])
+def test_text_that_hdf5_does_not_store_is_refused(here, capsys, text):
+    """With the name of its source."""
+    write([{'a': 'x', 'b': 1}, {'a': text, 'b': 2}])
+    with pytest.raises(SystemExit):
+        convert()
+    assert f"source 'a' has values such as {text!r}" in capsys.readouterr().err
+    assert [1, 2] == convert('--ignore', 'a')[:][0].tolist()
