@@ -58,12 +58,16 @@ class TeamStage(RemoteStage):
             state, Unavailable) else Skipped.in_state(state)
 
     def position(self, epoch: Epoch) -> State:
-        """Return the state of its input after what was delivered."""
-        return as_state((session_of(epoch) or self.stream.session).state())
+        """Return the state of its input in the epoch, also at its end."""
+        return as_state(self._session(epoch).position())
 
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of its input after what was delivered."""
-        return self.position(epoch)
+        return as_state(self._session(epoch).state())
+
+    def _session(self, epoch: Epoch) -> WorkerSession:
+        session: WorkerSession = session_of(epoch) or self.stream.session
+        return session
 
     def state_between(self, epoch: str) -> State:
         """Return the state of its input while no epoch is running."""

@@ -91,9 +91,11 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `latest`: receipt of the last of them.
     `most_skipped`: how many examples that fail the workers may leave out; a
         state has those of all of them.
+    `end`: the position of an epoch that was over when it was pickled.
     """
 
     most_skipped = 0
+    end: State | Unavailable | None = None
 
     resume: State | None
 
@@ -184,12 +186,29 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
                     if part.final is not None:
                         return self._with_skipped(
                             pickle.loads(part.final), place)
+        if self.end is None:
+            return self.position()
+        assert self.resume is not None
+        return self.resume
+
+    def position(self) -> State | Unavailable:
+        """Return the state after what was delivered, also at the end one in
+        the epoch, as a stage holds it that reads on."""
+        if self.end is not None:
+            return self.end
+        if self.parts:
+            self.commit_delivered()
             state = self._state_of_parts()
             if (self.has_begun() or not isinstance(state, Unavailable)
                     or self.resume is None or self.after):
                 return state
         assert self.resume is not None
         return self.resume
+
+    def __reduce__(self) -> Any:
+        reduced = super().__reduce__()
+        end = self.position() if self.is_over else None
+        return (*reduced, {'end': end}) if isinstance(end, dict) else reduced
 
     def _with_skipped(self, state: State | Unavailable, place: int,
                       ) -> State | Unavailable:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from support import pipelines, processes
 from support.interrupting import collect
 from support.process_pipelines import Noise, Slow, build_bad
+from support.resuming import assert_resumes
 from support.waiting import wait_until
 
 import fuel
@@ -30,6 +31,7 @@ from fuel.testing.data import freeze
 from fuel.transformers import (
     Batch,
     Cast,
+    Chain,
     Mapping,
     MultiProcessing,
     MultiThreading,
@@ -266,6 +268,17 @@ def test_stage_that_ends_early_leaves_the_streams_below_where_they_are(
         for _ in range(4):
             assert outcome(one) == outcome(other)
             assert plain.state_dict() == threads.state_dict()
+
+
+def test_stage_above_resumes_behind_the_end(ahead):
+    """It has items left when the threads have none."""
+    def build():
+        first, second = [DataStream(
+            IndexableDataset(list(range(size))), batch_size=1, shuffle=True)
+            for size in (3, 2)]
+        return Batch(Unpack(Chain([ahead(first), second])), batch_size=2)
+
+    assert_resumes(build)
 
 
 class Remembering(Transformer):
