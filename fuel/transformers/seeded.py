@@ -245,13 +245,16 @@ class SeededTransformer(Transformer):
                 f'the stage {type(self).__name__} cannot know which rows of '
                 'a batch that is split over ranks came: put it before the '
                 'stage that makes batches in other processes')
-        if rows is not None and len(rows.places) != count:
+        if rows is None or len(rows.places) == count:
+            return rows
+        if self._splits:
             raise ValueError(
                 f'the stage {type(self).__name__} draws for each row of a '
                 f'batch that is split over ranks, but {count} rows came of '
                 f'{len(rows.places)}: put it before the '
                 'stage that changes their number')
-        return rows
+        # A stage between this one and what was left out made other rows.
+        return None
 
     def get_leftover(self) -> Any:
         """Return the epoch's key and the number of the next item."""

@@ -582,6 +582,19 @@ def test_seeded_stage_that_fails_draws_the_same():
     assert plain(list(build({5}))) == plain(expected)
 
 
+def test_draws_for_rows_that_a_stage_in_between_has_made():
+    """Of what is left of a batch: each draws as one of a whole batch."""
+    def double(batch):
+        return tuple([numpy.concatenate([part, part]) for part in batch])
+
+    stream = Noise(Mapping(Mapping(DataStream(
+        source(8), batch_size=4, on_error='skip'), Spoiling({5})), double))
+    whole, short = list(stream)
+    assert whole[0].tolist() == [0, 1, 2, 3] * 2
+    assert short[0].tolist() == [4, 6, 7] * 2
+    assert stream.skipped_examples().count == 1
+
+
 def test_draws_of_batches_have_their_own_numbers():
     """Where a stage in between leaves out batches."""
     def build(bad=()):
