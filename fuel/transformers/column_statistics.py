@@ -59,7 +59,8 @@ class Mean(Statistic):
         self._counts = self._counts + counts
         # From the mean so far, of which the first is of these rows.
         with numpy.errstate(invalid='ignore'):
-            distances = numpy.where(missing, 0, rows - self._means)
+            distances = numpy.where(missing, 0, numpy.subtract(
+                rows, self._means, dtype=numpy.float64))
             self._means = self._means + distances.sum(
                 axis=0) / numpy.maximum(self._counts, 1)
 

@@ -204,3 +204,10 @@ def test_dates_are_refused():
     parameters = fit_impute(stream_of(dates), value=0)
     with pytest.raises(ValueError, match=r"'x' has datetime64\[D\]"):
         next(iter(Impute(stream_of(dates), parameters)))
+
+
+@pytest.mark.parametrize('dtype', ['float16', 'float32'])
+def test_means_of_narrow_numbers_are_added_in_double(dtype):
+    """Also those of one large batch, whose sum its type does not hold."""
+    x = numpy.full(20000, 100.1, dtype)
+    assert fit_impute(stream_of(x, len(x))).fill == (float(x[0]),)

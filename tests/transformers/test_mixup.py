@@ -1,6 +1,7 @@
 """MixUp and CutMix against what their papers say, in plain NumPy."""
 import numpy
 import pytest
+from numpy.testing import assert_array_equal
 from support.resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset
@@ -8,7 +9,7 @@ from fuel.describe import SourceType
 from fuel.describe.source_types import types_of
 from fuel.exceptions import AxisLabelsMismatchError
 from fuel.streams import DataStream
-from fuel.transformers import MultiProcessing, Unpack
+from fuel.transformers import Mapping, MultiProcessing, Unpack
 from fuel.transformers.image import CutMix, MixUp
 
 CLASSES = 5
@@ -104,6 +105,23 @@ def test_shares_are_drawn_from_beta():
         deviation = (8 * alpha + 4) ** -.5
         assert abs(shares.mean() - .5) < 4 * deviation / len(shares) ** .5
         assert abs(shares.std() / deviation - 1) < .06
+
+
+@pytest.mark.parametrize('stage', [MixUp, CutMix])
+@pytest.mark.parametrize('which', [('features', 'same'), ('features',)])
+def test_an_array_that_comes_twice_is_mixed_once(stage, which):
+    """Where it is chosen; elsewhere it stays."""
+    def twice(batch):
+        return batch[0],
+
+    labels = dict.fromkeys(('features', 'same'), AXES)
+    found = stage(Mapping(stream(), twice, ['same'], axis_labels=labels),
+                  CLASSES, alpha=1., which_sources=which)
+    plain = stage(stream(), CLASSES, alpha=1.)
+    for (one, _, other), (mixed, _), (images, _) in zip(
+            found, plain, stream(), strict=True):
+        assert_array_equal(one, mixed)
+        assert_array_equal(other, mixed if 'same' in which else images)
 
 
 def test_types_of_data_stay():

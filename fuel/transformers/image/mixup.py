@@ -92,7 +92,13 @@ class ExampleMixer(SeededTransformer, SourcewiseTransformer):
         check_count(batch, sources)
         parts = list(batch)
         for place, source in places:
-            parts[place] = self._checked(parts[place], source)
+            part = self._checked(parts[place], source)
+            # A function below may give one array twice.
+            others = parts[:place] + parts[place + 1:]
+            parts[place] = part.copy() if any(
+                isinstance(other, numpy.ndarray)
+                and numpy.may_share_memory(part, other)
+                for other in others) else part
         target = None if self.target_source is None else (
             sources.index(self.target_source))
         if target is not None:
