@@ -1,6 +1,7 @@
 """Examples that an epoch leaves out, since they could not be made."""
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _FEW, _SHARE = 10, 0.01
 _NOT_OF_DATA = (FuelError, MemoryError, RecursionError, ConnectionError,
                 NotImplementedError, ImportError, NameError, SyntaxError)
 _OF_DATA = UndecodableImageError, UnknownTokenError
+# The machine has no more memory, open files or room.
+_OF_MACHINE = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
 
 
 class SkippedExample(NamedTuple):
@@ -230,6 +233,9 @@ def check_skipping(on_error: object, max_skipped: object,
 
 def is_of_data(error: Exception) -> bool:
     """Return whether an exception may be due to an example."""
+    if any(isinstance(one, OSError) and one.errno in _OF_MACHINE
+           for one in (error, error.__cause__)):
+        return False
     return isinstance(error, _OF_DATA) or not isinstance(error, _NOT_OF_DATA)
 
 

@@ -1,4 +1,5 @@
 """Examples that cannot be made are left out of their epoch."""
+import errno
 import gc
 import io
 import json
@@ -336,6 +337,22 @@ def test_errors_that_are_not_of_the_data_are_raised(error):
     """They say nothing of an example."""
     with pytest.raises(error):
         list(failing({3}, error=error))
+
+
+@pytest.mark.parametrize('error', [OSError, ValueError])
+def test_machine_that_has_no_more_files_leaves_out_nothing(error):
+    """Also where a function raises another error of it."""
+    def fail(example):
+        lacking = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        if error is OSError:
+            raise lacking
+        raise error('no picture') from lacking
+
+    stream = Mapping(DataStream(
+        source(3), shuffle=True, on_error='skip'), fail)
+    with pytest.raises(error):
+        list(stream)
+    assert stream.skipped_examples() == Skipped()
 
 
 @pytest.mark.parametrize('error', [
