@@ -136,17 +136,19 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
     good: list[int] = []
     failed: list[SkippedExample] = []
     for row in range(len(again.examples)):
-        try:
-            again.read([row])
-        except Exception as error:  # noqa: BLE001 - counted
-            if not is_of_data(error):
-                return None, f'example by example, {error_text(error)}'
-            if again.is_own_failure():
-                failed.append(SkippedExample(
-                    again.number, _as_number(again.examples[row]),
-                    stage.name, error_text(error)))
-        else:
+        text, is_data = _failure_of(again, row)
+        if text and is_data:
+            # What only one read meets, such as the first of a file, says
+            # nothing of the example.
+            text, is_data = _failure_of(again, row)
+        if not text:
             good.append(row)
+        elif not is_data:
+            return None, f'example by example, {text}'
+        elif again.is_own_failure():
+            failed.append(SkippedExample(
+                again.number, _as_number(again.examples[row]), stage.name,
+                text))
     if not good:
         return None, ('each example of the batch fails, so it may be the '
                       'stage that is at fault')
@@ -164,6 +166,16 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
         # Nothing of this batch was converted by the reader.
         epoch.drop_prefetched()
     return batch, ''
+
+
+def _failure_of(again: _Again, row: int) -> tuple[str, bool]:
+    """Return the error with which an example alone cannot be made, and
+    whether it is one of data; '' if there is none."""
+    try:
+        again.read([row])
+    except Exception as error:  # noqa: BLE001 - counted
+        return error_text(error), is_of_data(error)
+    return '', False
 
 
 class _Again:

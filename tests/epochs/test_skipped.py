@@ -72,6 +72,31 @@ def failing(bad, size=20, batch_size=4, error=ValueError, **kwargs):
         on_error='skip', **kwargs), fail)
 
 
+class FailsFirst(IndexableDataset):
+    """A data set of which the first reads fail."""
+
+    left = 0
+
+    def get_data(self, state=None, request=None):
+        if FailsFirst.left:
+            FailsFirst.left -= 1
+            raise ValueError('not yet')
+        return super().get_data(state, request)
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_error_that_comes_once_is_of_no_example(count):
+    """It is raised, as with ``on_error='raise'``: no good one is left out."""
+    stream = DataStream(FailsFirst(numpy.arange(8)), batch_size=4,
+                        on_error='skip')
+    FailsFirst.left = count
+    epoch = stream.get_epoch_iterator()
+    with pytest.raises(ValueError, match='not yet'):
+        next(epoch)
+    assert [4, 5, 6, 7] == numbers_of(epoch)
+    assert 0 == stream.skipped_examples().count
+
+
 @pytest.mark.parametrize('number', NUMBERS)
 def test_batches_are_those_without_faults_less_what_fails(number):
     """Also what is drawn for the other examples."""
