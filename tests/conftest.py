@@ -29,8 +29,10 @@ settings.register_profile(
 SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
-# Their tests share what takes long to make, so one process runs them all.
-ONE_PROCESS = ('tests/packaging/test_distributions.py', 'tests/interop/ray/')
+# Their tests share what takes long to make, or the port that the manual's
+# programs name, so one process runs them all.
+ONE_PROCESS = ('tests/docs/test_parallel.py', 'tests/interop/ray/',
+               'tests/packaging/test_distributions.py')
 
 STDERR = pytest.StashKey[int]()
 
