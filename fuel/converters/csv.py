@@ -15,6 +15,7 @@ from fuel.converters.filling import add_fill_option, fill_values
 from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.datasets import IndexableDataset
+from fuel.datasets.csv import WORDS
 from fuel.streams import DataStream
 from fuel.transformers.imputation import STRATEGIES
 
@@ -22,8 +23,6 @@ __all__ = ['convert_csv', 'fill_subparser']
 
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
-TRUTHS = {'true': '1', 'false': '0'}
-
 
 
 @advise
@@ -160,7 +159,7 @@ def _fill(column: list[str], name: str, path: str, fill: str,
           train: Array) -> float | str:
     """Put a value into the empty cells of a column, and return it."""
     cells = [value.strip() for value in column]
-    if all(cell.lower() in TRUTHS for cell in cells if cell):
+    if all(cell.lower() in WORDS for cell in cells if cell):
         cells = [cell.lower() for cell in cells]
     is_text = not all(_is_number(cell) for cell in cells if cell)
     values = numpy.array(cells, object) if is_text else numpy.array(
@@ -183,8 +182,8 @@ def _without_truths(column: list[str]) -> list[str]:
     """Return a column with 1 and 0 in the place of true and false, if it has
     nothing else."""
     cells = [value.strip().lower() for value in column]
-    return ([TRUTHS[cell] for cell in cells]
-            if all(cell in TRUTHS for cell in cells) else column)
+    return ([str(int(WORDS[cell])) for cell in cells]
+            if all(cell in WORDS for cell in cells) else column)
 
 
 def _features(columns: dict[str, list[str]], path: str, one_hot: bool,

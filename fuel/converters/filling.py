@@ -5,13 +5,13 @@ from argparse import ArgumentParser
 from dataclasses import replace
 from typing import Any
 
+from fuel.datasets.csv import TRUTHS
 from fuel.transformers.imputation import (
     STRATEGIES, ImputeParameters, fit_impute)
 from fuel.typing import StreamLike
 
 # Of text, and of truth values, that have neither mean nor median.
 MOST_FREQUENT = STRATEGIES[-1]
-TRUTHS = {'true': True, '1': True, 'false': False, '0': False}
 
 
 def add_fill_option(subparser: ArgumentParser) -> None:

@@ -28,6 +28,7 @@ __all__ = ['CSVDataset']
 
 # Of truth values; 0 and 1 are numbers, unless a type is given.
 WORDS = {'true': True, 'false': False}
+TRUTHS = {**WORDS, '1': True, '0': False}
 
 
 @do_not_pickle_attributes('records')
@@ -318,9 +319,8 @@ def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
 
 
 def _truth(cell: str) -> bool:
-    words = {**WORDS, '1': True, '0': False}
     try:
-        return words[cell.strip().lower()]
+        return TRUTHS[cell.strip().lower()]
     except KeyError:
         raise ValueError(f'{cell!r} is neither true nor false') from None
 
