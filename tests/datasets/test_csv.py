@@ -2,14 +2,13 @@
 import csv
 import os
 import pickle
-import textwrap
 import warnings
 
 import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.processes import run_python
+from support.processes import count_in_little_memory
 
 from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError
@@ -368,23 +367,8 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
             file.writelines(f'{number},{row}\n'
                             for number in range(start, start + 256))
     assert path.stat().st_size > 70 << 20
-    status, output, errors = run_python('-c', textwrap.dedent("""
-        import resource, sys
-        from fuel.datasets import CSVDataset
-        from fuel.schemes import ShuffledScheme
-        from fuel.streams import DataStream
-
-        with open('/proc/self/status') as file:
-            size, = [int(line.split()[1]) << 10 for line in file
-                     if line.startswith('VmData')]
-        limit = size + (32 << 20)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        dataset = CSVDataset(sys.argv[1], {'number': 0, 'x': [1, 255]})
-        stream = DataStream(
-            dataset, iteration_scheme=ShuffledScheme(32768, 128))
-        epoch = stream.get_epoch_iterator()
-        print(len({number for _ in range(30) for number in next(epoch)[0]}))
-    """), path)
+    status, output, errors = count_in_little_memory(
+        'CSVDataset', path, columns={'number': 0, 'x': [1, 255]})
     assert (status, output) == (0, b'3840\n'), errors
 
 

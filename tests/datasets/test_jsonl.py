@@ -3,14 +3,13 @@ import json
 import math
 import os
 import pickle
-import textwrap
 
 import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from support.processes import run_python
+from support.processes import count_in_little_memory
 from support.range_server import serving
 
 from fuel.datasets import JSONLDataset
@@ -386,21 +385,6 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
         for number in range(32768):
             file.write(f'{{"number": {number}, "x": [{row}]}}\n')
     assert path.stat().st_size > 70 << 20
-    status, output, errors = run_python('-c', textwrap.dedent("""
-        import resource, sys
-        from fuel.datasets import JSONLDataset
-        from fuel.schemes import ShuffledScheme
-        from fuel.streams import DataStream
-
-        with open('/proc/self/status') as file:
-            size, = [int(line.split()[1]) << 10 for line in file
-                     if line.startswith('VmData')]
-        limit = size + (32 << 20)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        dataset = JSONLDataset(sys.argv[1])
-        stream = DataStream(
-            dataset, iteration_scheme=ShuffledScheme(32768, 128))
-        epoch = stream.get_epoch_iterator()
-        print(len({number for _ in range(30) for number in next(epoch)[0]}))
-    """), path)
+    status, output, errors = count_in_little_memory(
+        'JSONLDataset', path)
     assert (status, output) == (0, b'3840\n'), errors

@@ -32,6 +32,36 @@ def run_python(*arguments, **variables):
     return done.returncode, done.stdout, done.stderr
 
 
+_IN_LITTLE_MEMORY = """
+import resource, sys
+from fuel import datasets
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+with open('/proc/self/status') as file:
+    size, = [int(line.split()[1]) << 10 for line in file
+             if line.startswith('VmData')]
+limit = size + (32 << 20)
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+dataset = getattr(datasets, sys.argv[1])(sys.argv[2], **eval(sys.argv[3]))
+stream = DataStream(
+    dataset, iteration_scheme=ShuffledScheme(32768, 128))
+epoch = stream.get_epoch_iterator()
+print(len({number for _ in range(30) for number in next(epoch)[0]}))
+"""
+
+
+def count_in_little_memory(name, path, **arguments):
+    """Read 30 shuffled batches of 128 of 32,768 examples with 32 MB of memory
+    more than Python needs; return (status, output, errors).
+
+    The output is how many different values of the first source there were.
+
+    `name`: of the data set's class; `arguments`: of it, beside the path.
+    """
+    return run_python('-c', _IN_LITTLE_MEMORY, name, path, repr(arguments))
+
+
 def on_small_disk(folder, options):
     """Return the beginning of a command that runs with a small disk mounted
     in a new folder; skip the test where none can be mounted.
