@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import collections
 import copy
+import warnings
 import zlib
 from typing import Any, TypeVar
 
+from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, num_examples_of,
@@ -19,7 +21,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.shard import Shard
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.ranks import process_group
+from fuel.utils.ranks import process_group, ranks_wait
 
 Stream = TypeVar('Stream', bound=StreamLike)
 
@@ -39,6 +41,24 @@ def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
     ours = _sharded(stream, shard)
     check_agreement(stream, shard)
     return ours
+
+
+def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
+    """Warn the caller's caller that some ranks will get more batches than
+    others, where they wait for each other in each step."""
+    if shard.splits or not ranks_wait(shard.num_shards):
+        return
+    count = length_of(stream)
+    if count is None or not count % shard.num_shards:
+        return
+    items = 'examples' if stage_of(stream).stream.produces_examples else (
+        'batches')
+    warnings.warn(
+        f'{count} {items} cannot be shared evenly by {shard.num_shards} '
+        'ranks: if they wait for each other in each step, training waits for '
+        "ever at the end of the epoch. Pass stream.shard(..., uneven='drop') "
+        f"to leave out the last {count % shard.num_shards}, 'pad' to repeat "
+        "some, or 'uneven' if ranks do not wait", stacklevel=3)
 
 
 def check_draws(stream: StreamLike) -> None:

@@ -18,7 +18,7 @@ from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
-from fuel.sharding.pipeline import shard_pipeline
+from fuel.sharding.pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
@@ -423,7 +423,7 @@ class AbstractDataStream(NamedArguments):
         return None
 
     def shard(self, rank: int | str | Shard, num_shards: int | None = None,
-              by: str = 'batch', uneven: str = 'uneven') -> Any:
+              by: str = 'batch', uneven: str | None = None) -> Any:
         """Return the stream of one of several ranks that share the order.
 
         The order is that of this stream: together, the ranks get its items,
@@ -448,11 +448,12 @@ class AbstractDataStream(NamedArguments):
             not the last, goes to some, and the next one to the others.
         uneven : {'uneven', 'drop', 'pad'}, optional
             What happens at the end of an epoch that cannot be shared evenly.
-            ``'uneven'``, the default, gives some ranks one batch less, or
-            less of the last batch; ``'drop'`` leaves out the batches of the
-            last round if there are too few for all, or the last batch if it
-            is short; ``'pad'`` repeats batches, or examples, from the start
-            of the epoch in their place.
+            ``'uneven'`` gives some ranks one batch less, or less of the last
+            batch; ``'drop'`` leaves out the batches of the last round if
+            there are too few for all, or the last batch if it is short;
+            ``'pad'`` repeats batches, or examples, from the start of the
+            epoch in their place.  Defaults to None: ``'uneven'``, with a
+            warning where ranks that get one batch less leave others waiting.
 
         Returns
         -------
@@ -490,10 +491,12 @@ class AbstractDataStream(NamedArguments):
         if isinstance(rank, Shard):
             checked_shard(*rank)
             return shard_pipeline(self, rank)
-        if rank == 'auto':
-            return shard_pipeline(self, found_shard(by, uneven))
-        return shard_pipeline(
-            self, checked_shard(rank, num_shards, by, uneven))
+        chosen = 'uneven' if uneven is None else uneven
+        share = found_shard(by, chosen) if rank == 'auto' else checked_shard(
+            rank, num_shards, by, chosen)
+        if uneven is None:
+            warn_if_uneven(self, share)
+        return shard_pipeline(self, share)
 
     def as_dataset(self) -> Any:
         """Return the data set of what the pipeline makes of each example.

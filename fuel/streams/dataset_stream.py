@@ -9,7 +9,7 @@ from fuel.epochs.readers import (
     close_state, known_length, open_reader)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
-from fuel.sharding.pipeline import check_agreement
+from fuel.sharding.pipeline import check_agreement, warn_if_uneven
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
@@ -173,6 +173,8 @@ class DataStream(AbstractDataStream):
         self._fresh_state = True
         share = as_shard(shard)
         if share is not None:
+            if shard == 'auto' or len(shard or ()) < len(share):
+                warn_if_uneven(self, share)
             stage_of(self).share_in_order(share)
             check_agreement(self, share)
 

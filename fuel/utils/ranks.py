@@ -81,6 +81,21 @@ def process_group() -> Any:
             and module.is_initialized() else None)
 
 
+def ranks_wait(num_ranks: int) -> bool:
+    """Return whether as many ranks are known to wait for each other in each
+    step, as those of `torch.distributed` and JAX do."""
+    group = process_group()
+    if group is not None:
+        return bool(group.get_world_size() == num_ranks)
+    jax = sys.modules.get('jax')
+    if jax is not None and _has_started_jax() and (
+            jax.process_count() == num_ranks):
+        return True
+    # torchrun starts what initialises a process group later.
+    return 'RANK' in os.environ and (
+        os.environ.get('WORLD_SIZE') == str(num_ranks))
+
+
 def _has_started_jax() -> bool:
     """Return whether JAX has backends, which it does not say in public."""
     bridge = sys.modules.get('jax._src.xla_bridge')

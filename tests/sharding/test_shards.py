@@ -147,6 +147,7 @@ class TestLaunchers:
         ({'SLURM_PROCID': '1', 'SLURM_NTASKS': '2', 'PMI_RANK': '2',
           'PMI_SIZE': '3'}, (2, 3)),
     ])
+    @pytest.mark.filterwarnings('ignore:.* cannot be shared evenly')
     def test_first_launcher_that_knows_is_asked(
             self, monkeypatch, caplog, variables, expected):
         """torchrun, MPI, SLURM, in this order; the choice is logged."""
@@ -226,6 +227,79 @@ class TestLaunchers:
             batches().shard('auto')
 
 
+def set_torchrun(monkeypatch, rank, count):
+    """Set the variables that torchrun sets."""
+    monkeypatch.setenv('RANK', str(rank))
+    monkeypatch.setenv('WORLD_SIZE', str(count))
+
+
+def set_process_group(monkeypatch, rank, count):
+    """Initialise a process group, as a trainer does."""
+    monkeypatch.setitem(
+        sys.modules, 'torch.distributed', types.SimpleNamespace(
+            is_available=lambda: True, is_initialized=lambda: True,
+            get_rank=lambda: rank, get_world_size=lambda: count))
+
+
+def set_jax(monkeypatch, rank, count):
+    """Start JAX in several processes, of which SLURM told the number."""
+    monkeypatch.setenv('SLURM_PROCID', str(rank))
+    monkeypatch.setenv('SLURM_NTASKS', str(count))
+    monkeypatch.setitem(sys.modules, 'jax', types.SimpleNamespace(
+        process_index=lambda: rank, process_count=lambda: count))
+    monkeypatch.setitem(
+        sys.modules, 'jax._src.xla_bridge', types.SimpleNamespace(
+            backends_are_initialized=lambda: True))
+
+
+def six_batches(**kwargs):
+    """Return a stream that four ranks cannot share evenly."""
+    return DataStream(pipelines.dataset(12), batch_size=2, **kwargs)
+
+
+class TestUnevenEpoch:
+    """Ranks that wait for each other need as many batches."""
+
+    @pytest.mark.parametrize('launch', [
+        set_torchrun, set_process_group, set_jax])
+    @pytest.mark.parametrize('build', [
+        lambda: six_batches().shard('auto'),
+        lambda: six_batches().shard(1, 4),
+        lambda: Cast(six_batches(), 'float32').shard('auto'),
+        lambda: six_batches(shard='auto'),
+        lambda: six_batches(shard=(1, 4))])
+    def test_user_is_warned_with_the_remedy(self, monkeypatch, launch, build):
+        """Where the stream is shared, once for each line."""
+        launch(monkeypatch, 1, 4)
+        with pytest.warns(UserWarning, match=(
+                "6 batches cannot be shared evenly by 4 ranks.*uneven='drop'"
+                ".*the last 2, 'pad'.*'uneven'")) as caught:
+            build()
+        assert [__file__] == [warning.filename for warning in caught]
+
+    @pytest.mark.parametrize('build', [
+        lambda: six_batches().shard('auto', uneven='uneven'),
+        lambda: six_batches().shard('auto', uneven='drop'),
+        lambda: DataStream(pipelines.dataset(15), batch_size=5).shard(
+            'auto', by='example'),
+        lambda: six_batches().shard(0, 5),
+        lambda: six_batches().shard(0, 3),
+        lambda: six_batches(shard=(1, 4, 'batch', 'uneven')),
+        lambda: DataStream(pipelines.dataset(16), batch_size=2,
+                           shard='auto')])
+    def test_nobody_is_warned_of_what_was_chosen_or_fits(
+            self, monkeypatch, build):
+        """A warning would be an error here."""
+        set_process_group(monkeypatch, 1, 4)
+        build()
+
+    def test_ranks_of_which_nothing_says_that_they_wait(self, monkeypatch):
+        """A job of SLURM may convert files, each process for itself."""
+        monkeypatch.setenv('SLURM_PROCID', '1')
+        monkeypatch.setenv('SLURM_NTASKS', '4')
+        assert 2 == len(six_batches().shard('auto'))
+
+
 class Store(dict):
     """A store of a process group, in this process."""
 
@@ -242,7 +316,7 @@ def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
     monkeypatch.setitem(sys.modules, 'torch.distributed',
                         types.SimpleNamespace(
         is_available=lambda: True, is_initialized=lambda: True,
-        distributed_c10d=types.SimpleNamespace(
+        get_world_size=lambda: 4, distributed_c10d=types.SimpleNamespace(
             _get_default_store=lambda: store)))
 
     def rank(*shard):

@@ -94,7 +94,8 @@ class StreamIterDataset(grain.IterDataset):
 
     def set_slice(self, part: slice, sequential_slice: bool = False) -> None:
         """Read every n-th element only; Grain calls it in each worker."""
-        self.stream = self.stream.shard(part.start, part.step)
+        self.stream = self.stream.shard(
+            part.start, part.step, uneven='uneven')
         self._begin_here()
 
 
