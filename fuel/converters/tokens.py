@@ -22,6 +22,7 @@ from fuel.converters.output import ConvertedFile, create_source
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.datasets.random_splits import held_out
 from fuel.utils.atomic_files import atomic_path
+from fuel.utils.extras import how_to_install
 
 __all__ = ['convert_tokens', 'fill_subparser']
 
@@ -105,8 +106,8 @@ class Encoder:
             library = import_module('tokenizers')
         except ImportError as error:
             raise ImportError(
-                "the tokenizer needs the library tokenizers: in the clone of "
-                "Fuel, run pip install -e '.[text]'") from error
+                'the tokenizer needs the library tokenizers: '
+                f'{how_to_install("text")}') from error
         try:
             with open(path, encoding='utf-8') as file:
                 self.json = file.read()

@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from fuel.sharding.pipeline import sharding_of
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('accelerate', 'accelerate', 'torch'):
     from accelerate import Accelerator

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 from fuel.typing import State, StreamLike
 
 with from_extra('lightning', 'lightning', 'torch'):

@@ -10,6 +10,7 @@ from fuel.remote.store import (
     Answer, ByteStore, ChangedError, TransientError, parse_range,
     error_of_status)
 from fuel.remote.urls import StorageOptions, protocol_of, shown
+from fuel.utils.extras import how_to_install
 
 # Seconds without a byte after which a connection is given up.
 IDLE = 20.
@@ -207,8 +208,7 @@ def filesystem_of(url: str, options: StorageOptions,
     except ImportError as error:
         raise ImportError(
             f'{shown(url)} is a remote file, which needs fsspec: '
-            "in the clone of Fuel, run pip install -e '.[remote]'"
-            ) from error
+            f'{how_to_install("remote")}') from error
     if loop is not None:
         plain = filesystem_of(url, options)
         if not plain.async_impl:
@@ -219,8 +219,8 @@ def filesystem_of(url: str, options: StorageOptions,
         return fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
         raise ImportError(
-            f"{shown(url)}: {error}; pip install -e '.[remote]' in the clone "
-            f'of Fuel brings what s3:// and https:// need') from None
+            f'{shown(url)}: {error}; {how_to_install("remote")}, which '
+            f'brings what s3:// and https:// need') from None
     except ValueError as error:
         if 'rotocol' not in str(error):
             raise

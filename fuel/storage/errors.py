@@ -6,6 +6,7 @@ import h5py
 from fuel.exceptions import DamagedFileError
 from fuel.storage.layout import ChunkFilter
 from fuel.storage.plugin_filters import DECODERS, codes
+from fuel.utils.extras import how_to_install
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 
@@ -17,8 +18,8 @@ def raise_lack(error: BaseException, path: str, name: str,
     for one in filters:
         if not h5py.h5z.filter_avail(one.code):
             fast = (
-                "in the clone of Fuel, run pip install -e '.[codecs]', which "
-                'decodes them on all cores, or '
+                f'{how_to_install("codecs")}, which decodes them on all '
+                'cores, or '
                 if one.code in DECODERS and not codes()
                 else 'for most filters: ')
             raise OSError(

@@ -5,7 +5,8 @@ import sys
 import pytest
 from support import bridges
 
-from fuel.interop.extras import from_extra
+from fuel.utils import extras
+from fuel.utils.extras import from_extra, how_to_install
 
 
 @pytest.mark.parametrize('name', sorted({
@@ -19,8 +20,20 @@ def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
         # It may load its library on demand.
         for exported in bridge.__all__:
             getattr(bridge, exported)
-    assert f"pip install -e '.[{name}]'" in str(caught.value)
+    assert how_to_install(name) in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize('has_sources, command', [
+    (True, "in the clone of Fuel, run pip install -e '.[sundial]'"),
+    (False, "run pip install 'fuel[sundial]'")])
+def test_extra_is_installed_as_fuel_was(
+        tmp_path, monkeypatch, has_sources, command):
+    """From the clone, or beside an installed wheel."""
+    if has_sources:
+        (tmp_path / 'setup.cfg').touch()
+    monkeypatch.setattr(extras, '_ROOT', tmp_path)
+    assert command == how_to_install('sundial')
 
 
 def test_other_import_errors_pass():

@@ -1,5 +1,5 @@
 """Tables of Arrow, Parquet files and data frames as data sets."""
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('arrow', 'pyarrow'):
     from fuel.interop.arrow.dataset import ArrowDataset, from_pandas

@@ -1,5 +1,5 @@
 """Fuel streams and data sets in JAX and Grain, and Grain's in Fuel."""
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('jax', 'jax', 'grain'):
     from fuel.interop.jax.datasets import GrainDataset, GrainIterable

@@ -1,5 +1,5 @@
 """Batches of Fuel streams in the training loop of Keras."""
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('keras', 'keras'):
     from fuel.interop.keras.backup import Backup

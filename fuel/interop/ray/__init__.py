@@ -1,7 +1,7 @@
 """Pipelines on a Ray cluster, and the data sets of Ray Data in Fuel."""
 from typing import TYPE_CHECKING, Any
 
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 if TYPE_CHECKING:
     from fuel.interop.ray.batch_mapping import map_batches as map_batches

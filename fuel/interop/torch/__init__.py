@@ -1,5 +1,5 @@
 """Fuel streams and data sets in PyTorch, and PyTorch's in Fuel."""
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('torch', 'torch'):
     from fuel.interop.torch.dataset import TorchDataset

@@ -1,5 +1,5 @@
 """Zarr stores as data sets."""
-from fuel.interop.extras import from_extra
+from fuel.utils.extras import from_extra
 
 with from_extra('zarr', 'zarr'):
     from fuel.interop.zarr.dataset import ZarrDataset

@@ -1,8 +1,19 @@
-"""Report an optional package that is missing, with the extra that has it."""
+"""Name the extra of Fuel that brings an optional package."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+# The folder that the package is in: a clone, or where wheels are installed.
+_ROOT = Path(__file__).parents[2]
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, for a clone or a wheel."""
+    if (_ROOT / 'setup.cfg').exists():
+        return f"in the clone of Fuel, run pip install -e '.[{extra}]'"
+    return f"run pip install 'fuel[{extra}]'"
 
 
 @contextmanager
@@ -17,8 +28,7 @@ def from_extra(extra: str, *packages: str) -> Iterator[None]:
     ...     import gnomon
     Traceback (most recent call last):
         ...
-    ImportError: gnomon is not installed: in the clone of Fuel, run pip \
-install -e '.[sundial]'
+    ImportError: gnomon is not installed: ...run pip install ...[sundial]'
     """
     try:
         yield
@@ -27,6 +37,5 @@ install -e '.[sundial]'
         if missing not in packages:
             raise
         raise ImportError(
-            f'{missing} is not installed: in the clone of Fuel, run pip '
-            f"install -e '.[{extra}]'",
+            f'{missing} is not installed: {how_to_install(extra)}',
             name=missing) from None
