@@ -132,9 +132,15 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [(name + (f' ({raw["files"]} files)' if 'files' in raw else ''),
-             human_size(raw['size']), f'sha256 {raw.get("sha256")}')
+    return [(name + _counts(raw), human_size(raw['size']),
+             f'sha256 {raw.get("sha256")}')
             for name, raw in inputs.items()]
+
+
+def _counts(raw: Mapping[str, Any]) -> str:
+    """Return how many files of a folder were converted and left out."""
+    left_out = f', {raw["left_out"]} left out' if 'left_out' in raw else ''
+    return f' ({raw["files"]} files{left_out})' if 'files' in raw else ''
 
 
 def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:

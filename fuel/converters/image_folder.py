@@ -93,6 +93,7 @@ def convert_image_folder(
     splits = _find_splits(directory, hold_out, seed, stratify)
     pictures = [picture for part in splits.values() for picture in part]
     targets, names = as_classes([name for _, name, _ in pictures])
+    num_found = len(pictures)
     if on_error == 'skip':
         splits = _decodable(splits, color_mode)
         left = {picture for part in splits.values() for picture in part}
@@ -114,7 +115,8 @@ def convert_image_folder(
             {split: len(part) for split, part in splits.items()},
             ('features', 'targets')))
         write_names(h5file, 'class_names', {'targets': names})
-        write_inputs(h5file, _folder_digest(directory, digests))
+        write_inputs(h5file, _folder_digest(
+            directory, digests, num_found - len(pictures)))
         label_axes(h5file, {'targets': LABELS, **(
             {'features': IMAGES} if common else {})})
     return (os.path.join(output_directory, output_filename),)
@@ -272,8 +274,8 @@ def _create_features(h5file: h5py.File, count: int, common: Size | None,
                          'features_shapes', 'features_shape_labels', 'int32')
 
 
-def _folder_digest(directory: str, digests: Mapping[str, Digest]
-                   ) -> dict[str, dict[str, Any]]:
+def _folder_digest(directory: str, digests: Mapping[str, Digest],
+                   num_left_out: int) -> dict[str, dict[str, Any]]:
     """Return the digest of a folder, as `write_inputs` takes it: that of a
     list of its files as ``sha256sum`` prints it, sorted by name."""
     directory = os.path.abspath(directory)
@@ -284,6 +286,7 @@ def _folder_digest(directory: str, digests: Mapping[str, Digest]
         listed.update(f'{digests[path][1]}  '.encode() + name + b'\n')
     return {os.path.basename(directory): {
         'files': len(digests),
+        **({'left_out': num_left_out} if num_left_out else {}),
         'size': sum(size for size, _ in digests.values()),
         'sha256': listed.hexdigest()}}
 

@@ -324,8 +324,8 @@ def write_names(h5file: h5py.File, kind: str,
 
 def write_inputs(h5file: h5py.File,
                  inputs: Mapping[str, Mapping[str, object]]) -> None:
-    """Write what a file was made of: for each name 'size' and 'sha256' and,
-    of a folder, the number of 'files'."""
+    """Write what a file was made of: for each name 'size' and 'sha256'; of a
+    folder the number of 'files', and of others that were 'left_out'."""
     h5file.attrs[INPUTS_ATTRIBUTE] = json.dumps(inputs, sort_keys=True)
 
 

@@ -25,11 +25,25 @@ _FEW, _SHARE = 10, 0.01
 
 # What says nothing of an example: the program, the machine or the network is
 # at fault, or a file as a whole.
-_NOT_OF_DATA = (FuelError, MemoryError, RecursionError, ConnectionError,
-                NotImplementedError, ImportError, NameError, SyntaxError)
+_NOT_OF_DATA = (FuelError, MemoryError, RecursionError, NotImplementedError,
+                ImportError, NameError, SyntaxError)
 _OF_DATA = UndecodableImageError, UnknownTokenError
-# The machine has no more memory, open files or room.
-_OF_MACHINE = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
+# The machine has no more memory, open files or room, or no network.
+_OF_MACHINE = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC,
+               errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN,
+               errno.EHOSTUNREACH}
+# Errors of the network, by their names, since most programs do without the
+# modules.
+_OF_NETWORK = {
+    'builtins.ConnectionError', 'builtins.TimeoutError',
+    'http.client.BadStatusLine', 'http.client.IncompleteRead',
+    'socket.gaierror', 'ssl.SSLError', 'urllib.error.URLError',
+    'aiohttp.client_exceptions.ClientConnectionError',
+    'httpx.TransportError', 'requests.exceptions.ConnectionError',
+    'requests.exceptions.Timeout', 'urllib3.exceptions.PoolError',
+    'urllib3.exceptions.ProtocolError', 'urllib3.exceptions.TimeoutError'}
+# Answers of a server that are of one address: not found, gone.
+_OF_ADDRESS = {404, 410}
 
 
 class SkippedExample(NamedTuple):
@@ -233,10 +247,21 @@ def check_skipping(on_error: object, max_skipped: object,
 
 def is_of_data(error: Exception) -> bool:
     """Return whether an exception may be due to an example."""
-    if any(isinstance(one, OSError) and one.errno in _OF_MACHINE
+    if any(_is_of_network(one) or (
+            isinstance(one, OSError) and one.errno in _OF_MACHINE)
            for one in (error, error.__cause__)):
         return False
     return isinstance(error, _OF_DATA) or not isinstance(error, _NOT_OF_DATA)
+
+
+def _is_of_network(error: BaseException | None) -> bool:
+    """Return whether an exception says that a server was not reached, or
+    did not give what any address is asked for."""
+    names = {f'{base.__module__}.{base.__qualname__}'
+             for base in type(error).__mro__}
+    return not names.isdisjoint(_OF_NETWORK) and not (
+        'urllib.error.HTTPError' in names
+        and vars(error).get('code') in _OF_ADDRESS)
 
 
 def error_text(error: Exception) -> str:

@@ -400,6 +400,9 @@ def test_images_that_cannot_be_decoded_are_left_out(here, capsys, caplog):
     assert [0, 0, 1, 1] == targets.ravel().tolist()
     assert [name in record.getMessage() for name, record in zip(
         ('1.png', '0.png'), caplog.records, strict=True)] == [True, True]
+    capsys.readouterr()
+    fuel_info.main([str(here.parent / 'out' / 'own.hdf5')])
+    assert f'{here.name} (4 files, 2 left out)' in capsys.readouterr().out
 
 
 def test_class_whose_images_are_left_out_keeps_its_number(here):

@@ -6,13 +6,17 @@ import json
 import logging
 import os
 import pickle
+import socket
+import ssl
 import subprocess
 import sys
 import weakref
 from contextlib import suppress
 from functools import partial
+from http.client import BadStatusLine
 from itertools import islice
 from pathlib import Path
+from urllib.error import HTTPError, URLError
 
 import h5py
 import numpy
@@ -357,11 +361,58 @@ def test_batch_whose_examples_pass_alone_is_an_error():
 
 @pytest.mark.parametrize('error', [
     NameError, NotImplementedError, MemoryError, WorkerError,
-    DamagedFileError, ConnectionResetError, ImportError])
+    DamagedFileError, ConnectionResetError, ImportError, TimeoutError,
+    URLError, socket.gaierror, ssl.SSLError, BadStatusLine,
+    partial(OSError, errno.ENETUNREACH)])
 def test_errors_that_are_not_of_the_data_are_raised(error):
     """They say nothing of an example."""
-    with pytest.raises(error):
+    with pytest.raises(type(error('it fails'))):
         list(failing({3}, error=error))
+
+
+class AnswerError(HTTPError):
+    """An answer of a server that is an error."""
+
+    def __init__(self, code):
+        super().__init__('http://localhost/3.png', code, 'no', None, None)
+
+
+@pytest.mark.parametrize('code, is_of_example', [
+    (404, True), (410, True), (403, False), (429, False), (500, False)])
+def test_address_that_is_not_found_is_of_the_example(code, is_of_example):
+    """A server that is overloaded, or wants a password, is not."""
+    stream = failing({3}, error=lambda _: AnswerError(code))
+    if is_of_example:
+        list(stream)
+        assert 1 == stream.skipped_examples().count
+    else:
+        with pytest.raises(HTTPError):
+            list(stream)
+
+
+@pytest.mark.parametrize('module, name', [
+    ('requests.exceptions', 'ConnectionError'),
+    ('requests.exceptions', 'Timeout'), ('httpx', 'TransportError'),
+    ('aiohttp.client_exceptions', 'ClientConnectionError'),
+    ('urllib3.exceptions', 'PoolError')])
+def test_network_errors_of_other_libraries_are_raised(module, name):
+    """Which derive from nothing that tells."""
+    error = type(name, (Exception,), {'__module__': module})
+    with pytest.raises(error):
+        list(failing({3}, error=type('Derived', (error,), {})))
+
+
+def test_error_that_an_error_of_the_network_has_caused_is_raised():
+    """As of a function that says which address it could not read."""
+    def fail(example):
+        try:
+            raise URLError('no route')
+        except URLError as error:
+            raise ValueError('no picture') from error
+
+    with pytest.raises(ValueError, match='no picture'):
+        list(Mapping(DataStream(source(3), shuffle=True, on_error='skip'),
+                     fail))
 
 
 @pytest.mark.parametrize('error', [OSError, ValueError])
@@ -758,11 +809,21 @@ def test_pictures_that_cannot_be_decoded_are_left_out():
     skipped = stream.skipped_examples()
     assert {each.example for each in skipped.examples} == set(bad)
     assert {each.stage for each in skipped.examples} == {'ImagesFromBytes'}
-    # Of long errors the beginning is kept, which says so.
-    assert all(each.error.endswith(' ...') and 190 < len(each.error) <= 200
-               for each in skipped.examples)
-    assert all(each.error.startswith('UndecodableImageError: image 0 of')
-               for each in skipped.examples)
+    # Nothing of a batch of one, and no advice to leave them out.
+    errors = {each.example: each.error for each in skipped.examples}
+    assert errors[29] == (
+        "UndecodableImageError: the image of 'image' (10 bytes, beginning "
+        "with b'no pictu') cannot be decoded: it is no image, or of a format "
+        'that Pillow cannot read')
+
+
+def test_of_long_errors_the_beginning_is_kept():
+    """Which says so."""
+    stream = failing({3}, error=lambda text: ValueError(text * 99))
+    list(stream)
+    error = stream.skipped_examples().examples[0].error
+    assert error.endswith(' ...')
+    assert 190 < len(error) <= 200
 
 
 def test_rows_of_a_file_are_left_out(tmp_path):

@@ -138,7 +138,8 @@ BAD = [b'', b'no image', GOOD[:40], JPEG[:len(JPEG) // 2]]
 def test_images_from_bytes_damaged_file_names_source_and_place(bad):
     """The error says which image it is, and what to do."""
     with pytest.raises(UndecodableImageError, match=(
-            r"image 1 of a batch of 'image' \(\d+ bytes.*on_error='skip'")):
+            r"(?s)image 1 of a batch of 'image' \(\d+ bytes.*"
+            "on_error='skip'")):
         first(ImagesFromBytes(batches([GOOD, bad], labels=None)))
     with pytest.raises(OSError, match="the image of 'image'") as caught:
         first(ImagesFromBytes(examples([bad], None)))

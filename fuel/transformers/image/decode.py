@@ -55,9 +55,11 @@ class ImagesFromBytes(ImageStage):
         eighth of its size, which is much faster, but never below
         `shrink_to`. Default is None: full size.
     on_error : {'raise', 'skip'}, optional
-        What to do with an image that cannot be decoded. With ``'skip'`` the
-        example is left out of all sources, a warning is logged, and
-        `num_skipped` counts it. Default is ``'raise'``.
+        Deprecated: give ``on_error='skip'`` to the
+        :class:`~fuel.streams.DataStream`, which covers all stages, keeps a
+        limit and is shared by workers. Here, with ``'skip'``, an example
+        whose image cannot be decoded is left out of all sources, a warning
+        is logged, and `num_skipped` counts it. Default is ``'raise'``.
     num_threads : int, optional
         How many threads decode at once. Default is ``config.num_threads``.
     produces_examples, which_sources, iteration_scheme, axis_labels
@@ -179,9 +181,11 @@ class ImagesFromBytes(ImageStage):
                                source_name: str) -> list[Any]:
         """Return a list of images, decoded."""
         files = list(source_batch)
+        # Of an example that is made alone, the place would say nothing.
+        which = ('image {} of a batch' if len(files) > 1 else 'the image')
         return map_images(
             lambda place: self._decode(
-                files[place], f'image {place} of a batch of {source_name!r}'),
+                files[place], f'{which.format(place)} of {source_name!r}'),
             len(files), self.num_threads)
 
     def _decode(self, file: object, which: str) -> Any:
@@ -209,12 +213,14 @@ class ImagesFromBytes(ImageStage):
             why = ('it is no image, or of a format that Pillow cannot read'
                    if type(error).__name__ == 'UnidentifiedImageError'
                    else str(error).rstrip('.'))
-            raise UndecodableImageError(
+            undecodable = UndecodableImageError(
                 f'{which} ({len(file)} bytes, beginning with '
-                f'{bytes(file[:8])!r}) cannot be decoded: {why}. Correct '
-                "the data, or leave such images out with on_error='skip' of "
-                'the DataStream'
-            ) from error
+                f'{bytes(file[:8])!r}) cannot be decoded: {why}')
+            # As a note it is no part of what is reported of those left out.
+            undecodable.add_note(
+                'correct the data, or leave such images out with '
+                "on_error='skip' of the DataStream")
+            raise undecodable from error
 
     def _leave_out(self, data: Batch) -> Any:
         """Return data without undecodable images; None if none is left."""
