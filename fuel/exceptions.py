@@ -13,6 +13,7 @@
     +-- DamagedFileError             a file's bytes are not what they were
     +-- BadRecordsError              too many examples could not be made
     +-- UndecodableImageError        bytes are no image, or a damaged one
+    +-- UndecodableAudioError        bytes are no audio file, or a damaged one
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
     +-- NeedURLPrefix                a raw file has no public address
@@ -32,7 +33,8 @@ __all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
            'BadRecordsError', 'ConfigurationError', 'DamagedFileError',
            'FuelError', 'MissingInputFiles', 'NeedURLPrefix',
            'NotAStreamError', 'ServerError', 'StateMismatchError',
-           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
+           'UndecodableAudioError', 'UndecodableImageError',
+           'UnknownTokenError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -77,6 +79,10 @@ class BadRecordsError(FuelError, ValueError):
 
 class UndecodableImageError(FuelError, ValueError, OSError):
     """Bytes that should be an image file cannot be decoded."""
+
+
+class UndecodableAudioError(FuelError, ValueError, OSError):
+    """Bytes that should be an audio file cannot be decoded as is asked."""
 
 
 class UnknownTokenError(FuelError, KeyError):

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fuel.exceptions import (
-    BadRecordsError, FuelError, UndecodableImageError, UnknownTokenError)
+    BadRecordsError, FuelError, UndecodableAudioError, UndecodableImageError,
+    UnknownTokenError)
 from fuel.typing import State
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ _FEW, _SHARE = 10, 0.01
 # at fault, or a file as a whole.
 _NOT_OF_DATA = (FuelError, MemoryError, RecursionError, NotImplementedError,
                 ImportError, NameError, SyntaxError)
-_OF_DATA = UndecodableImageError, UnknownTokenError
+_OF_DATA = UndecodableAudioError, UndecodableImageError, UnknownTokenError
 # The machine has no more memory, open files or room, or no network.
 _OF_MACHINE = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC,
                errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN,

@@ -248,6 +248,8 @@ _REMEDIES = {
     'ForceFloatX': _DIRECT,
     'ImagesFromBytes': f'{_THREADS}decode to a smaller size with shrink_to, '
                        f'or use {WORKERS}',
+    'AudioFromBytes': f'{_THREADS}decode less with max_samples, '
+                      f'or use {WORKERS}',
     'Batch': 'read batches from the data set directly, with batch_size= '
              'instead of single examples',
     'Unpack': 'keep the batches whole, and let stages work on them',

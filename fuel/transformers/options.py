@@ -14,7 +14,7 @@ from fuel.streams.arguments import LabelOptions, StreamOptions
 __all__ = [
     'ImageOptions', 'LabelOptions', 'MixerOptions', 'NoiseOptions',
     'RandomImageOptions', 'SeededOptions', 'SourcewiseOptions',
-    'StreamOptions', 'WorkerOptions']
+    'StreamOptions', 'ThreadedOptions', 'WorkerOptions']
 
 
 class SourcewiseOptions(StreamOptions, total=False):
@@ -40,11 +40,15 @@ class MixerOptions(SeededOptions, SourcewiseOptions, total=False):
     probability: float
 
 
-class ImageOptions(SourcewiseOptions, total=False):
-    """Keywords of the stages on images."""
+class ThreadedOptions(SourcewiseOptions, total=False):
+    """Keywords of the stages that work on examples in several threads."""
 
     num_threads: int | None
     produces_examples: bool | None
+
+
+class ImageOptions(ThreadedOptions, total=False):
+    """Keywords of the stages on images."""
 
 
 class RandomImageOptions(SeededOptions, ImageOptions, total=False):

@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.sparse import is_sparse, stack_rows, take_rows
+from fuel.utils.threads import map_chunks
 
 _NESTED = (numpy.ndarray, list, tuple)
 
@@ -57,6 +58,33 @@ def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
     """Return a batch with each example as one row."""
     # Not -1, which an empty batch does not determine.
     return array.reshape(len(array), math.prod(array.shape[1:]))
+
+
+def at_place(error: Exception, place: int) -> Exception:
+    """Return an error that knows its place in the batch."""
+    error.place = place  # type: ignore[attr-defined]
+    return error
+
+
+def map_places(function: Callable[[int], Any], count: int,
+               num_threads: int | None, noun: str) -> list[Any]:
+    """Call a function for each place of a batch, on several threads.
+
+    `noun`: what an example is, for the note of an error.
+    """
+    def run(start: int, stop: int) -> list[Any]:
+        results = []
+        for place in range(start, stop):
+            try:
+                results.append(function(place))
+            except Exception as error:
+                error.add_note(f'{noun} {place} of the batch')
+                at_place(error, place)
+                raise
+        return results
+
+    return [one for part in map_chunks(run, count, 1, num_threads)
+            for one in part]
 
 
 def pick_examples(data: Any, places: list[int]) -> Any:

@@ -120,12 +120,23 @@ def test_images_from_bytes_shrink_to_decodes_at_reduced_scale():
     assert (3, 160, 240) == image.shape
 
 
-@pytest.mark.parametrize('value', [54321, 'text', numpy.zeros(3, 'uint8')])
+@pytest.mark.parametrize('value', [
+    54321, 'text', numpy.zeros(3), numpy.zeros((2, 3), 'uint8')])
 def test_images_from_bytes_not_bytes_raises_type_error(value):
     """Only bytes are decoded."""
-    with pytest.raises(TypeError, match="'image' must be bytes, got.*ToByt"):
+    with pytest.raises(TypeError, match=(
+            "(?s)'image' must be bytes, got.*ToBytes")):
         first(ImagesFromBytes(DataStream(IterableDataset(
             {'image': [value]}))))
+
+
+def test_images_from_bytes_takes_arrays_of_bytes():
+    """As an HDF5 file stores them."""
+    files = as_objects([numpy.frombuffer(encode(pixels(3, n, 3)), 'uint8')
+                        for n in (3, 4)])
+    assert [(3, 3, 3), (3, 3, 4)] == [
+        image.shape for image in first(ImagesFromBytes(batches(
+            files, labels=None)))]
 
 
 GOOD = encode(pixels(3, 4, 3))

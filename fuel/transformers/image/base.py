@@ -17,11 +17,11 @@ from fuel.epochs.stage import stage_of
 from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.options import SourcewiseOptions
+from fuel.transformers.ragged import at_place, map_places
 from fuel.transformers.source_names import as_labels, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
-from fuel.utils.threads import map_chunks
 
 IMAGE_AXES = ('channel', 'height', 'width')
 BATCH_AXES = ('batch', *IMAGE_AXES)
@@ -112,12 +112,6 @@ def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
                          f'width), got {shape!r}') from None
 
 
-def at_place(error: Exception, place: int) -> Exception:
-    """Return an error that knows its place in the batch."""
-    error.place = place  # type: ignore[attr-defined]
-    return error
-
-
 def is_stacked(batch: Images) -> TypeGuard[NDArray[Any]]:
     """Return whether a batch is one array, not one for each image."""
     return isinstance(batch, numpy.ndarray) and batch.dtype != object
@@ -168,19 +162,7 @@ def in_form_of(batch: Images, images: list[Any]) -> Any:
 def map_images(function: Callable[[int], Any], count: int,
                num_threads: int | None) -> list[Any]:
     """Call a function for each place of a batch, on several threads."""
-    def run(start: int, stop: int) -> list[Any]:
-        results = []
-        for place in range(start, stop):
-            try:
-                results.append(function(place))
-            except Exception as error:
-                error.add_note(f'image {place} of the batch')
-                at_place(error, place)
-                raise
-        return results
-
-    return [image for part in map_chunks(run, count, 1, num_threads)
-            for image in part]
+    return map_places(function, count, num_threads, 'image')
 
 
 def new_stack(images: Images, shape: tuple[int, int]) -> Any:

@@ -3,9 +3,7 @@ from __future__ import annotations
 
 import io
 import logging
-import os
-import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy
@@ -15,11 +13,10 @@ from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, name_examples
-from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
-                                          as_shape, map_images)
+from fuel.transformers.decoding import DecodingStage
+from fuel.transformers.image.base import IMAGE_AXES, as_shape
 from fuel.transformers.options import ImageOptions
 from fuel.transformers.ragged import pick_examples
-from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ CHANNELS_OF_BYTES = {'L': 1, 'P': 1, 'RGB': 3, 'RGBA': 4, 'CMYK': 4}
 UNDECODABLE = object()
 
 
-class ImagesFromBytes(ImageStage):
+class ImagesFromBytes(DecodingStage):
     """Decodes images, such as JPEG and PNG files, on all cores.
 
     Parameters
@@ -42,7 +39,7 @@ class ImagesFromBytes(ImageStage):
     data_stream : AbstractDataStream
         Its examples are the bytes of image files, in any format that Pillow
         reads itself (it has another program run EPS, so that is refused).
-        :class:`~fuel.transformers.defaults.ToBytes` makes bytes of arrays.
+        An array of bytes, as an HDF5 file stores it, is taken as well.
         An image of Hugging Face, ``{'bytes': ..., 'path': ...}``, is that of
         its bytes, or of the file where it has none.
     color_mode : str or None, optional
@@ -104,19 +101,15 @@ class ImagesFromBytes(ImageStage):
     ((3, 3, 4), array([255,   0,   0], dtype=uint8))
     """
 
-    keeps_rows = True
+    noun = 'image'
+    undecodable = UndecodableImageError
     num_skipped = 0
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
                  shrink_to: Sequence[int] | None = None,
                  on_error: str = 'raise',
                  **kwargs: Unpack[ImageOptions]) -> None:
-        chosen = self._select(data_stream, kwargs.get('which_sources'))
-        axes = IMAGE_AXES if data_stream.produces_examples else BATCH_AXES
-        kwargs.setdefault('axis_labels', {
-            **dict.fromkeys(data_stream.sources),
-            **(labels_of(data_stream) or {}), **dict.fromkeys(chosen, axes)})
-        super().__init__(data_stream, **kwargs)
+        super().__init__(data_stream, IMAGE_AXES, **kwargs)
         if color_mode is not None:
             _check_mode(color_mode)
         if on_error not in ('raise', 'skip'):
@@ -172,55 +165,22 @@ class ImagesFromBytes(ImageStage):
         return SourceType(numpy.dtype('uint8'), image if (
             self.produces_examples) else (None, *image))
 
-    def transform_source_example(self, source_example: object,
-                                 source_name: str) -> Any:
-        """Return an image, decoded."""
-        return self._decode(source_example, f'the image of {source_name!r}')
-
-    def transform_source_batch(self, source_batch: Iterable[object],
-                               source_name: str) -> list[Any]:
-        """Return a list of images, decoded."""
-        files = list(source_batch)
-        # Of an example that is made alone, the place would say nothing.
-        which = ('image {} of a batch' if len(files) > 1 else 'the image')
-        return map_images(
-            lambda place: self._decode(
-                files[place], f'{which.format(place)} of {source_name!r}'),
-            len(files), self.num_threads)
-
     def _decode(self, file: object, which: str) -> Any:
-        if isinstance(file, Mapping) and file.keys() == {'bytes', 'path'}:
-            try:
-                file = _content_of(file, which)
-            except UndecodableImageError:
-                if self.on_error == 'skip':
-                    return UNDECODABLE
-                raise
-        if not isinstance(file, (bytes, bytearray, memoryview)):
-            raise TypeError(
-                f'{which} must be bytes, got {file!r:.60} '
-                f'({type(file).__name__}): put ToBytes before this stage if '
-                'files are stored as arrays')
         try:
-            return decode_image(file, self.color_mode, self.shrink_to)
-        except MemoryError:
-            # It says nothing about the image.
-            raise
-        except Exception as error:
+            return super()._decode(file, which)
+        except UndecodableImageError:
             if self.on_error == 'skip':
                 return UNDECODABLE
-            # Pillow's own text names an object in memory.
-            why = ('it is no image, or of a format that Pillow cannot read'
-                   if type(error).__name__ == 'UnidentifiedImageError'
-                   else str(error).rstrip('.'))
-            undecodable = UndecodableImageError(
-                f'{which} ({len(file)} bytes, beginning with '
-                f'{bytes(file[:8])!r}) cannot be decoded: {why}')
-            # As a note it is no part of what is reported of those left out.
-            undecodable.add_note(
-                'correct the data, or leave such images out with '
-                "on_error='skip' of the DataStream")
-            raise undecodable from error
+            raise
+
+    def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
+        return decode_image(file, self.color_mode, self.shrink_to)
+
+    def _why(self, error: Exception) -> str:
+        # Pillow's own text names an object in memory.
+        return ('it is no image, or of a format that Pillow cannot read'
+                if type(error).__name__ == 'UnidentifiedImageError'
+                else str(error))
 
     def _leave_out(self, data: Batch) -> Any:
         """Return data without undecodable images; None if none is left."""
@@ -258,25 +218,6 @@ class ImagesFromBytes(ImageStage):
         if self.on_error == 'skip' or self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)
-
-
-def _content_of(image: Mapping[str, Any], which: str) -> Any:
-    """Return the bytes of an image of Hugging Face."""
-    content, path = image['bytes'], image['path']
-    if content is not None or not isinstance(path, str):
-        return content
-    try:
-        # Of what is no file, such as a pipe, there may be no end.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise OSError('it is no file')
-        with open(path, 'rb') as file:
-            return file.read()
-    except OSError as error:
-        raise UndecodableImageError(
-            f'{which} is the file {path!r}, which cannot be read: '
-            f'{error.strerror or error}. Hugging Face writes the contents '
-            f'into the data set where they were decoded once, or by '
-            f'embed_table_storage') from error
 
 
 def _check_mode(color_mode: str) -> None:

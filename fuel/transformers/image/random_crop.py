@@ -15,7 +15,7 @@ from fuel.describe.source_types import SourceType
 from fuel.kernels import crop_windows
 from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
-    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, at_place,
+    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape,
     check_image, images_of, is_stacked, map_images, new_stack)
 from fuel.transformers.image.sizes import (
     FixedSizeStage, copy_window, slack_of, with_size)
@@ -24,6 +24,7 @@ from fuel.transformers.seeded import (
 from fuel.transformers.image.resampling import (
     RESIZE_FILTERS, Filter, check_filter, filter_of, resize_image)
 from fuel.transformers.options import ImageOptions, RandomImageOptions
+from fuel.transformers.ragged import at_place
 from fuel.typing import RandomGenerator, StreamLike
 
 

@@ -7,10 +7,12 @@ import numpy
 import pyarrow
 import pytest
 from PIL import Image
+from support.audio_files import RATE, encode, waves
 
 import fuel
 from fuel.exceptions import UndecodableImageError
 from fuel.interop.arrow import ArrowDataset
+from fuel.interop.audio import AudioFromBytes
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers.image import ImagesFromBytes
@@ -99,6 +101,35 @@ def test_image_whose_file_is_missing_is_an_error(pictures, tmp_path, path):
         which_sources=('image',), on_error='skip')
     images, labels = next(stream.get_epoch_iterator())
     assert (3, [0, 1, 1]) == (len(images), labels.tolist())
+
+
+def test_audio_columns_of_hugging_face_are_decoded(hugging_face, tmp_path):
+    """From memory and from a file, of the bytes or the file named."""
+    sounds = [encode(waves(number), form)
+              for number, form in enumerate(('WAV', 'FLAC'))]
+    (tmp_path / 'b.flac').write_bytes(sounds[1])
+    features = hugging_face.Features({
+        'audio': hugging_face.Audio(sampling_rate=RATE),
+        'label': hugging_face.ClassLabel(names=['cat', 'dog'])})
+    table = pyarrow.table({
+        'audio': pyarrow.array(
+            [{'bytes': sounds[0], 'path': 'a.wav'},
+             {'bytes': None, 'path': str(tmp_path / 'b.flac')}],
+            features.arrow_schema.field('audio').type),
+        'label': [0, 1]}).replace_schema_metadata(
+            features.arrow_schema.metadata)
+    data = hugging_face.Dataset(hugging_face.table.InMemoryTable(table),
+                            fingerprint='a')
+    data.to_parquet(tmp_path / 'sounds.parquet')
+    for source in data, str(tmp_path / 'sounds.parquet'):
+        stream = AudioFromBytes(
+            DataStream(ArrowDataset(source), batch_size=2), RATE,
+            which_sources='audio')
+        (found, labels), = stream.get_epoch_iterator()
+        assert [0, 1] == labels.tolist()
+        for number, sound in enumerate(found):
+            numpy.testing.assert_allclose(
+                waves(number)[:, 0], sound, atol=1e-4)
 
 
 def test_splits_of_a_dict_are_chosen(hugging_face, pictures):

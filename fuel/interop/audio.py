@@ -1,0 +1,251 @@
+"""Audio files, which the library soundfile decodes."""
+from __future__ import annotations
+
+import io
+import math
+import re
+from typing import Any, Literal, Unpack
+
+import numpy
+from numpy.typing import DTypeLike
+
+from fuel.describe.source_types import SourceType
+from fuel.exceptions import UndecodableAudioError
+from fuel.transformers.decoding import DecodingStage
+from fuel.transformers.dtypes import as_dtype
+from fuel.transformers.options import ThreadedOptions
+from fuel.typing import StreamLike
+from fuel.utils.checks import positive
+from fuel.utils.extras import from_extra
+
+with from_extra('audio', 'soundfile'):
+    import soundfile
+
+__all__ = ['AudioFromBytes']
+
+# A file of a kilobyte can claim to be hours long.
+MAX_SAMPLES = 1 << 28
+# Of the filter that resamples; common rates need one of a few hundred.
+_MOST_STEPS = 1 << 18
+# Samples on each side that one of the slower rate depends on, of scipy.
+_REACH = 10
+# What libsndfile decodes to.
+_DTYPES = ('float32', 'float64', 'int16', 'int32')
+# Where libsndfile says that less is there than a header claims. The length of
+# all of the file says nothing of the samples.
+_CUT = re.compile(r'\s*(?!RIFF|FORM)\S.*: (\d+) \(should be (\d+)\)')
+# A length from here on stands for one that was not known when the header was
+# written.
+_UNKNOWN = 0x7FFF0000
+# What libsndfile counts where a header says nothing.
+_NO_COUNT = (1 << 63) - 1
+
+
+class AudioFromBytes(DecodingStage):
+    """Decodes audio files, such as WAV, FLAC, Ogg and MP3.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Its examples are the bytes of audio files, in any format that the
+        library soundfile reads; an array of bytes, as an HDF5 file stores
+        it, is taken as well. An ``Audio`` of Hugging Face, ``{'bytes': ...,
+        'path': ...}``, is that of its bytes, or of the file where it has
+        none.
+    sample_rate : int, optional
+        The samples a second that all files have. One of another rate is an
+        error, unless `resample` is true. Defaults to None: any rate, which
+        is then not known behind this stage.
+    resample : bool, optional
+        Whether files of another rate are brought to `sample_rate`, by
+        :func:`scipy.signal.resample_poly`. Defaults to False.
+    channels : 'mono' or None, optional
+        ``'mono'``, the default, takes the mean of all channels, and an
+        example has the shape ``(time,)``. With None channels are kept, and
+        the shape is ``(time, channel)``.
+    max_samples : int, optional
+        Of longer examples only as many samples of each channel are decoded,
+        from the start. Defaults to None: all.
+    dtype : dtype, optional
+        ``'float32'``, the default, or ``'float64'``, numbers from -1 to 1;
+        ``'int16'`` or ``'int32'``, the whole range of the type; ``'floatX'``.
+    num_threads : int, optional
+        How many threads decode at once. Default is ``config.num_threads``.
+    produces_examples, which_sources, iteration_scheme, axis_labels
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
+        the chosen sources default to (batch, time) or (batch, time,
+        channel).
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of the above; if `resample` is given without
+        `sample_rate`, or with integers.
+    fuel.exceptions.UndecodableAudioError
+        When a batch is asked for, if a file cannot be decoded: it is cut off
+        or no audio file, has no samples or another rate than `sample_rate`,
+        or more than ``fuel.interop.audio.MAX_SAMPLES`` samples in all
+        channels, 2 ** 28. A stream with ``on_error='skip'`` leaves it out.
+    TypeError
+        When a batch is asked for, if it does not hold bytes.
+
+    See Also
+    --------
+    fuel.transformers.Padding : Makes one array of a batch, and a mask.
+
+    Notes
+    -----
+    A batch becomes a list of arrays. The result does not depend on the
+    number of threads. A file that is cut off is found where its format says
+    how long it is: in most, but not in an MP3 file without a header.
+
+    Examples
+    --------
+    >>> import io, numpy, soundfile
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> file = io.BytesIO()
+    >>> soundfile.write(file, numpy.zeros((8000, 2)), 16000, format='FLAC')
+    >>> stream = DataStream(IterableDataset({'audio': [file.getvalue()]}))
+    >>> audio, = next(AudioFromBytes(stream, 16000).get_epoch_iterator())
+    >>> audio.shape, audio.dtype
+    ((8000,), dtype('float32'))
+    """
+
+    noun = 'audio file'
+    undecodable = UndecodableAudioError
+
+    def __init__(self, data_stream: StreamLike,
+                 sample_rate: int | None = None, *, resample: bool = False,
+                 channels: Literal['mono'] | None = 'mono',
+                 max_samples: int | None = None,
+                 dtype: DTypeLike = 'float32',
+                 **kwargs: Unpack[ThreadedOptions]) -> None:
+        if channels not in ('mono', None):
+            raise ValueError(
+                f"channels must be 'mono' or None, got {channels!r}")
+        super().__init__(data_stream, ('time',) if channels else (
+            'time', 'channel'), **kwargs)
+        self.sample_rate = None if sample_rate is None else positive(
+            'sample_rate', sample_rate)
+        self.channels = channels
+        self.max_samples = None if max_samples is None else positive(
+            'max_samples', max_samples)
+        self.dtype = as_dtype(dtype)
+        if self.dtype not in _DTYPES:
+            raise ValueError(f'dtype must be one of {", ".join(_DTYPES)}, '
+                             f'got {self.dtype}; put Cast behind this stage')
+        self.resample = bool(resample)
+        if self.resample and (sample_rate is None or self.dtype.kind == 'i'):
+            raise ValueError(
+                'resample needs the sample_rate to bring files to, and '
+                f'floating numbers; got sample_rate={sample_rate!r} and '
+                f'dtype={self.dtype}')
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of sounds, whose lengths are not known."""
+        shape: tuple[int | None, ...] = (None,) if self.channels else (
+            None, None)
+        return SourceType(self.dtype, shape if self.produces_examples
+                          else (None, *shape))
+
+    def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
+        with soundfile.SoundFile(io.BytesIO(file)) as sound:
+            up, down = self._ratio(sound.samplerate)
+            samples = _read(sound, file, self.dtype, self.max_samples and (
+                math.ceil(self.max_samples * down / up)
+                + (up != down) * _REACH * math.ceil(max(up, down) / up)))
+        if self.channels == 'mono':
+            samples = _mono(samples)
+        if up != down:
+            samples = _resampled(samples, up, down)
+        return samples if self.max_samples is None else (
+            samples[:self.max_samples])
+
+    def _ratio(self, rate: int) -> tuple[int, int]:
+        """Return by which ratio a file has to be resampled."""
+        if self.sample_rate in (None, rate):
+            return 1, 1
+        assert self.sample_rate is not None
+        if not self.resample:
+            raise ValueError(
+                f'it has {rate} samples a second, and sample_rate is '
+                f'{self.sample_rate}; resample=True brings all to one rate')
+        common = math.gcd(self.sample_rate, rate)
+        up, down = self.sample_rate // common, rate // common
+        if max(up, down) > _MOST_STEPS:
+            raise ValueError(
+                f'its {rate} samples a second cannot be brought to '
+                f'{self.sample_rate}')
+        return up, down
+
+    def _why(self, error: Exception) -> str:
+        # The other text of the library names an object in memory.
+        return str(error.error_string) if isinstance(
+            error, soundfile.LibsndfileError) else str(error)
+
+
+def _read(sound: Any, file: bytes | bytearray | memoryview,
+          dtype: numpy.dtype[Any], most: int | None) -> Any:
+    """Return the samples of an opened file, of shape (time, channel).
+
+    `most`: how many of each channel are read.
+    """
+    count = sound.frames if most is None else min(most, sound.frames)
+    if count * sound.channels > MAX_SAMPLES:
+        if sound.frames == _NO_COUNT:
+            raise ValueError('its header does not say how many samples it '
+                             'has; encode it anew, or pass max_samples')
+        raise ValueError(
+            f'its header claims {sound.frames} samples of {sound.channels} '
+            f'channel(s), and more than fuel.interop.audio.MAX_SAMPLES = '
+            f'{MAX_SAMPLES} are not decoded; raise that limit if it is no '
+            f'hostile file, or pass max_samples')
+    if count == sound.frames:
+        _check_end(sound, file)
+    samples = sound.read(out=numpy.empty((count, sound.channels), dtype))
+    if len(samples) < count:
+        raise ValueError(f'it is cut off after {len(samples)} of '
+                         f'{sound.frames} samples')
+    if not count:
+        raise ValueError('it has no samples')
+    return samples
+
+
+def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
+    """Raise ValueError for a file that is cut off, where libsndfile would
+    read what is there."""
+    if sound.format == 'OGG':
+        content = bytes(file)
+        page = content[content.rfind(b'OggS'):]
+        # A byte says how many follow with the lengths of its segments.
+        count = page[26] if len(page) > 26 else 255
+        if len(page) < 27 + count + sum(page[27:27 + count]):
+            raise ValueError('it is cut off within its last page')
+        return
+    for line in sound.extra_info.splitlines():
+        found = _CUT.fullmatch(line)
+        if found and int(found[2]) < int(found[1]) < _UNKNOWN:
+            raise ValueError(f'it is cut off: {found[2]} bytes of samples are '
+                             f'there, and its header says {found[1]}')
+
+
+def _mono(samples: Any) -> Any:
+    """Return the mean of all channels."""
+    if samples.shape[1] == 1:
+        return samples[:, 0]
+    if samples.dtype.kind == 'i':
+        return numpy.rint(samples.mean(axis=1)).astype(samples.dtype)
+    return samples.mean(axis=1, dtype=samples.dtype)
+
+
+def _resampled(samples: Any, up: int, down: int) -> Any:
+    from scipy.signal import resample_poly
+    if len(samples) * up // down * math.prod(
+            samples.shape[1:]) > MAX_SAMPLES:
+        raise ValueError(
+            f'{len(samples)} samples would be {len(samples) * up // down} at '
+            f'sample_rate, and more than fuel.interop.audio.MAX_SAMPLES = '
+            f'{MAX_SAMPLES} are not made; pass max_samples')
+    return resample_poly(samples, up, down, axis=0)

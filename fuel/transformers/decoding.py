@@ -1,0 +1,121 @@
+"""The base of the stages that decode files, such as images and sounds."""
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
+
+import numpy
+
+from fuel.exceptions import FuelError
+from fuel.transformers.options import SourcewiseOptions
+from fuel.transformers.ragged import map_places
+from fuel.transformers.source_names import labels_of
+from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.typing import StreamLike
+from fuel.utils.checks import positive
+
+
+class DecodingStage(SourcewiseTransformer):
+    """Decodes the files that are the examples of sources, on several threads.
+
+    Subclasses implement :meth:`_decode_file`. An example that cannot be
+    decoded is an error which a stream with ``on_error='skip'`` leaves out.
+    """
+
+    keeps_rows = True
+    pure: Any = True
+    takes_sparse = False
+    unsaved_arguments = ('num_threads',)
+    #: What an example is, in the texts of errors.
+    noun = 'file'
+    #: What is raised for one that cannot be decoded.
+    undecodable: type[FuelError]
+
+    def __init__(self, data_stream: StreamLike, axes: tuple[str, ...],
+                 num_threads: int | None = None, *,
+                 produces_examples: bool | None = None,
+                 **kwargs: Unpack[SourcewiseOptions]) -> None:
+        if produces_examples is None:
+            produces_examples = data_stream.produces_examples
+        chosen = self._select(data_stream, kwargs.get('which_sources'))
+        if not data_stream.produces_examples:
+            axes = ('batch', *axes)
+        kwargs.setdefault('axis_labels', {
+            **dict.fromkeys(data_stream.sources),
+            **(labels_of(data_stream) or {}), **dict.fromkeys(chosen, axes)})
+        super().__init__(data_stream, produces_examples, **kwargs)
+        self.num_threads = None if num_threads is None else positive(
+            'num_threads', num_threads)
+
+    def transform_source_example(self, source_example: object,
+                                 source_name: str) -> Any:
+        """Return an example, decoded."""
+        return self._decode(source_example,
+                            f'the {self.noun} of {source_name!r}')
+
+    def transform_source_batch(self, source_batch: Iterable[object],
+                               source_name: str) -> list[Any]:
+        """Return a list of examples, decoded."""
+        files = list(source_batch)
+        # Of an example that is made alone, the place would say nothing.
+        which = (f'{self.noun} {{}} of a batch' if len(files) > 1
+                 else f'the {self.noun}')
+        return map_places(
+            lambda place: self._decode(
+                files[place], f'{which.format(place)} of {source_name!r}'),
+            len(files), self.num_threads, self.noun)
+
+    def _decode(self, file: object, which: str) -> Any:
+        if isinstance(file, Mapping) and file.keys() == {'bytes', 'path'}:
+            file = self._content_of(file, which)
+        if isinstance(file, numpy.ndarray) and file.ndim == 1 and (
+                file.dtype == 'uint8'):
+            file = file.tobytes()
+        if not isinstance(file, (bytes, bytearray, memoryview)):
+            raise TypeError(
+                f'{which} must be bytes, got {file!r:.60} '
+                f'({type(file).__name__}): put ToBytes before this stage if '
+                'files are stored as other arrays than of uint8')
+        try:
+            return self._decode_file(file)
+        except (MemoryError, ImportError):
+            # They say nothing about the file.
+            raise
+        except Exception as error:
+            undecodable = self.undecodable(
+                f'{which} ({len(file)} bytes, beginning with '
+                f'{bytes(file[:8])!r}) cannot be decoded: '
+                f"{self._why(error).rstrip('.')}")
+            # As a note it is no part of what is reported of those left out.
+            undecodable.add_note(
+                f'correct the data, or leave such {self.noun}s out with '
+                "on_error='skip' of the DataStream")
+            raise undecodable from error
+
+    def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
+        """Return the array that a file holds."""
+        raise NotImplementedError
+
+    def _why(self, error: Exception) -> str:
+        """Return what an error of the decoder says of a file."""
+        return str(error)
+
+    def _content_of(self, file: Mapping[str, Any], which: str) -> Any:
+        """Return the bytes of a file of Hugging Face."""
+        content, path = file['bytes'], file['path']
+        if content is not None or not isinstance(path, str):
+            return content
+        try:
+            # Of what is no file, such as a pipe, there may be no end.
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise OSError('it is no file')
+            with open(path, 'rb') as opened:
+                return opened.read()
+        except OSError as error:
+            raise self.undecodable(
+                f'{which} is the file {path!r}, which cannot be read: '
+                f'{error.strerror or error}. Hugging Face writes the contents '
+                f'into the data set where they were decoded once, or by '
+                f'embed_table_storage') from error
