@@ -46,13 +46,14 @@ def recover(stage: Stage, epoch: Epoch, number: int,
         _count(epoch, [SkippedExample(
             number, _example_of(stage, epoch.limit, number), stage.name,
             error_text(error))])
-        _leave_out_item(epoch, error)
-        return True, None
-    if not reason:
+    elif not reason:
         batch, reason = _make_again(stage, epoch, number)
     if reason:
         error.add_note(_REFUSED + reason)
-    return batch is not None, batch
+        return False, None
+    if batch is None:
+        _leave_out_item(epoch, error)
+    return True, batch
 
 
 def _is_refused(error: Exception) -> bool:
@@ -119,7 +120,8 @@ def _make_again(stage: Stage, epoch: Epoch, number: int,
                 ) -> tuple[Batch | None, str]:
     """Make a batch without the examples that fail.
 
-    Returns: None, and why, if that does not help.
+    Returns: None, and why, if that does not help; None and '' if the epoch
+        ends with the one example of the batch.
     """
     try:
         again = _Again(stage, epoch, number)
@@ -149,6 +151,9 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
             failed.append(SkippedExample(
                 again.number, _as_number(again.examples[row]), stage.name,
                 text))
+    if not good and failed and epoch.step == 1 and again.is_rest_of_one():
+        _count(epoch, failed)
+        return None, ''
     if not good:
         return None, ('each example of the batch fails, so it may be the '
                       'stage that is at fault')
@@ -226,6 +231,11 @@ class _Again:
         """Return whether it was the stage itself that failed last."""
         return not child_iterators_of(self._iterator) or (
             self._below() > self._delivered)
+
+    def is_rest_of_one(self) -> bool:
+        """Return whether one example is left for the last batch."""
+        return (len(self.examples) == 1 < (self._requests.batch_size or 0)
+                and self.number + 1 == self._requests.num_requests)
 
     def close(self) -> None:
         """Close the files of the copy."""

@@ -335,6 +335,51 @@ def test_batch_of_which_each_example_fails_is_an_error():
     assert next(iterator)[0].tolist() == [8, 9, 10, 11]
 
 
+def with_rest(bad=(5, 12), damaged=()):
+    """Return a pipeline of which the last batch has one example."""
+    stream = DataStream(source(13, damaged), batch_size=4, on_error='skip')
+    return Mapping(Noise(Mapping(stream, Spoiling(bad)), seed=1), Spoiling(),
+                   pure=True)
+
+
+@pytest.mark.parametrize('options', [{}, {'bad': {5}, 'damaged': {12}}])
+@pytest.mark.parametrize('run', [
+    lambda stream: stream, MultiProcessing,
+    partial(MultiProcessing, num_workers=2),
+    partial(MultiProcessing, num_workers=3),
+    partial(MultiThreading, num_threads=2)])
+def test_epoch_ends_where_one_bad_example_is_its_last_batch(run, options):
+    """It is left out and counted, in each epoch."""
+    reference = with_rest({5})
+    with run(with_rest(**options)) as stream:
+        for _ in range(2):
+            assert plain(list(stream)) == plain(list(reference)[:3])
+            skipped = stream.skipped_examples()
+            assert [5, 12] == [each.example for each in skipped.examples]
+            assert ['Mapping', 'DataStream' if options else 'Mapping'] == [
+                each.stage for each in skipped.examples]
+
+
+@pytest.mark.parametrize('build', [
+    with_rest, lambda: Unpack(with_rest()),
+    lambda: Cache(with_rest(), ConstantScheme(3))])
+def test_epoch_that_ends_with_a_bad_example_is_resumed(build):
+    """At each step, and its end."""
+    assert_resumes(build)
+
+
+def test_bad_examples_of_other_batches_of_one_are_errors():
+    """It is each batch that fails, or ranks that wait for each other."""
+    ones = Mapping(DataStream(
+        source(4), batch_size=1, on_error='skip'), Spoiling({3}))
+    of_ranks = with_rest().shard(1, 2)
+    for stream in ones, of_ranks:
+        with pytest.raises(ValueError, match='cannot make') as caught:
+            list(stream)
+        assert 'each example of the batch fails' in ''.join(
+            caught.value.__notes__)
+
+
 def test_error_is_looked_into_once():
     """By the stage that failed, not by those above."""
     stream = Mapping(Mapping(failing({4, 5, 6, 7}), list), list)
