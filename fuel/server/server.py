@@ -5,11 +5,13 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
 from fuel import config
+from fuel.epochs.stage import stage_of
 from fuel.server.journal import Journal, default_path
 from fuel.server.ledger import RANK, SHARINGS
 from fuel.server.listener import Listener
@@ -17,6 +19,7 @@ from fuel.server.service import CLIENT_LIMITS, PING, Service
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import WakeUp, check_platform
+from fuel.workers.global_random import sets_generators
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +154,26 @@ class Server:
             If there are no keys in the directory `curve`.
         fuel.exceptions.ServerError
             If the journal cannot be written.
+
+        Warns
+        -----
+        UserWarning
+            If a stage sets the global generators, as :class:`Mapping
+            <fuel.transformers.Mapping>` with a seed does, which the rest of
+            the program may draw from meanwhile.
         """
+        if sets_generators(stage_of(self.data_stream)):
+            warnings.warn(
+                'Mapping with a seed sets the global generators while its '
+                'function runs, which the server shares with the rest of '
+                'your program: where both draw, neither draws the same '
+                'again. Serve it from a process of its own, with '
+                'start_server, or make the batches in workers, '
+                'Server(MultiProcessing(stream))', stacklevel=2)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Do what :meth:`start` does, in a process that only serves."""
         listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
             CLIENT_LIMITS.header, self.hwm)

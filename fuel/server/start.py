@@ -60,7 +60,7 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
         data_stream, port, hwm, host=host, sharing=sharing,
         num_clients=num_clients, max_bytes=max_bytes, curve=curve,
         journal=journal, reconnect=reconnect)
-    server.start()
+    server._listen()
     sys.stderr.write(f'Fuel server: {server.address}\n')
     sys.stderr.flush()
     try:

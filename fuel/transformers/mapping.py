@@ -17,7 +17,8 @@ from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import in_order, takes_one
 from fuel.utils.overrides import is_own
 from fuel.utils.sparse import iterate_rows
-from fuel.workers.global_random import Seeds, call_with_seeds
+from fuel.workers.global_random import (
+    Seeds, SetsGenerators, call_with_seeds)
 
 
 class Mapping(AgnosticTransformer):
@@ -244,7 +245,7 @@ class Mapping(AgnosticTransformer):
         return tuple([image[name] for name in names])
 
 
-class SeededMapping(SeededTransformer, Mapping):
+class SeededMapping(SetsGenerators, SeededTransformer, Mapping):
     """What `Mapping` with a seed is."""
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],

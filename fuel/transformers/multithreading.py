@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from fuel.epochs.stage import Stage, stage_of
-from fuel.transformers.mapping import SeededMapping
 from fuel.transformers.options import WorkerOptions
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.threads import number_of_threads
-from fuel.workers.global_random import refuse_global
+from fuel.workers.global_random import refuse_global, sets_generators
 from fuel.workers.team import Team
 from fuel.workers.thread_worker import ThreadWorker
 
@@ -87,7 +86,11 @@ class MultiThreading(WorkerStage):
                  timeout: float | None = None,
                  **kwargs: Unpack[WorkerOptions]) -> None:
         refuse_global(_stages(stage_of(data_stream)))
-        _refuse_seeded_functions(stage_of(data_stream))
+        if sets_generators(stage_of(data_stream)):
+            raise ValueError(
+                'Mapping with a seed sets the global generators while its '
+                'function runs, which threads would share with your program: '
+                'use MultiProcessing')
         super().__init__(data_stream, 1, max_store, None, timeout, **kwargs)
         self.num_threads = number_of_threads() if num_threads is None else (
             positive('num_threads', num_threads))
@@ -109,12 +112,3 @@ def _stages(stage: Stage) -> Iterator[Stage]:
     yield stage
     for stream in stage.inputs:
         yield from _stages(stage_of(stream))
-
-
-def _refuse_seeded_functions(stage: Stage) -> None:
-    """Refuse functions for which the global generators are set."""
-    if any(isinstance(each.stream, SeededMapping) for each in _stages(stage)):
-        raise ValueError(
-            'Mapping with a seed sets the global generators while its '
-            'function runs, which threads would share with your program: '
-            'use MultiProcessing')

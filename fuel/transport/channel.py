@@ -276,15 +276,17 @@ class Channel:
         if not data:
             self._ended = True
             return False
+        for _, _, sent in ancillary:
+            self._descriptors.extend(array.array(
+                'i', sent[:len(sent) - len(sent) % _DESCRIPTOR]))
         if flags & socket.MSG_CTRUNC:
             self._ended = True
+            # Those that came are of use without the others to nobody.
+            self._close_descriptors()
             raise OSError(
                 errno.EMFILE, 'shared memory of another process cannot be '
                 'received, since this one has as many files open as it may: '
                 'open fewer, or raise the limit (ulimit -n)')
-        for _, _, sent in ancillary:
-            self._descriptors.extend(array.array(
-                'i', sent[:len(sent) - len(sent) % _DESCRIPTOR]))
         self._received += data
         self._split()
         return True
@@ -318,13 +320,16 @@ class Channel:
         self.connection.close()
         if self.peer is not None:
             self.peer.close()
-        for descriptor in self._descriptors:
-            os.close(descriptor)
-        self._descriptors.clear()
+        self._close_descriptors()
         for message in self._messages:
             if message.descriptor is not None:
                 os.close(message.descriptor)
         self._messages.clear()
+
+    def _close_descriptors(self) -> None:
+        """Close what came of messages that are not whole."""
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
 
 
 def _pack(message: Message) -> bytes:

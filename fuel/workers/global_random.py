@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy
 
-from fuel.epochs.stage import Stage
+from fuel.epochs.stage import Stage, stage_of
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.rng_state import generator_in
+from fuel.workers.remote_stream import RemoteStream
 
 Result = TypeVar('Result')
 
@@ -107,6 +108,20 @@ def refuse_if_drawn(stream: object) -> Iterator[None]:
             'your program, so what both draw would depend on which one comes '
             'first. Give it seed=, if it takes one, derive it from '
             'SeededTransformer, or use MultiProcessing')
+
+
+class SetsGenerators:
+    """Base of stages that set the generators while a function of theirs runs,
+    which threads of this process may draw from meanwhile."""
+
+
+def sets_generators(stage: Stage) -> bool:
+    """Return whether a stage, or one below it, sets the generators of this
+    process."""
+    if isinstance(stage.stream, RemoteStream):
+        return False
+    return isinstance(stage.stream, SetsGenerators) or any(
+        sets_generators(stage_of(child)) for child in stage.inputs)
 
 
 def refuse_global(stages: Iterable[Stage]) -> None:

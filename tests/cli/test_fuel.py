@@ -11,6 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 from support import raw_data
+from support.processes import run_python
 
 import fuel
 from fuel import config
@@ -51,6 +52,15 @@ def test_version_is_printed(main, capsys):
     """By each command."""
     assert 0 == run(main, ['--version'])
     assert f'Fuel {version}\n' == capsys.readouterr().out
+
+
+def test_package_is_run_as_the_command():
+    """Where no script is on the path."""
+    assert (0, f'Fuel {version}\n'.encode(), b'') == run_python(
+        '-m', 'fuel', '--version')
+    status, _, errors = run_python('-m', 'fuel', 'lst')
+    assert 2 == status
+    assert b"did you mean 'list'" in errors
 
 
 def test_help_names_each_subcommand(capsys):

@@ -1,4 +1,5 @@
 """Pipelines that run in workers, in threads, or behind a server."""
+import warnings
 from contextlib import ExitStack
 
 from support import pipelines
@@ -29,6 +30,9 @@ def in_threads(name, folder):
 def behind_server(name, folder):
     """Return a client of a new server of a new pipeline."""
     pipeline = pipelines.build(name, folder)
-    server = SERVERS.enter_context(Server(pipeline, port=0))
+    with warnings.catch_warnings():
+        # Nothing draws beside those that set the global generators.
+        warnings.filterwarnings('ignore', 'Mapping with a seed sets')
+        server = SERVERS.enter_context(Server(pipeline, port=0))
     return ServerDataStream(
         tuple(pipeline.sources), port=server.port, reconnect=5)

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import numpy
 import pytest
 from support.process_pipelines import draw
+from support.processes import start_python
 from support.resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ConstantScheme, SequentialExampleScheme
+from fuel.server import Server
 from fuel.streams import DataStream
 from fuel.transformers import (
     Batch,
@@ -210,6 +212,43 @@ def test_threads_that_share_the_generators_are_refused():
     """Below any other stage, too."""
     with pytest.raises(ValueError, match='Mapping with a seed.*MultiProc'):
         MultiThreading(Mapping(build(), draw))
+
+
+def test_server_in_the_program_that_draws_is_warned_of():
+    """Not where workers set generators of their own, nor of others."""
+    server = Server(Mapping(build(), draw), port=0)
+    with pytest.warns(UserWarning, match='start_server') as caught:
+        server.start()
+    server.stop()
+    assert __file__ == caught[0].filename
+    with MultiProcessing(build()) as stream, Server(stream, port=0):
+        pass
+    with Server(zeros(), port=0):
+        pass
+
+
+def test_server_that_is_the_whole_program_is_not_warned_of():
+    """Nothing else draws there."""
+    with start_python('-W', 'error:Mapping with a seed', '-c', """
+import random
+from fuel.datasets import IndexableDataset
+from fuel.server import start_server
+from fuel.streams import DataStream
+from fuel.transformers import Mapping
+start_server(Mapping(
+    DataStream(IndexableDataset([1, 2]), batch_size=1),
+    lambda batch: ([random.random()],), seed=3), port=0)
+""") as process:
+        assert process.stderr.readline().startswith(b'Fuel server: tcp:')
+        process.terminate()
+        assert 0 == process.wait(20)
+
+
+def test_threads_take_what_workers_make_with_seeds():
+    """Whose generators are their own."""
+    expected = values(build())
+    with MultiThreading(MultiProcessing(build())) as stream:
+        assert expected == values(stream)
 
 
 def test_a_pure_function_has_no_seed():

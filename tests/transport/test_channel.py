@@ -7,6 +7,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.processes import run_python
 
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 
@@ -20,6 +21,28 @@ def ends():
     yield ends
     for end in ends:
         end.close()
+
+
+def test_descriptors_of_which_only_some_fit_are_closed():
+    """In a process of its own, in which nothing else opens files."""
+    status, out, errors = run_python('-c', """
+import os, resource
+from fuel.transport.channel import Channel, Message
+ours, theirs = map(Channel, Channel.pair())
+theirs.send(*[Message(1, number, descriptor=0) for number in range(3)])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+taken = [os.dup(0) for _ in range(50)]
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1, hard))
+os.close(taken.pop())
+try:
+    ours.receive(20)
+except OSError as error:
+    print(error)
+print(os.dup(0) == max(taken) + 1)
+""")
+    assert (0, b'') == (status, errors)
+    assert b'ulimit -n' in out
+    assert out.endswith(b'True\n')
 
 
 def receive_all(channel):
