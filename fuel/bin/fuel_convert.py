@@ -199,7 +199,8 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(f'{missing}. {advice}')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')
-    except (FuelError, OSError, ValueError, RuntimeError) as error:
+    except (FuelError, ImportError, OSError, ValueError,
+            RuntimeError) as error:
         parser.exit(1, f'{parser.prog}: {error}\n')
     return 0
 

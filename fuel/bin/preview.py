@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from fuel.converters.raw.images import decode_image
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.dataset import Dataset
 from fuel.describe.html import pixels
+from fuel.exceptions import UndecodableAudioError
 from fuel.storage import choose_reader
 from fuel.storage.scales import class_names, scale
 from fuel.utils.hdf5_errors import names_file
@@ -39,6 +41,10 @@ INK = (40, 80, 160)
 PAPER = (255, 255, 255)
 # Of all examples that are drawn of a data set, unless the first has more.
 MOST_BYTES = 1 << 28
+# What audio files begin with, and how much of them is drawn.
+AUDIO = re.compile(rb'RIFF....WAVE|RF64|fLaC|OggS|FORM....AIF|ID3|'
+                   rb'\xff[\xf2\xf3\xfa\xfb]|\.snd|caff', re.DOTALL)
+MOST_SAMPLES = 1 << 20
 # The sources that hold classes, best first.
 LABELS = ('targets', 'labels', 'fine_labels')
 
@@ -82,7 +88,24 @@ def draw_dataset(dataset: Dataset) -> Any:
 
 def _as_array(part: Any) -> Array:
     """Return the data of a source in an example, with its zeros."""
-    return to_dense(part)[0] if is_sparse(part) else numpy.asarray(part)
+    return to_dense(part)[0] if is_sparse(part) else as_curve(
+        numpy.asarray(part))
+
+
+def as_curve(example: Array) -> Array:
+    """Return samples of what is an audio file, or a text where the library
+    that decodes them is missing; else the example itself."""
+    if example.dtype != 'uint8' or example.ndim != 1:
+        return example
+    if not AUDIO.match(example[:12].tobytes()):
+        return example
+    try:
+        from fuel.interop.audio import first_samples
+        return numpy.asarray(first_samples(example.tobytes(), MOST_SAMPLES))
+    except ImportError as error:
+        return numpy.array(f'audio file, {example.size} bytes ({error})')
+    except UndecodableAudioError:
+        return example
 
 
 def _sheet(panels: Sequence[tuple[str, Image.Image]]) -> Image.Image:
@@ -133,7 +156,7 @@ def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:
     if is_ragged(dataset) and shapes is not None:
         return [row.reshape(shape) for row, shape in zip(
             examples, read_rows(shapes, rows), strict=True)]
-    return examples
+    return [as_curve(numpy.asarray(example)) for example in examples]
 
 
 def as_image(example: Array) -> Image.Image | None:

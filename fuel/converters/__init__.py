@@ -14,6 +14,7 @@ __version__ = '0.2'
 
 # Forms of data of one's own, and what they are.
 OWN = {
+    'audio_folder': 'audio files, one folder for each class',
     'csv': 'a table in a CSV file, one example a line',
     'image_folder': 'photographs, one folder for each class',
     'jsonl': 'records in a file of JSON lines',

@@ -4,7 +4,9 @@ from __future__ import annotations
 import io
 import math
 import re
-from typing import Any, Literal, Unpack
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NoReturn, Unpack
 
 import numpy
 from numpy.typing import DTypeLike
@@ -29,6 +31,8 @@ MAX_SAMPLES = 1 << 28
 _MOST_STEPS = 1 << 18
 # Samples on each side that one of the slower rate depends on, of scipy.
 _REACH = 10
+# Samples that a file is decoded by where they are not kept.
+_BLOCK = 1 << 22
 # What libsndfile decodes to.
 _DTYPES = ('float32', 'float64', 'int16', 'int32')
 # Where libsndfile says that less is there than a header claims. The length of
@@ -181,9 +185,46 @@ class AudioFromBytes(DecodingStage):
         return up, down
 
     def _why(self, error: Exception) -> str:
-        # The other text of the library names an object in memory.
-        return str(error.error_string) if isinstance(
-            error, soundfile.LibsndfileError) else str(error)
+        return _why(error)
+
+
+def _why(error: Exception) -> str:
+    # The other text of the library names an object in memory.
+    return str(error.error_string) if isinstance(
+        error, soundfile.LibsndfileError) else str(error)
+
+
+@contextmanager
+def _opened(file: bytes) -> Iterator[Any]:
+    """Open an audio file; what fails is an `UndecodableAudioError`."""
+    try:
+        with soundfile.SoundFile(io.BytesIO(file)) as sound:
+            yield sound
+    except (ValueError, soundfile.LibsndfileError) as error:
+        raise UndecodableAudioError(_why(error).rstrip('.')) from error
+
+
+def probe(file: bytes) -> int:
+    """Decode all of an audio file, and return its samples a second."""
+    with _opened(file) as sound:
+        _check_end(sound, file)
+        block = numpy.empty((
+            max(1, min(sound.frames, _BLOCK // sound.channels)),
+            sound.channels), 'float32')
+        left = sound.frames
+        while left:
+            count = len(sound.read(out=block[:left]))
+            left -= count
+            if not count:
+                _raise_cut(sound.frames - left, sound.frames)
+        return int(sound.samplerate)
+
+
+def first_samples(file: bytes, most: int) -> Any:
+    """Return samples from the start of an audio file, the mean of its
+    channels."""
+    with _opened(file) as sound:
+        return _mono(_read(sound, file, numpy.dtype('float32'), most))
 
 
 def _read(sound: Any, file: bytes | bytearray | memoryview,
@@ -193,29 +234,27 @@ def _read(sound: Any, file: bytes | bytearray | memoryview,
     `most`: how many of each channel are read.
     """
     count = sound.frames if most is None else min(most, sound.frames)
+    if count == sound.frames:
+        _check_end(sound, file)
     if count * sound.channels > MAX_SAMPLES:
-        if sound.frames == _NO_COUNT:
-            raise ValueError('its header does not say how many samples it '
-                             'has; encode it anew, or pass max_samples')
         raise ValueError(
             f'its header claims {sound.frames} samples of {sound.channels} '
             f'channel(s), and more than fuel.interop.audio.MAX_SAMPLES = '
             f'{MAX_SAMPLES} are not decoded; raise that limit if it is no '
             f'hostile file, or pass max_samples')
-    if count == sound.frames:
-        _check_end(sound, file)
     samples = sound.read(out=numpy.empty((count, sound.channels), dtype))
     if len(samples) < count:
-        raise ValueError(f'it is cut off after {len(samples)} of '
-                         f'{sound.frames} samples')
-    if not count:
-        raise ValueError('it has no samples')
+        _raise_cut(len(samples), sound.frames)
     return samples
+
+
+def _raise_cut(count: int, claimed: int) -> NoReturn:
+    raise ValueError(f'it is cut off after {count} of {claimed} samples')
 
 
 def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
     """Raise ValueError for a file that is cut off, where libsndfile would
-    read what is there."""
+    read what is there, that has no samples, or does not say how many."""
     if sound.format == 'OGG':
         content = bytes(file)
         page = content[content.rfind(b'OggS'):]
@@ -223,12 +262,16 @@ def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
         count = page[26] if len(page) > 26 else 255
         if len(page) < 27 + count + sum(page[27:27 + count]):
             raise ValueError('it is cut off within its last page')
-        return
     for line in sound.extra_info.splitlines():
         found = _CUT.fullmatch(line)
         if found and int(found[2]) < int(found[1]) < _UNKNOWN:
             raise ValueError(f'it is cut off: {found[2]} bytes of samples are '
                              f'there, and its header says {found[1]}')
+    if not sound.frames:
+        raise ValueError('it has no samples')
+    if sound.frames == _NO_COUNT:
+        raise ValueError('its header does not say how many samples it has; '
+                         'encode it anew')
 
 
 def _mono(samples: Any) -> Any:

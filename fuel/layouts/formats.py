@@ -47,7 +47,14 @@ ADVICE = {
     **dict.fromkeys(
         ('.bmp', '.gif', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'),
         'fuel-convert image_folder FOLDER makes an HDF5 file of images in a '
-        'folder for each class, which fuel.load opens')}
+        'folder for each class, which fuel.load opens'),
+    **dict.fromkeys(
+        ('.aif', '.aiff', '.flac', '.mp3', '.oga', '.ogg', '.opus', '.wav'),
+        'fuel-convert audio_folder FOLDER makes an HDF5 file of audio files '
+        'in a folder for each class, which fuel.load opens'),
+    **dict.fromkeys(
+        ('.avi', '.mkv', '.mov', '.mp4', '.webm'),
+        'video is not read by Fuel: extract its frames, such as with ffmpeg')}
 
 
 def format_of(path: str) -> str:

@@ -371,3 +371,15 @@ def test_info_says_why_shuffles_cannot_be_measured(
     with pytest.raises(SystemExit, match='2'):
         fuel_info.main([sorted_by_class, *arguments])
     assert text in capsys.readouterr().err
+
+
+def test_preview_of_audio_without_its_library_says_what_to_install(
+        monkeypatch):
+    """In the place of a curve of bytes."""
+    from fuel.bin import preview
+    monkeypatch.setitem(sys.modules, 'soundfile', None)
+    monkeypatch.delitem(sys.modules, 'fuel.interop.audio', raising=False)
+    found = preview.as_curve(numpy.frombuffer(b'fLaC\0\0', 'uint8'))
+    assert 'audio file, 6 bytes (soundfile is not installed' in str(found)
+    image = numpy.arange(20, dtype='uint8')
+    assert image is preview.as_curve(image)

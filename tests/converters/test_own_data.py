@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import os
+import sys
 import threading
 import time
 
@@ -24,6 +25,7 @@ from fuel.datasets import H5PYDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError
 from fuel.storage.npy import read_npy_header
+from fuel.utils.extras import how_to_install
 
 
 @pytest.fixture
@@ -720,3 +722,13 @@ def test_stratified_hold_out_has_its_share_of_each_class(here):
         '--stratify'])
     targets = H5PYDataset('data.hdf5', ('test',))[:][0]
     assert [4, 2] == numpy.bincount(targets).tolist()
+
+
+def test_audio_folder_without_its_library_names_the_extra(
+        here, capsys, monkeypatch):
+    """In one line, before anything is read."""
+    monkeypatch.setitem(sys.modules, 'soundfile', None)
+    monkeypatch.delitem(sys.modules, 'fuel.interop.audio', raising=False)
+    error = fail(capsys, 'audio_folder')
+    assert f'soundfile is not installed: {how_to_install("audio")}' in error
+    assert 'Traceback' not in error

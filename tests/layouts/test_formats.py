@@ -125,6 +125,8 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.h5', b'', 'is empty: perhaps it is still written'),
     ('x.bin', b'', 'is empty: perhaps it is still written'),
     ('x.png', b'\x89PNG\r\n\x1a\n', 'fuel-convert image_folder FOLDER makes'),
+    ('x.mp3', b'ID3\4\0\0\0\0', 'fuel-convert audio_folder FOLDER makes'),
+    ('x.mp4', b'\0\0\0\x18ftyp', 'video is not read by Fuel'),
     ('x.xlsx', b'PK\3\4sheet', 'pandas.read_excel reads it, and ArrowDataset'),
     ('x.tar.gz', b'\x1f\x8barchive', 'unpack it'),
     ('x.safetensors', b'\1\0\0\0\0\0\0\0', 'safetensors.numpy.load_file'),
@@ -239,6 +241,7 @@ def test_folder_of_one_split_has_that_split(tmp_path):
 
 @pytest.mark.parametrize('name, text', [
     ('0.png', r"It has '.*0\.png': fuel-convert image_folder {} makes"),
+    ('0.wav', r"It has '.*0\.wav': fuel-convert audio_folder {} makes"),
     ('x.csv', r"It has '.*x\.csv': \.csv is text, .*fuel\.load\(PATH\)"),
     ('x.unknown', r"It has '.*x\.unknown': give other data to Indexable"),
     ('.hidden', 'it is empty$')])
