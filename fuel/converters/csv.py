@@ -1,7 +1,9 @@
 """One's own table, in a file of comma-separated values."""
 import csv
+import logging
 import os
-from argparse import ArgumentParser
+import shlex
+from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +17,16 @@ from fuel.converters.filling import add_fill_option, fill_values
 from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.datasets import IndexableDataset
-from fuel.datasets.csv import WORDS
+from fuel.datasets.cells import (
+    WORDS, is_header, markers_in, names_of_columns, cell_type,
+    without_markers)
+from fuel.datasets.records import SAMPLE
 from fuel.streams import DataStream
 from fuel.transformers.imputation import STRATEGIES
 
 __all__ = ['convert_csv', 'fill_subparser']
+
+log = logging.getLogger(__name__)
 
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
@@ -30,14 +37,16 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
                 output_filename: str | None = None,
                 target: str | None = None, ignore: Sequence[str] = (),
                 one_hot: bool = False, delimiter: str = ',',
-                header: bool = True, dtype: str = 'float64',
-                fill: str | None = None,
+                header: bool | None = None, dtype: str = 'float64',
+                missing: Sequence[str] = (), fill: str | None = None,
                 hold_out: Sequence[tuple[str, float]] | None = None,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert a table to an HDF5 file that `H5PYDataset` reads.
 
     The names of the columns are a list in JSON, the attribute 'column_names'
-    of 'features'; those of the classes are 'class_names' of 'targets'.
+    of 'features'; those of the classes are 'class_names' of 'targets'. A
+    first column without a name, as pandas writes its index, is logged and left
+    out.
 
     `filename`: name of the table, in UTF-8.
     `target`: name of the column that becomes the source 'targets'. Text
@@ -47,8 +56,10 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
         rather than an error. Default False. True and false are 1 and 0.
     `delimiter`: what is between fields. Default ``','``.
     `header`: whether the first line names the columns; else they are named
-        '0', '1' and so on. Default True.
+        '0', '1' and so on. Default None: it must look as if it did, by the
+        rules of `CSVDataset`.
     `dtype`: type of 'features'. Default 'float64'.
+    `missing`: texts that stand for an empty cell, such as 'NA'.
     `fill`: what to put in the place of empty cells of the features: 'mean',
         'median' or 'most-frequent' of the split 'train', or a value; text
         takes what is most frequent in the place of a mean or a median. They
@@ -59,7 +70,7 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `stratify`: whether the same share of every class is held out.
     """
     path, = input_paths(directory, [filename])
-    columns = _read(path, delimiter, header)
+    columns, index = _read(path, delimiter, header, frozenset(missing))
     for name in [*ignore, *([] if target is None else [target])]:
         if name not in columns:
             raise ValueError(f'{path} has no column {name!r}; it has '
@@ -73,7 +84,10 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     advice = ': one column must be named as the --target'
     filled: dict[str, Any] = {}
     given = {name: column for name, column in columns.items()
-             if name != target and name not in ignore}
+             if name not in (target, *ignore, index)}
+    if index is not None and index not in (target, *ignore):
+        log.warning('left out: the first column, which has no name; '
+                    '--target %s is that column', index)
     if fill is not None:
         train = split_rows(len(next(iter(columns.values()))), hold_out, seed,
                            stratify, targets.get('targets'), advice)['train']
@@ -93,8 +107,11 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
          'fill_values': {'features': filled} if filled else {}})
 
 
-def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
-    """Return the columns of a table by name."""
+def _read(path: str, delimiter: str, header: bool | None,
+          missing: frozenset[str],
+          ) -> tuple[dict[str, list[str]], str | None]:
+    """Return the columns of a table by name, and the name that was given to a
+    first one without a name."""
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
             # Strictly: a quotation mark without its like eats what follows.
@@ -106,24 +123,31 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadInputFile(path, f'not a table ({error})') from error
     rows = [row for _, row in numbered]
-    if len(rows) < 1 + header:
+    if len(rows) < 1 + (header is not False):
         raise BadInputFile(path, 'there are no examples')
     for line, row in numbered:
         if len(row) != len(rows[0]):
             raise BadInputFile(path, f'expected {len(rows[0])} fields in line '
                                f'{line}, got {len(row)}; what is between '
                                f'fields (--delimiter) is {delimiter!r}')
-    names = ([name.strip() for name in rows[0]] if header else
-             [str(i) for i in range(len(rows[0]))])
-    if header and all(map(_is_number, names)) and not all(
-            map(str.isdecimal, names)):
-        raise BadInputFile(path, 'the first line has numbers for names of '
-                           f'columns, {", ".join(names)}: choose --no-header '
-                           'if it is an example')
+    if header is None and not is_header(rows[:SAMPLE + 1]):
+        raise BadInputFile(
+            path, f'the first line, {", ".join(rows[0]):.80}, may be an '
+            'example, or have the names of the columns: choose --no-header '
+            'or --header')
+    index = None
+    if header is False:
+        names = [str(i) for i in range(len(rows[0]))]
+    else:
+        names = names_of_columns([name.strip() for name in rows[0]])
+        rows = rows[1:]
+        index = None if numbered[0][1][0].strip() else names[0]
     if len(set(names)) != len(names):
         raise BadInputFile(path, f'two columns have one name: {names}')
-    return dict(zip(names, map(list, zip(*rows[header:], strict=True)),
-                    strict=True))
+    if missing:
+        rows = [without_markers(row, missing) for row in rows]
+    return dict(zip(names, map(list, zip(*rows, strict=True)),
+                    strict=True)), index
 
 
 def _number(text: str, kind: type = float) -> Any:
@@ -149,6 +173,18 @@ def _refuse_gap(column: list[str], path: str, name: str,
         raise BadInputFile(path, f'column {name!r} has no value in '
                            f'{len(gaps)} of {len(column)} examples, the '
                            f'first of them number {gaps[0]}{remedy}')
+
+
+def _refuse_markers(column: list[str], path: str, name: str) -> None:
+    """Numbers beside texts that mark missing values would become classes."""
+    markers = markers_in(column)
+    if markers:
+        options = ' '.join(f'--missing {shlex.quote(text)}'
+                           for text in markers)
+        raise BadInputFile(
+            path, f'column {name!r} would be none of text but for '
+            f'{", ".join(map(repr, markers))}: choose {options} if that '
+            'stands for missing values')
 
 
 def _has_gaps(column: list[str]) -> bool:
@@ -202,6 +238,12 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
             if all(_is_number(value) for value in column if value.strip()):
                 _refuse_gap(column, path, name, ': choose --fill, such as '
                             '--fill median')
+            _refuse_markers(column, path, name)
+            if cell_type(column).kind == 'M':
+                raise BadInputFile(
+                    path, f'column {name!r} holds times: choose --ignore, or '
+                    'make numbers of them in a stage over a CSVDataset'
+                    ) from error
             if not one_hot:
                 raise BadInputFile(
                     path, f'column {name!r} does not hold numbers ({error}): '
@@ -226,6 +268,7 @@ def _targets(column: list[str], path: str, name: str
              ) -> tuple[Array, list[str]]:
     """Return a column of numbers, and the names of classes if it is text."""
     _refuse_gap(column, path, name)
+    _refuse_markers(column, path, name)
     for kind in (int, float):
         try:
             return numpy.array([[_number(value, kind)] for value in column],
@@ -256,9 +299,13 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
     subparser.add_argument('--delimiter', default=',', type=_delimiter,
                            help='what is between fields, such as ; or \\t '
                            '(default: a comma)')
-    subparser.add_argument('--no-header', dest='header',
-                           action='store_false', help='columns have no '
-                           'names but their numbers, from 0 on')
+    subparser.add_argument('--header', action=BooleanOptionalAction,
+                           default=None, help='whether the first line has '
+                           'the names of the columns, which else are their '
+                           'numbers, from 0 on (default: it must look so)')
+    subparser.add_argument('--missing', metavar='TEXT', action='append',
+                           default=[], help='a text that stands for a '
+                           'missing value, such as NA; may be repeated')
     subparser.add_argument('--dtype', default='float64',
                            choices=('float32', 'float64'),
                            help='type of the features (default: float64)')

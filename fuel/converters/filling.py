@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from dataclasses import replace
 from typing import Any
 
-from fuel.datasets.csv import TRUTHS
+from fuel.datasets.cells import TRUTHS
 from fuel.transformers.imputation import (
     STRATEGIES, ImputeParameters, fit_impute)
 from fuel.typing import StreamLike

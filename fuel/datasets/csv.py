@@ -11,12 +11,14 @@ from typing import Any, Unpack
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.cells import (
+    MARKERS, cell_array, is_header, markers_in, names_of_columns, cell_type,
+    without_markers)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, by_source,
     warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
-from fuel.datasets.times import as_times, type_of_times
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
@@ -25,10 +27,6 @@ from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
 
 __all__ = ['CSVDataset']
-
-# Of truth values; 0 and 1 are numbers, unless a type is given.
-WORDS = {'true': True, 'false': False}
-TRUTHS = {**WORDS, '1': True, '0': False}
 
 
 @do_not_pickle_attributes('records')
@@ -59,7 +57,15 @@ class CSVDataset(RecordsDataset):
         and are 0 there, truth values False. Defaults to none.
     header : bool, optional
         Whether the first record holds the names of the columns. Defaults to
-        None: it does if none of its cells is a number or empty.
+        None: it does if none of its cells is a number or empty, or it has
+        text above numbers. An empty name, such as pandas writes above its
+        index, is ``index`` in the first column, and ``column_3`` in that of
+        number 3.
+    missing : tuple of str, optional
+        Texts such as ``'NA'`` that stand for a missing value: a cell that is
+        one of them, but for blanks around it, is read as an empty one.
+        Defaults to none. A column that is text only because of such a text
+        that is well known is a warning.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
         0, without the header.
@@ -120,6 +126,7 @@ class CSVDataset(RecordsDataset):
                  delimiter: str = ',', quote: str | None = '"',
                  encoding: str = 'utf-8',
                  storage_options: StorageOptions | None = None,
+                 missing: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = as_path(
             checked_path('CSVDataset', path), storage_options)
@@ -127,9 +134,11 @@ class CSVDataset(RecordsDataset):
         self.encoding = encoding
         self.load()
         sample = self._sample(SAMPLE + 1)
-        self.header = _is_header(sample[0]) if header is None else header
-        names = sample[0] if self.header else [
+        self.header = is_header(sample) if header is None else header
+        names = names_of_columns(sample[0]) if self.header else [
             f'column_{number}' for number in range(len(sample[0]))]
+        self._missing = frozenset(
+            [missing] if isinstance(missing, str) else missing)
         self._titles = names
         hint = _other_delimiter(sample, delimiter)
         if hint and columns is None:
@@ -147,7 +156,9 @@ class CSVDataset(RecordsDataset):
         if not num_rows:
             raise ValueError(f'{self.path} has no records beside its header')
         super().__init__(num_rows, which_sets, splits, **kwargs)
-        self.dtypes = self._find_types(dtypes or {}, sample[self.header:])
+        self.dtypes = self._find_types(dtypes or {}, [
+            without_markers(cells, self._missing)
+            for cells in sample[self.header:]])
 
     def load(self) -> None:
         """Open the file and find its records."""
@@ -173,14 +184,33 @@ class CSVDataset(RecordsDataset):
                     for number in numbers if number < len(row) and (
                         f'{source}_mask' not in self._masks
                         or row[number].strip())]
-                types[source] = _type_of(cells)
+                types[source] = cell_type(cells)
                 if types[source].kind == 'f':
                     warn_of_rounding(self.path, source, [
                         int(cell) for cell in cells
                         if cell.lstrip('+-').isdecimal()], 3)
                 if types[source] == TEXT:
+                    self._check_markers(source, sample)
                     self._check_mixture(source, sample)
         return types
+
+    def _check_markers(self, source: str, sample: list[list[str]]) -> None:
+        """Warn if a source is text only because of what programs write for
+        missing values."""
+        for number in self._columns[source][0]:
+            cells = [row[number] for row in sample if number < len(row)]
+            markers = markers_in(cells)
+            if markers:
+                are_truths = cell_type([
+                    cell for cell in without_markers(cells, frozenset(markers))
+                    if cell.strip()]).kind == 'b'
+                masks = f' and masks=({source!r},)' if are_truths else ''
+                warnings.warn(
+                    f'{self.path}: column {self._titles[number]!r} is text '
+                    f'because of {", ".join(map(repr, markers))}: pass '
+                    f'missing={markers}{masks} if that stands for missing '
+                    f'values, or dtypes={{{source!r}: object}}', stacklevel=4)
+                return
 
     def _check_mixture(self, source: str, sample: list[list[str]]) -> None:
         """Warn if the columns of a source of text are not all text."""
@@ -188,7 +218,7 @@ class CSVDataset(RecordsDataset):
         for number in self._columns[source][0]:
             cells = [row[number] for row in sample if number < len(row)]
             if any(cell.strip() for cell in cells):
-                titles[_type_of(cells) == TEXT].append(self._titles[number])
+                titles[cell_type(cells) == TEXT].append(self._titles[number])
         if all(titles.values()):
             warnings.warn(
                 f'{self.path}: source {source!r} has columns of text, '
@@ -206,7 +236,8 @@ class CSVDataset(RecordsDataset):
         return {**types, **masks}
 
     def _check_renewed(self) -> None:
-        titles = self._sample(1)[0] if self.header else self._titles
+        titles = names_of_columns(self._sample(1)[0]) if (
+            self.header) else self._titles
         if titles != self._titles:
             raise StateMismatchError(
                 f'{self.path} had the columns {self._titles} when the data '
@@ -220,7 +251,8 @@ class CSVDataset(RecordsDataset):
                 raise ValueError(
                     f'{self.records.where(record)}: {len(self._titles)} cells '
                     f'are expected, as in the first line, got {len(row)}')
-        return found
+        return [without_markers(row, self._missing) for row in found] if (
+            self._missing) else found
 
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
                  records: list[list[str]]) -> NDArray[Any]:
@@ -232,7 +264,7 @@ class CSVDataset(RecordsDataset):
             blank = {'b': 'false', 'i': '0', 'u': '0'}.get(dtype.kind, '')
             cells = [cell if cell.strip() else blank for cell in cells]
         try:
-            batch = _array(cells, dtype)
+            batch = cell_array(cells, dtype)
         except (ValueError, OverflowError):
             self._refuse(source, numbers, records)
             raise
@@ -252,10 +284,14 @@ class CSVDataset(RecordsDataset):
         for record, row in zip(records, rows, strict=True):
             for number in self._columns[source][0]:
                 try:
-                    _array([row[number]], dtype)
+                    cell_array([row[number]], dtype)
                 except (ValueError, OverflowError) as error:
+                    cell = row[number].strip()
                     advice = (
-                        f'dtypes={{{source!r}: ...}}' if row[number].strip()
+                        f'missing=({cell!r},), if that stands for a missing '
+                        f'value, or dtypes={{{source!r}: ...}}'
+                        if cell.lower() in MARKERS else
+                        f'dtypes={{{source!r}: ...}}' if cell
                         else f'masks=({source!r},), for a source '
                              f'{source}_mask that is False where none is')
                     raise ValueError(
@@ -288,68 +324,6 @@ def _cells(encoding: str, delimiter: str, quote: str | None,
     return cells
 
 
-def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return cells as an array of some type, where empty ones may be NaN."""
-    if dtype.kind == 'f':
-        cells = [cell if cell.strip() else 'nan' for cell in cells]
-    if dtype == TEXT:
-        batch = numpy.empty(len(cells), object)
-        batch[:] = cells
-        return batch
-    if dtype.kind in 'iuf' and any('_' in cell for cell in cells):
-        # To Python, 1_000 is a number.
-        raise ValueError('numbers have no underscores')
-    if dtype.kind == 'M':
-        return as_times(cells, dtype)
-    if dtype.kind == 'b':
-        return numpy.array([_truth(cell) for cell in cells], bool)
-    if dtype.kind in 'iu':
-        # By way of Python's integers: exact, and out of range is an error.
-        numbers = numpy.array([int(cell) for cell in cells], object)
-        info = numpy.iinfo(dtype)
-        if len(numbers) and not (
-                info.min <= numbers.min() and numbers.max() <= info.max):
-            raise OverflowError(f'outside of {dtype}')
-        return numbers.astype(dtype)
-    if dtype.kind in 'US' and dtype.itemsize and cells:
-        room = dtype.itemsize // numpy.dtype(f'{dtype.kind}1').itemsize
-        if max(map(len, cells)) > room:
-            raise ValueError('it is longer')
-    return numpy.array(cells).astype(dtype)
-
-
-def _truth(cell: str) -> bool:
-    try:
-        return TRUTHS[cell.strip().lower()]
-    except KeyError:
-        raise ValueError(f'{cell!r} is neither true nor false') from None
-
-
-def _type_of(cells: list[str]) -> numpy.dtype[Any]:
-    """Return the narrowest type that fits: integer, floating, truth values,
-    times or text."""
-    present = [cell.strip() for cell in cells if cell.strip()]
-    if present:
-        for dtype in (numpy.dtype(numpy.int64), numpy.dtype(numpy.float64)):
-            try:
-                _array(cells, dtype)
-            except (ValueError, OverflowError):
-                continue
-            return dtype
-        if len(present) == len(cells) and all(
-                cell.lower() in WORDS for cell in cells):
-            return numpy.dtype(bool)
-        times = type_of_times(present)
-        try:
-            if times is not None:
-                _array(present, times)
-                return times
-        except ValueError:
-            # Such as the 31st of June.
-            pass
-    return TEXT
-
-
 def _other_delimiter(sample: list[list[str]], present: str) -> str:
     """Return the advice to choose another delimiter, if each record has one
     cell, with the same number of them."""
@@ -363,11 +337,6 @@ def _other_delimiter(sample: list[list[str]], present: str) -> str:
         if len(counts) == 1 and counts != {0} and len(sample) > 1:
             return f'did you mean delimiter={delimiter!r}?'
     return ''
-
-
-def _is_header(cells: list[str]) -> bool:
-    """Return whether cells look like names: none a number or empty."""
-    return all(cell.strip() and _type_of([cell]) == TEXT for cell in cells)
 
 
 def _numbers(columns: Mapping[str, Any] | Sequence[str] | None,

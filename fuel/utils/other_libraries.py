@@ -136,8 +136,9 @@ CSV_KEYWORDS: Mapping[str, str] = {
                     'text by dtypes={{source: object}}, and made dates by a '
                     'function in Mapping, of fuel.transformers'),
     **dict.fromkeys(('na_values', 'keep_default_na'),
-                    'empty cells are missing: NaN among floating numbers, '
-                    'and what masks=(source,) tells')}
+                    'empty cells are missing, and those that '
+                    "missing=('NA',) names: NaN among floating numbers, and "
+                    'what masks=(source,) tells')}
 # Where the names in these lines are found.
 _MODULES = {
     'fuel.transformers': (

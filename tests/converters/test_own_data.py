@@ -516,6 +516,47 @@ def test_csv_columns_may_have_whole_numbers_for_names(here):
     assert_array_equal([[.5, 2]], load('table.hdf5', 'train', 'features'))
 
 
+@pytest.mark.parametrize('content', [
+    '5.1,3.5,setosa\n6,3,other\n', '0,1\n0,2\n1,2\n'])
+def test_csv_first_line_that_is_no_header_is_refused(here, capsys, content):
+    """Unless the command says what it is."""
+    (here / 'a.csv').write_text(content)
+    error = fail(capsys, 'csv', 'a.csv', '--one-hot')
+    assert 'choose --no-header or --header' in error
+    for option, number in (('--header', 0), ('--no-header', 1)):
+        convert('csv', 'a.csv', '--one-hot', option)
+        assert number + content.count('\n') - 1 == len(
+            load('a.hdf5', 'train', 'features'))
+
+
+def test_csv_index_of_pandas_is_no_feature(here, caplog):
+    """It has no name; as a target it has one."""
+    (here / 'a.csv').write_text(',x,y\n7,1,2\n8,3,4\n')
+    convert('csv', 'a.csv')
+    assert [[1, 2], [3, 4]] == load('a.hdf5', 'train', 'features').tolist()
+    assert 'left out: the first column, which has no name' in caplog.text
+    convert('csv', 'a.csv', '--target', 'index')
+    assert [[7], [8]] == load('a.hdf5', 'train', 'targets').tolist()
+
+
+@pytest.mark.parametrize('options', [[], ['--one-hot'], ['--target', 'x']])
+def test_csv_marks_of_missing_values_are_no_classes(here, capsys, options):
+    """As numbers would become beside them."""
+    (here / 'a.csv').write_text('x,y\n4,1\nNA,2\n6,3\n?,3\n')
+    error = fail(capsys, 'csv', 'a.csv', *options)
+    assert "choose --missing NA --missing '?' if" in error
+    convert('csv', 'a.csv', '--missing', 'NA', '--missing', '?', '--fill',
+            'mean')
+    assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
+
+
+def test_csv_times_are_no_classes(here, capsys):
+    """One column for each day would be no feature."""
+    (here / 'a.csv').write_text('x,y\n2024-01-02,1\n2024-01-03,2\n')
+    assert "'x' holds times: choose --ignore" in fail(
+        capsys, 'csv', 'a.csv', '--one-hot')
+
+
 def test_csv_tab_can_be_typed(here):
     """As a backslash and a t."""
     (here / 'table.csv').write_text('a\tb\n1\t2\n')

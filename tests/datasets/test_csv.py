@@ -2,6 +2,7 @@
 import csv
 import os
 import pickle
+import re
 import warnings
 
 import numpy
@@ -380,3 +381,68 @@ def test_list_of_columns_makes_a_source_of_each(tmp_path):
     assert ('c', 'a') == dataset.sources
     assert [[3, 6], [1, 4]] == [part.tolist() for part in dataset[:]]
     assert ('b',) == CSVDataset(path, columns='b').sources
+
+
+@pytest.mark.parametrize('text, sources, rows', [
+    (',age,income\n0,1.0,4.0\n1,2.0,5.0\n', ('index', 'age', 'income'), 2),
+    (',kind\n0,cat\n1,dog\n', ('index', 'kind'), 2),
+    (',0,1\n0,1.5,2\n1,2.5,3\n', ('index', '0', '1'), 2),
+    ('0,1\n0.5,2\n', ('0', '1'), 1),
+    (',index\n0,7\n', ('column_0', 'index'), 1),
+    ('a,,2021\n1,2,3\n', ('a', 'column_1', '2021'), 1),
+    ('0,1\n0,2\n1,2\n', ('column_0', 'column_1'), 3),
+    ('NA,1\n2,3\n4,5\n', ('column_0', 'column_1'), 3),
+    ('a,,b\nx,y,z\n', ('column_0', 'column_1', 'column_2'), 2),
+    ('5.1,setosa\n6,other\n', ('column_0', 'column_1'), 2),
+])
+@pytest.mark.filterwarnings('ignore')
+def test_header_is_found_where_cells_are_empty_or_numbers(
+        tmp_path, text, sources, rows):
+    """As pandas writes it, and not where the first line is an example."""
+    path = tmp_path / 'any.csv'
+    path.write_text(text)
+    dataset = CSVDataset(path)
+    assert (sources, rows) == (dataset.sources, dataset.num_examples)
+    dataset.renew()
+    assert rows == len(dataset[:][0])
+
+
+@pytest.mark.parametrize('cells, options, expected', [
+    (['4.0', ' NA', '6.0'], ' missing=(\'NA\',) if', [4, None, 6]),
+    (['4', 'n/a', '?'], r"missing=('n/a', '?') if", [4, None, None]),
+    (['2024-01-02', 'null'], " missing=('null',) if",
+     ['2024-01-02', None]),
+    (['true', 'NA'], " missing=('NA',) and masks=('x',) if", [True, False]),
+])
+def test_marks_of_missing_values_warn_and_are_named(
+        tmp_path, cells, options, expected):
+    """A column is text for them alone, and has its type without them."""
+    path = tmp_path / 'gaps.csv'
+    path.write_text('x,y\n' + ''.join(f'{cell},1\n' for cell in cells))
+    with pytest.warns(UserWarning, match=(
+            f"column 'x' is text because of .*{re.escape(options)}.*"
+            r"dtypes=\{'x': object\}")) as caught:
+        CSVDataset(path)
+    assert __file__ == caught[0].filename
+    assert cells == CSVDataset(path, dtypes={'x': object})[:][0].tolist()
+    markers = [cell.strip() for cell in cells
+               if cell.strip() in ('NA', 'n/a', '?', 'null')]
+    dataset = CSVDataset(path, missing=markers,
+                         masks='x' if expected[0] is True else ())
+    found = dataset[:][0]
+    for one, value in zip(found, expected, strict=True):
+        assert (one != one if value is None
+                else str(value) == str(one) or value == one)
+    if expected[0] is True:
+        assert [True, False] == dataset[:][1].tolist()
+
+
+def test_marks_later_than_the_first_cells_are_told(tmp_path):
+    """The error names the argument, which makes NaN of them."""
+    path = tmp_path / 'late.csv'
+    path.write_text('a\n' + '1.5\n' * 1000 + 'NA\n')
+    dataset = CSVDataset(path)
+    with pytest.raises(ValueError, match=r"pass missing=\('NA',\), if"):
+        dataset.get_data(None, [1000])
+    assert numpy.isnan(
+        CSVDataset(path, missing='NA').get_data(None, [1000])[0])
