@@ -408,7 +408,7 @@ def test_header_is_found_where_cells_are_empty_or_numbers(
 
 
 @pytest.mark.parametrize('cells, options, expected', [
-    (['4.0', ' NA', '6.0'], ' missing=(\'NA\',) if', [4, None, 6]),
+    (['4.0', ' NA', '6.0'], " missing=('NA',) if", [4, None, 6]),
     (['4', 'n/a', '?'], r"missing=('n/a', '?') if", [4, None, None]),
     (['2024-01-02', 'null'], " missing=('null',) if",
      ['2024-01-02', None]),
