@@ -267,7 +267,7 @@ class ServerDataStream(RemoteStream):
         if pending is not None:
             resume = pending['leftover']
             if resume is not None and pending['epoch'] != RUNNING:
-                resume = {**resume, 'over': True}
+                resume = {**resume, 'over': True, 'loaded': True}
         elif last is not None:
             resume = last.last_state()
         session = ServerSession(resume)

@@ -11,7 +11,8 @@ from fuel.server.attendance import Attendance, Joiner, describe_ranks
 from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import ServedEpoch
 from fuel.server.ledger import RANK, Ledger
-from fuel.server.position import ClientPosition, check_ranks
+from fuel.server.position import (
+    ClientPosition, check_not_left, check_ranks)
 from fuel.typing import State
 from fuel.wire.header import WireError
 from fuel.wire.index_sets import IndexSet
@@ -289,17 +290,7 @@ class Admission:
                       position: ClientPosition) -> Decision:
         """Decide about a client whose epoch the others have left."""
         number = epoch.ledger.number
-        if position.run == self.run and position.epoch > number:
-            raise StateMismatchError(
-                f'the state is of epoch {position.epoch}, but the clients '
-                f'that came back first went on from epoch {number}: load '
-                'states that were saved together, or start a server of its '
-                'own for it')
-        if position.run != self.run:
-            raise StateMismatchError(
-                f'the state is of epoch {position.epoch} of run '
-                f'{position.run!r}, but this server serves run {self.run!r} '
-                'to other clients: start a server of its own for it')
+        check_not_left(position, self.run, number)
         log.warning(
             'a client continues epoch %d, but the others have begun epoch '
             '%d: what its predecessor delivered after the state was saved '
@@ -333,7 +324,9 @@ class Admission:
         after = is_adopted = False
         first = Join(connection)
         if position is not None and (
-                position.run != run or not position.is_over):
+                position.run != run or not position.is_over or (
+                    old is not None and not self._has_others(old, connection)
+                    and position.goes_back(old.ledger.number))):
             state, after = position.state, position.is_over
             is_adopted, number = not after, position.epoch + after
             if is_adopted:

@@ -22,6 +22,8 @@ class ClientPosition:
     `done`: batches that the client delivered to its user.
     `num_ranks`: how many clients shared the epoch by rank; 0 if they shared
         it otherwise, None if that is not known.
+    `is_loaded`: whether it is over, and was loaded from a state, rather than
+        come to by the client itself.
     """
 
     run: str
@@ -32,6 +34,23 @@ class ClientPosition:
     state: State | None
     done: IndexSet
     num_ranks: int | None = None
+    is_loaded: bool = False
+
+    def goes_back(self, number: int) -> bool:
+        """Return whether a program went back to the end of an epoch that
+        another one followed already.
+
+        `number`: of the present epoch.
+        """
+        if not self.is_loaded or self.epoch >= number:
+            return False
+        if self.state is None:
+            raise StateMismatchError(
+                f'the state is of the end of epoch {self.epoch}, the server '
+                f'is at epoch {number}, and its pipeline cannot tell where '
+                'an epoch ends, so that it cannot go back: start the server '
+                'anew')
+        return True
 
 
 def check_position(fields: Fields | None) -> ClientPosition | None:
@@ -46,7 +65,8 @@ def check_position(fields: Fields | None) -> ClientPosition | None:
             get_field(fields, 'index', int, 0),
             get_field(fields, 'state', dict, None),
             _indices(fields.get('done', [])),
-            get_field(fields, 'num_ranks', int, None))
+            get_field(fields, 'num_ranks', int, None),
+            get_field(fields, 'loaded', bool, False))
         if len(position.run) > 64 or len(position.client) > 64:
             raise WireError("the fields 'run' and 'client' have at most 64 "
                             'characters')
@@ -62,6 +82,25 @@ def _indices(ranges: object) -> IndexSet:
         return from_ranges(ranges)
     except WireError as error:
         raise WireError(f"the field 'done': {error}") from None
+
+
+def check_not_left(position: ClientPosition, run: str, number: int) -> None:
+    """Refuse a position in an epoch that the clients have not come to, or of
+    another run.
+
+    `run`, `number`: of the present epoch, in which other clients are.
+    """
+    if position.run == run and position.epoch > number:
+        raise StateMismatchError(
+            f'the state is of epoch {position.epoch}, but the clients '
+            f'that came back first went on from epoch {number}: load '
+            'states that were saved together, or start a server of its '
+            'own for it')
+    if position.run != run:
+        raise StateMismatchError(
+            f'the state is of epoch {position.epoch} of run '
+            f'{position.run!r}, but this server serves run {run!r} '
+            'to other clients: start a server of its own for it')
 
 
 def check_ranks(former: int | None, present: int) -> None:

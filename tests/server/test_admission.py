@@ -57,10 +57,46 @@ class World:
         return epoch
 
 
-def position(run, epoch, client='a', *, is_over=False, state=None, done=()):
+def position(run, epoch, client='a', *, is_over=False, state=None, done=(),
+             is_loaded=False):
     """Return what a client sends when it comes back."""
     return ClientPosition(run, epoch, client, is_over, 0, state,
-                          IndexSet([(index, index + 1) for index in done]))
+                          IndexSet([(index, index + 1) for index in done]),
+                          is_loaded=is_loaded)
+
+
+@pytest.mark.parametrize('is_loaded, others, expected', [
+    (True, False, (3, {'x': 1}, True)), (False, False, (5, None, True)),
+    (True, True, (5, None, True))])
+def test_end_of_an_earlier_epoch_is_followed_by_the_next(
+        is_loaded, others, expected):
+    """If a client that is alone has gone back to it."""
+    world = World()
+    run = world.admission.run
+    epoch = world.begin('a', 4)
+    if others:
+        epoch.join(world.ask('b'))
+        epoch.leave('b')
+        world.admission.joiners.clear()
+    epoch.leave('a')
+    world.ask('a', position(run, 2, is_over=True, state={'x': 1},
+                            is_loaded=is_loaded))
+    begin, = world.decide()
+    assert (begin.run, begin.is_adopted, begin.start) == (run, False, 0)
+    assert (begin.number, begin.state, begin.after) == expected
+
+
+def test_end_of_an_earlier_epoch_without_a_state_is_refused():
+    """Where it is followed by the next one, nothing is wanted of it."""
+    for epoch, kind in (3, Begin), (2, Refuse):
+        world = World()
+        world.begin('b', 4).leave('b')
+        world.connections.clear()
+        world.ask('a', position(world.admission.run, epoch + 1, is_over=True,
+                                is_loaded=True))
+        decision, = world.decide()
+        assert isinstance(decision, kind)
+    assert 'cannot go back' in str(decision.error)
 
 
 def test_first_client_begins_the_first_epoch():

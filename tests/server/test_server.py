@@ -190,6 +190,41 @@ def test_state_of_a_finished_epoch_begins_the_next(serve, connect):
                 restored.get_epoch_iterator())
 
 
+@pytest.mark.parametrize('further', [0, 1, 3.5])
+@pytest.mark.parametrize('is_new', [False, True])
+def test_state_of_the_end_of_an_earlier_epoch_is_followed_by_the_next(
+        serve, connect, further, is_new):
+    """By the same server, which has made more epochs for the client."""
+    server, reference = serve(), build()
+    client = connect(server)
+    assert_same(reference.get_epoch_iterator(), client.get_epoch_iterator())
+    state = json.loads(json.dumps(client.state_dict()))
+    for _ in range(int(further)):
+        list(client)
+    if further % 1:
+        epoch = client.get_epoch_iterator()
+        next(epoch)
+        del epoch
+    for _ in range(2):
+        if is_new:
+            client.close()
+            client = connect(server)
+        client.load_state_dict(state)
+        expected, epoch = iter(reference), iter(client)
+        assert_same([next(expected)], [next(epoch)])
+        # Once more, from within the epoch that was made again.
+        within = json.loads(json.dumps(client.state_dict()))
+        reference_state = reference.state_dict()
+        assert_same(expected, epoch)
+        assert_same(reference, client)
+        client.load_state_dict(within)
+        reference.load_state_dict(reference_state)
+        assert_same(reference, client)
+        assert_same(reference, client)
+        reference = build()
+        list(reference)
+
+
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_iterator_goes_on(serve, connect, protocol):
     """On the same server, after the first client is gone."""
