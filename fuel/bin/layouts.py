@@ -24,7 +24,7 @@ from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
-from fuel.layouts.opening import open_files
+from fuel.layouts.opening import ALL, open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url
@@ -55,7 +55,7 @@ def open_described(files: str, storage_options: StorageOptions | None,
     found = _hdf5_files(files)
     if found is None:
         try:
-            dataset = open_files(files, None, None, options)
+            dataset = open_files(files, ALL, None, options)
         except TypeError as error:
             # The class needs an argument that only its user can know.
             raise ValueError(str(error)) from error

@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import Any
 
 from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
+from fuel.datasets.named_splits import files_by_name, must_name_splits
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
@@ -32,6 +34,8 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
+# Formats of which the names of files say which split they are of.
+TABLES = ('arrow', 'parquet')
 # What a recogniser finds: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
@@ -50,6 +54,9 @@ def open_files(files: Files, split: Split, layout: str | None,
         files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
+    if isinstance(given, str) and given != paths[0]:
+        given, split = _of_pattern(given, paths, split, kwargs)
+        paths = expand(given)
     kind = _format_of_all(paths)
     if kind != 'hdf5':
         if layout is not None:
@@ -106,19 +113,25 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
     """Return the files of a folder, and what is left of the split."""
     names = [split] if isinstance(split, str) else split
     by_split = files_by_split(folder, names or ())
-    if '' in by_split:
-        return as_pattern(by_split['']), split, kwargs
     every = [path for paths in by_split.values() for path in paths]
+    by_name = _by_name(every, folder, names, kwargs)
+    if '' in by_split and not by_name:
+        return as_pattern(by_split['']), split, kwargs
     if 'splits' in kwargs:
         return every, split, kwargs
+    by_split = by_name or by_split
     more = {'splits': by_split, **kwargs} if (
         _format_of_all(every) == 'hdf5') else kwargs
+    if names is None and by_name:
+        raise _several(folder, by_name)
     if names is None or (names == [ALL] and ALL not in by_split):
         return every, None, more
     for name in names:
         if name not in by_split:
+            kind = 'split' if by_name else 'folder'
+            of = '' if by_name else ' of a split'
             raise ValueError(
-                f'{folder!r} has no folder {name!r} of a split; it has '
+                f'{folder!r} has no {kind} {name!r}{of}; it has '
                 f'{", ".join(map(repr, by_split))}')
     if more is not kwargs:
         # All files, so that a category has one code in all splits.
@@ -126,6 +139,40 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
     if len(names) == 1:
         return as_pattern(by_split[names[0]]), None, kwargs
     return [path for name in names for path in by_split[name]], None, kwargs
+
+
+def _of_pattern(pattern: str, paths: list[str], split: Split,
+                kwargs: dict[str, Any]) -> tuple[str | list[str], Split]:
+    """Return the files that fit a pattern, and what is left of the split."""
+    names = [split] if isinstance(split, str) else split
+    plain, _, _ = MAGIC.split(pattern)[0].rpartition(os.sep)
+    by_name = _by_name(paths, plain, names, kwargs)
+    if not by_name or (names == [ALL] and ALL not in by_name):
+        return pattern, split
+    if names is None:
+        raise _several(pattern, by_name)
+    for name in names:
+        if name not in by_name:
+            raise ValueError(
+                f'{pattern!r} fits no file of a split {name!r}; it fits '
+                f'those of {", ".join(map(repr, by_name))}')
+    return [path for name in names for path in by_name[name]], None
+
+
+def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
+             kwargs: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the tables among files by split, as their names tell; none of
+    other files, or if they are of one split and it is not asked for."""
+    if 'splits' in kwargs or _format_of_all(paths) not in TABLES:
+        return {}
+    found = files_by_name(paths, root)
+    is_asked_for = names is not None and found.keys() >= set(names)
+    return found if len(found) > 1 or is_asked_for else {}
+
+
+def _several(files: str, by_name: dict[str, list[str]]) -> ValueError:
+    return must_name_splits(
+        repr(files), by_name, "split={}; split='all' takes all rows")
 
 
 def _open_own(paths: Sequence[str], split: Split,

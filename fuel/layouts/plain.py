@@ -5,18 +5,13 @@ import re
 from collections.abc import Sequence
 
 from fuel.datasets.columns.rows import Rows
+from fuel.datasets.named_splits import SPLITS
 from fuel.layouts.call import Call
 from fuel.layouts.rows import note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 # A file of more lengths is no list of candidates.
 MOST_LENGTHS = 5
-
-
-# What groups, and lists of rows, are called that are splits.
-SPLITS = re.compile(
-    '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'
-    'eval(uation)?|hold_?out)(s|set|[ab])?', re.I)
 # Arrays of a split, such as x_train or test-images.
 _NAMED = re.compile(
     f'(?P<above>(.*/)?)((?P<split>{SPLITS.pattern})[_.-](?P<name>[^/]+)|'

@@ -4,19 +4,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias, Unpack
 
 import numpy
 import pyarrow
 from numpy.typing import NDArray
 
+from fuel.datasets.named_splits import must_name_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (
     RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, classes_of, differs, is_divided,
-    paths_of)
+    located_by_split, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -42,7 +44,9 @@ class ArrowDataset(RowsDataset):
         them, one after the other, whose folders ``name=value`` are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
         Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
-        Face `which_sets` names those to read.
+        Face `which_sets` names those to read, and so it does of a folder
+        whose folders or files are called as splits are, such as that which
+        its ``save_to_disk`` writes.
     columns : list of str or dict, optional
         The columns that become sources, under their names; or a dict from
         sources to a column or a list of columns, by name. Several columns,
@@ -75,7 +79,8 @@ class ArrowDataset(RowsDataset):
     TypeError
         If `data` is no path and no table.
     ValueError
-        If there is no such column, files have other columns than the first,
+        If a folder has several splits and none is named, there is no such
+        column, files have other columns than the first,
         a column that is read has nulls its type has not in NumPy, or a data
         set of Hugging Face has a format that makes other values.
 
@@ -107,6 +112,19 @@ class ArrowDataset(RowsDataset):
                  masks: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data)
+        by_split = {} if splits is not None else located_by_split(
+            data, self._paths or ())
+        if len(by_split) > 1 and which_sets is None:
+            raise must_name_splits(
+                repr(str(data)), by_split, 'which_sets=({},)')
+        if which_sets is None:
+            by_split = {}
+        elif by_split.keys() >= set(which_sets):
+            # No others are opened, which may have other columns.
+            by_split = {name: by_split[name] for name in which_sets}
+        if by_split:
+            self._paths = [
+                path for paths in by_split.values() for path in paths]
         if self._paths is not None:
             self._table = None
         elif is_divided(data) and which_sets is not None and splits is None:
@@ -118,6 +136,10 @@ class ArrowDataset(RowsDataset):
         self.cache_bytes = default_budget() if cache_bytes is None else (
             not_negative('cache_bytes', cache_bytes))
         self.load()
+        if by_split:
+            lasts = numpy.cumsum([len(paths) for paths in by_split.values()])
+            bounds = self._bounds[[0, *lasts]].tolist()
+            splits = dict(zip(by_split, pairwise(bounds), strict=True))
         super().__init__(which_sets, splits, tuple(self.readers), **kwargs)
 
     def load(self) -> None:

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow
 import pyarrow.dataset
 import pyarrow.fs
 
+from fuel.datasets.named_splits import files_by_name
 from fuel.utils.other_libraries import is_hugging_face_cache
 
 #: A path, several of them, or a table in memory.
@@ -36,6 +37,18 @@ def paths_of(data: Tables) -> list[Located] | None:
             raise ValueError('at least one file is needed, got none')
         return [path for each in data for path in paths_of(each) or ()]
     return None
+
+
+def located_by_split(data: Tables,
+                     located: Sequence[Located]) -> dict[str, list[Located]]:
+    """Return the files of a folder by split, where their names tell; none of
+    other data."""
+    if not isinstance(data, (str, os.PathLike)) or not os.path.isdir(data):
+        return {}
+    by_path = {each.path: each for each in located}
+    found = files_by_name(list(by_path), os.fspath(data))
+    return {split: [by_path[path] for path in paths]
+            for split, paths in found.items()}
 
 
 def _in_folder(path: str) -> list[Located]:
