@@ -217,6 +217,29 @@ def test_apply_names_the_typo_and_not_what_python_misses():
     assert 1 == stream.apply(lambda one, extra: extra, extra=1)
 
 
+@pytest.mark.parametrize('function', [
+    lambda batch: (batch[0] / 255, batch[1]), lambda x, y: (x, y),
+    lambda batch: [part / 255 for part in batch], numpy.log,
+    lambda batch: batch.astype('f4')])
+def test_apply_says_where_a_function_of_batches_belongs(function):
+    """Its own error says what it did not find."""
+    stream = DataStream(flowers(), batch_size=5)
+    with pytest.raises((TypeError, AttributeError)) as caught:
+        stream.apply(function)
+    assert 'takes each batch is that of a stage, stream.apply(Mapping' in (
+        caught.value.__notes__[-1])
+    with pytest.raises(TypeError) as caught:
+        DataStream(flowers(), shuffle=True).apply(lambda x, y: x)
+    assert 'takes each example' in caught.value.__notes__[-1]
+
+
+def test_apply_adds_nothing_to_the_errors_of_a_stage():
+    """Which say themselves what is wrong."""
+    with pytest.raises(TypeError) as caught:
+        DataStream(flowers(), batch_size=5).apply(Cast)
+    assert not hasattr(caught.value, '__notes__')
+
+
 @pytest.mark.parametrize('text', [
     numpy.array(['a', 'b']), numpy.array(['a', 'b'], object), ['a', 'b']],
     ids=['array', 'objects', 'list'])

@@ -640,7 +640,16 @@ class AbstractDataStream(NamedArguments):
             kwargs['data_stream'] = self
             applied: Applied = stage(*args, **kwargs)
             return applied
-        return stage(self, *args, **kwargs)
+        try:
+            return stage(self, *args, **kwargs)
+        except (AttributeError, TypeError) as error:
+            if not isinstance(stage, type):
+                error.add_note(
+                    'apply calls a function once, with the stream: one that '
+                    f'takes each {_item_of(self)} is that of a stage, '
+                    'stream.apply(Mapping, function) (from fuel.transformers '
+                    'import Mapping)')
+            raise
 
     def __dir__(self) -> list[str]:
         # Without what only says what to write instead.
@@ -678,9 +687,14 @@ def _takes_stream_by_name(stage: type) -> bool:
 def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
     """Return the error that streams have no method of another library."""
     sources = safely((), lambda: tuple(stream.sources))
-    is_example = safely(False, lambda: stream.produces_examples)
     return no_member(stream, name, FOR_STREAMS, sources or ('data',),
-                     'example' if is_example is True else 'batch')
+                     _item_of(stream))
+
+
+def _item_of(stream: AbstractDataStream) -> str:
+    """Return whether batches or examples come, as far as that is known."""
+    is_example = safely(False, lambda: stream.produces_examples)
+    return 'example' if is_example is True else 'batch'
 
 
 for _name in FOR_STREAMS:
