@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
@@ -225,6 +225,8 @@ def class_for(data: object) -> str:
     bases = type(data).__mro__
     names = {base.__name__ for base in bases}
     libraries = {base.__module__.partition('.')[0] for base in bases}
+    if comes_from(data, 'datasets', ('IterableDataset',)):
+        return 'put it into a HuggingFaceIterable, of fuel.interop.arrow'
     if libraries & {'datasets', 'pandas', 'polars', 'pyarrow'}:
         return 'put tables into an ArrowDataset, of fuel.interop.arrow'
     if 'torch' in libraries and 'Dataset' in names:
@@ -264,19 +266,23 @@ def short_repr(data: object) -> str:
 def is_table(data: object) -> bool:
     """Return whether an object is a table of another library: indexed by the
     names of its columns, and iterated over by them or by rows as dicts."""
-    return any(
-        base.__name__ in ('DataFrame', 'DatasetDict', 'Dataset', 'Table')
-        and base.__module__.partition('.')[0] in (
-            'datasets', 'pandas', 'polars', 'pyarrow')
-        for base in type(data).__mro__)
+    names = ('DataFrame', 'DatasetDict', 'Dataset', 'IterableDataset', 'Table')
+    return any(comes_from(data, library, names)
+               for library in ('datasets', 'pandas', 'polars', 'pyarrow'))
+
+
+def comes_from(data: object, library: str, names: Collection[str]) -> bool:
+    """Return whether an object is of a class of another library, which need
+    not be there, by the name of the class."""
+    return any(base.__name__ in names
+               and base.__module__.partition('.')[0] == library
+               for base in type(data).__mro__)
 
 
 def is_labelled(data: Any) -> bool:
     """Return whether an object is a column of pandas whose index is not 0, 1,
     2, ...: a list of numbers takes rows from it by other labels."""
-    if not any(base.__name__ == 'Series'
-               and base.__module__.partition('.')[0] == 'pandas'
-               for base in type(data).__mro__):
+    if not comes_from(data, 'pandas', ('Series',)):
         return False
     return not numpy.array_equal(data.index, numpy.arange(len(data.index)))
 

@@ -3,8 +3,10 @@ from fuel.utils.extras import from_extra
 
 with from_extra('arrow', 'pyarrow'):
     from fuel.interop.arrow.dataset import ArrowDataset, from_pandas
+    from fuel.interop.arrow.hugging_face import HuggingFaceIterable
 
-__all__ = ['ArrowDataset', 'from_pandas']
+__all__ = ['ArrowDataset', 'HuggingFaceIterable', 'from_pandas']
 
 # Classes are pickled, and shown, under the name that users import.
-ArrowDataset.__module__ = __name__
+for _class in ArrowDataset, HuggingFaceIterable:
+    _class.__module__ = __name__

@@ -58,6 +58,9 @@ class ArrowDataset(RowsDataset):
         ``chunk_cache_bytes``. Data that fit are decoded once; of others, read
         them in an order that stays within a few row groups, such as
         :class:`~fuel.schemes.BlockShuffledScheme`.
+    masks : str or sequence of str, optional
+        Sources whose nulls are 0 or False where NumPy has none, each
+        followed by a source ``NAME_mask``, which is False there.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.

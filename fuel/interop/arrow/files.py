@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from fuel.datasets.named_splits import files_by_name
-from fuel.utils.other_libraries import is_hugging_face_cache
+from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 
 #: A path, several of them, or a table in memory.
 Tables: TypeAlias = object
@@ -162,8 +162,8 @@ def _of_hugging_face(data: Any) -> pyarrow.Table:
     if not has_rows:
         raise TypeError(
             f'data must have rows that are numbered, got the {kind} of '
-            'Hugging Face, which is a stream: load it without '
-            'streaming=True, or read it with fuel.datasets.IterableDataset')
+            f'Hugging Face, which is a stream: load it without '
+            f'streaming=True, or {class_for(data)}')
     asked = data.format
     if asked['type'] not in FORMATS or asked['format_kwargs']:
         raise ValueError(

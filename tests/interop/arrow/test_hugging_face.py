@@ -1,12 +1,10 @@
 """Data sets of Hugging Face keep what they say of their columns."""
-import io
 import pickle
 import shutil
 
 import numpy
 import pyarrow
 import pytest
-from PIL import Image
 from support.audio_files import RATE, encode, waves
 
 import fuel
@@ -19,31 +17,6 @@ from fuel.transformers.image import ImagesFromBytes
 
 # It pickles what it makes.
 pytestmark = pytest.mark.filterwarnings('ignore')
-
-
-def png(value):
-    """Return a small picture of one grey, as a file."""
-    file = io.BytesIO()
-    Image.fromarray(numpy.full((4, 5, 3), value, 'uint8')).save(file, 'PNG')
-    return file.getvalue()
-
-
-@pytest.fixture
-def pictures(hugging_face, tmp_path):
-    """Return pictures and classes, of which one picture is in a file."""
-    (tmp_path / 'three.png').write_bytes(png(3))
-    features = hugging_face.Features({
-        'image': hugging_face.Image(),
-        'label': hugging_face.ClassLabel(names=['cat', 'dog'])})
-    table = pyarrow.table({
-        'image': pyarrow.array(
-            [*({'bytes': png(number), 'path': None} for number in range(3)),
-             {'bytes': None, 'path': str(tmp_path / 'three.png')}],
-            features.arrow_schema.field('image').type),
-        'label': [0, 1, 1, 0]}).replace_schema_metadata(
-            features.arrow_schema.metadata)
-    return hugging_face.Dataset(hugging_face.table.InMemoryTable(table),
-                                fingerprint='a')
 
 
 def test_class_labels_keep_their_names(pictures, tmp_path):
