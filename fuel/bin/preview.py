@@ -37,6 +37,8 @@ TITLE_HEIGHT = 16
 CAPTION_HEIGHT = 12
 CAPTION_LENGTH = 12
 WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
+# A curve from here on has a picture of its own.
+LONG = 4 * WIDTH
 INK = (40, 80, 160)
 PAPER = (255, 255, 255)
 # Of all examples that are drawn of a data set, unless the first has more.
@@ -52,8 +54,9 @@ LABELS = ('targets', 'labels', 'fine_labels')
 @names_file
 def draw_preview(h5file: h5py.File) -> Any:
     """Draw a contact sheet of each source of images, evenly spread over the
-    classes and with their names if the file has classes; curves, or bars
-    where each example has one number, of any other."""
+    classes and with their names if the file has classes, or of long curves,
+    such as the waves of audio files; short curves, or bars where each example
+    has one number, of any other."""
     panels = []
     for name in source_names(h5file):
         rows, captions = choose_rows(h5file, name, COLUMNS * ROWS)
@@ -142,12 +145,36 @@ def _numbers_in(examples: Sequence[Array]) -> str:
 
 
 def panel_of(examples: list[Array], captions: Sequence[str] = ()) -> Any:
-    """Return a picture of examples: images, texts or curves."""
+    """Return a picture of examples: images, waves, texts or curves."""
     images = [image for example in examples
               if (image := as_image(example)) is not None]
-    if images and len(images) == len(examples):
-        return _contact_sheet(images, captions)
-    return _plot(examples)
+    if len(images) < len(examples):
+        images = _waves(examples)
+    return _contact_sheet(images, captions) if images else _plot(examples)
+
+
+def _waves(examples: Sequence[Array]) -> list[Image.Image]:
+    """Return a small picture of each curve, all on one scale, if they are too
+    long to be seen one over the other; else none."""
+    from PIL import Image, ImageDraw
+    curves = [numpy.asarray(example) for example in examples]
+    if any(curve.ndim != 1 or curve.dtype.kind not in 'buif'
+           or curve.size < THUMBNAIL for curve in curves) or max(
+               curve.size for curve in curves) < LONG:
+        return []
+    curves = [numpy.nan_to_num(curve.astype('float64')) for curve in curves]
+    low = min(curve.min() for curve in curves)
+    step = (max(curve.max() for curve in curves) - low or 1) / (THUMBNAIL - 1)
+    found = []
+    for curve in curves:
+        picture = Image.new('RGB', (THUMBNAIL, THUMBNAIL), PAPER)
+        pen = ImageDraw.Draw(picture)
+        for x, part in enumerate(numpy.array_split(curve, THUMBNAIL)):
+            ends = [THUMBNAIL - 1 - round((end - low) / step)
+                    for end in (part.min(), part.max())]
+            pen.line([(x, ends[0]), (x, ends[1])], fill=INK)
+        found.append(picture)
+    return found
 
 
 def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:

@@ -28,7 +28,7 @@ __all__ = ['AudioFromBytes']
 # A file of a kilobyte can claim to be hours long.
 MAX_SAMPLES = 1 << 28
 # Of the filter that resamples; common rates need one of a few hundred.
-_MOST_STEPS = 1 << 18
+_MOST_STEPS = 1 << 17
 # Samples on each side that one of the slower rate depends on, of scipy.
 _REACH = 10
 # Samples that a file is decoded by where they are not kept.

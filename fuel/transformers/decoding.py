@@ -92,6 +92,10 @@ class DecodingStage(SourcewiseTransformer):
             undecodable.add_note(
                 f'correct the data, or leave such {self.noun}s out with '
                 "on_error='skip' of the DataStream")
+            if len(self.which_sources) > 1:
+                undecodable.add_note(
+                    'which_sources names what is decoded; it is '
+                    f'{tuple(self.which_sources)}')
             raise undecodable from error
 
     def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:

@@ -273,6 +273,25 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
         assert preview.as_image(h5file['x'][0]) is None
 
 
+def test_preview_draws_a_picture_of_each_long_curve():
+    """On one scale, each with its lowest and highest numbers."""
+    from fuel.bin import preview
+    quiet, loud = numpy.zeros(preview.LONG), numpy.zeros(preview.LONG - 1)
+    loud[:2] = 5, -5
+    panel = numpy.asarray(preview.panel_of([quiet, loud], ['a', 'b']))
+    side, margin = preview.THUMBNAIL, preview.MARGIN
+    first, second = [
+        panel[:side, left:left + side, 0] == preview.INK[0]
+        for left in (margin, 2 * margin + side)]
+    assert [1] * side == first.sum(axis=0).tolist()
+    assert side == second[:, 0].sum()
+    assert [1] * (side - 1) == second[:, 1:].sum(axis=0).tolist()
+    # A short one is drawn over the others, and nothing is drawn of none.
+    short = preview.panel_of([quiet, loud, loud[:9]])
+    assert preview.PLOT_HEIGHT == short.height
+    assert preview.PLOT_HEIGHT == preview.panel_of([]).height
+
+
 def test_preview_draws_a_bar_for_each_number(tmp_path):
     """As many as there are examples, as high as their numbers."""
     from fuel.bin import preview

@@ -213,6 +213,17 @@ def test_sounds_of_hugging_face_and_arrays_of_bytes_are_decoded(tmp_path):
             decode(value)
 
 
+def test_sources_that_are_no_files_are_an_error_that_names_the_argument():
+    """Targets of one byte are arrays of bytes, too."""
+    stream = AudioFromBytes(DataStream(IndexableDataset(
+        {'audio': [WHOLE['WAV']], 'targets': numpy.zeros((1, 1), 'uint8')}),
+        batch_size=1))
+    with pytest.raises(UndecodableAudioError, match="'targets'") as caught:
+        next(iter(stream))
+    assert ("which_sources names what is decoded; it is ('audio', 'targets')"
+            in caught.value.__notes__)
+
+
 @pytest.mark.parametrize('kwargs, text', [
     ({'sample_rate': 0}, 'sample_rate must be a positive integer'),
     ({'max_samples': -1}, 'max_samples must be a positive integer'),
