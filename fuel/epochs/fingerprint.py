@@ -22,7 +22,7 @@ from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.arguments import kept_values
+from fuel.utils.arguments import PlainArgument, kept_values
 
 FORMAT = 3
 
@@ -165,6 +165,8 @@ def _describe(value: object) -> Any:
     if isinstance(value, functools.partial):
         return ['partial', _describe(value.func), _describe(value.args),
                 _describe(value.keywords)]
+    if isinstance(value, PlainArgument):
+        return {'class': name_of(type(value)), **_describe(value.plain())}
     if isinstance(value, Mapping):
         return _shortened({str(key): _describe(value[key])
                            for key in sorted(value, key=str)})

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,11 +14,13 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.describe.source_types import SourceType
+from fuel.epochs.stage import stage_of
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.dtypes import as_dtype
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
+from fuel.utils.arguments import PlainArgument
 from fuel.utils.atomic_files import write_text
 from fuel.utils.progress import progress
 from fuel.utils.sparse import require_dense
@@ -76,11 +79,17 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
     `fitted`, `done`: what is fitted, and what is done with the source then.
     """
     count, shape = 0, None
-    batches = map(numpy.asarray, batches_of(
-        data_stream, source, f'Fitting {fitted}'))
-    for batch in batches:
+    mask = mask_name(source)
+    is_masked = mask in data_stream.sources and not _is_filled(
+        data_stream, source)
+    batches = (
+        (numpy.asarray(part), *masks) for part, *masks in batches_of_sources(
+            data_stream, (source, mask) if is_masked else (source,),
+            f'Fitting {fitted}'))
+    for batch, *masks in batches:
         if batch.dtype.kind not in 'biuf':
-            found = _first_text(chain([batch], batches), count)
+            found = _first_text(chain(
+                [batch], (later for later, *_ in batches)), count)
             raise ValueError(
                 f'source {source!r} must have numbers to be {done}, but has '
                 f'{batch.dtype}{found}: choose another with source=...')
@@ -98,8 +107,30 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
                 f'{_first(batch, count, _is_not_finite)}: leave such '
                 'examples out, with Filter, or put numbers in the place of '
                 'missing ones, with Impute and fit_impute')
+        if masks and not numpy.all(masks[0]):
+            raise ValueError(
+                f'source {source!r} has values that are missing'
+                f'{_first(numpy.asarray(masks[0]), count, operator.not_)} of '
+                f'{mask!r}: put numbers in their place, with Impute and '
+                f'fit_impute, before it is {done}; or leave out {mask!r}, '
+                f'with FilterSources, if it tells something else')
         yield batch
         count += len(batch)
+
+
+def mask_name(source: str) -> str:
+    """Return the name of the source that is false where one has no value."""
+    return f'{source}_mask'
+
+
+def _is_filled(data_stream: StreamLike, source: str) -> bool:
+    """Return whether a stage of a stream puts values in the place of the
+    missing ones of a source."""
+    if isinstance(data_stream, FittedStage) and data_stream.fills_missing and (
+            source in data_stream.which_sources):
+        return True
+    return any(_is_filled(stream, source)
+               for stream in stage_of(data_stream).inputs)
 
 
 def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
@@ -163,7 +194,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class FittedParameters:
+class FittedParameters(PlainArgument):
     """Base of parameters that are saved as JSON."""
 
     # What the file says that it holds.
@@ -176,6 +207,12 @@ class FittedParameters:
             {'fuel': self._kind, 'format': FORMAT, **asdict(self)},
             sort_keys=True, indent=1)
         write_text(path, f'{text}\n')
+
+    def plain(self) -> Mapping[str, object]:
+        """Return what a saved state must fit: not how many examples there
+        were, nor the last digits, in which two processors may differ."""
+        return {name: _rounded(value) for name, value in asdict(self).items()
+                if not name.startswith('num_')}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -207,10 +244,18 @@ class FittedParameters:
         raise NotImplementedError
 
 
+def _rounded(value: object) -> object:
+    if isinstance(value, float):
+        return float(f'{value:.9g}')
+    return tuple(map(_rounded, value)) if isinstance(value, tuple) else value
+
+
 class FittedStage(SourcewiseTransformer):
     """Base of the stages whose parameters were fitted before."""
 
     takes_sparse = False
+    # Whether what is missing has a value behind it.
+    fills_missing = False
     _parameters_class: ClassVar[Any]
     # Name of the function that fits them.
     _fit: ClassVar[str]

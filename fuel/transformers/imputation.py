@@ -17,7 +17,8 @@ from fuel.transformers.base import Transformation
 from fuel.transformers.column_statistics import (
     Mean, Median, MostFrequent, missing_in)
 from fuel.transformers.fitted import (
-    FittedParameters, FittedStage, chosen_source, batches_of_sources)
+    FittedParameters, FittedStage, batches_of_sources, chosen_source,
+    mask_name)
 from fuel.transformers.source_names import check_known
 from fuel.typing import Batch, StreamLike
 from fuel.utils.overrides import ITEM_METHODS, calls
@@ -167,8 +168,9 @@ def fit_impute(
         A value for all elements, in the place of a strategy; nothing is read
         then.
     mask : str, optional
-        A source that is false or 0 where `source` has no value, such as
-        ``'age_mask'``. Integers and truth values need one.
+        A source that is false or 0 where `source` has no value. Integers and
+        truth values need one. Defaults to ``NAME_mask`` of the source
+        ``NAME``, such as ``'age_mask'``, if the stream has it.
     which_sources : str or tuple of str, optional
         Another name of `source`, as stages have it: one source.
 
@@ -197,6 +199,8 @@ def fit_impute(
     [[1.0, 20.0], [3.0, 10.0], [2.0, 30.0]]
     """
     source = chosen_source(source, which_sources, data_stream.sources[0])
+    if mask is None and mask_name(source) in data_stream.sources:
+        mask = mask_name(source)
     sources = (source,) if mask is None else (source, mask)
     check_known('source', (source,), data_stream.sources)
     check_known('mask', sources[1:], data_stream.sources)
@@ -274,6 +278,7 @@ class Impute(FittedStage):
 
     pure = True
     keeps_rows = True
+    fills_missing = True
     _parameters_class = ImputeParameters
     _fit = 'fit_impute'
 

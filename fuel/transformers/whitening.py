@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -19,6 +19,7 @@ from fuel.transformers.fitted import FittedStage, Moments, numbers_of
 from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
+from fuel.utils.arguments import PlainArgument
 from fuel.utils.atomic_files import atomic_path
 
 __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
@@ -28,7 +29,7 @@ KINDS = ('pca', 'zca')
 
 
 @dataclass(frozen=True, eq=False)
-class WhiteningParameters:
+class WhiteningParameters(PlainArgument):
     """Mean and matrix that :func:`fit_whitening` found.
 
     Attributes
@@ -55,6 +56,13 @@ class WhiteningParameters:
     def source(self) -> str:
         """What they were fitted to (str)."""
         return str(self.provenance['source'])
+
+    def plain(self) -> Mapping[str, object]:
+        """Return what a saved state must fit: no matrix, of which two
+        processors may find the axes of equal variance differently."""
+        mean = numpy.asarray(self.mean, numpy.float64)
+        return {'kind': self.kind, 'shape': self.shape,
+                'mean': numpy.array([f'{one:.9g}' for one in mean.flat])}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the parameters, replacing the file as a whole.

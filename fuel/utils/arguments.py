@@ -33,6 +33,15 @@ class _Saved(NamedTuple):
     hook: Callable[[Any], Mapping[str, object]] | None
 
 
+class PlainArgument:
+    """Base of arguments that a saved state must fit by what they hold, and
+    not by their class alone."""
+
+    def plain(self) -> Mapping[str, object]:
+        """Return what decides the values that are made with it."""
+        raise NotImplementedError
+
+
 def kept_values(owner: object, by_name: bool = False) -> list[Any]:
     """Return the names of the arguments that a saved state must fit, one a
     line, and their values.

@@ -1,5 +1,6 @@
 """Standardization and label encoding, fitted on the training data."""
 import json
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.exceptions import UnknownTokenError
+from fuel.exceptions import StateMismatchError, UnknownTokenError
 from fuel.streams import DataStream
+from fuel.transformers.imputation import Impute, ImputeParameters
 from fuel.transformers.label_encoding import (
     LabelEncoding,
     LabelEncodingParameters,
@@ -20,6 +22,7 @@ from fuel.transformers.standardization import (
     StandardizationParameters,
     fit_standardization,
 )
+from fuel.transformers.whitening import Whitening, WhiteningParameters
 
 
 def stream_of(x, size=4, **kwargs):
@@ -174,3 +177,45 @@ def test_unknown_label():
     assert [-1, 1] == numbers.tolist()
     with pytest.raises(ValueError, match='classes are text'):
         fit_label_encoding(stream_of([1.5]), 'x')
+
+
+def stages_with_parameters():
+    """Yield a stage, its parameters, and others that a state does not fit."""
+    parameters = StandardizationParameters('x', (1.5,), (2.,), (1,), 3)
+    yield Standardization, parameters, (
+        replace(parameters, mean=(1.500001,)),
+        replace(parameters, deviation=(3.,)))
+    filled = ImputeParameters('x', 'mean', (1.,), (1,), None, 3, 0)
+    yield Impute, filled, (replace(filled, fill=(2.,)),)
+    white = WhiteningParameters(
+        'pca', numpy.ones(1), numpy.eye(1), (1,), {'source': 'x'})
+    yield Whitening, white, (replace(white, mean=numpy.zeros(1)),)
+    names = LabelEncodingParameters('y', ('a', 'b'))
+    yield LabelEncoding, names, (replace(names, class_names=('b', 'a')),)
+
+
+@pytest.mark.parametrize('cls, parameters, others',
+                         [*stages_with_parameters()],
+                         ids=['standard', 'impute', 'whiten', 'labels'])
+def test_state_fits_the_parameters_of_its_stages(cls, parameters, others):
+    """Not those that were fitted to other data, as it was; but those that
+    another processor, or another number of examples, gave."""
+    def build(fitted):
+        return cls(DataStream(IndexableDataset(
+            {'x': numpy.ones((3, 1)), 'y': ['a', 'b', 'a']}), batch_size=1),
+            fitted)
+
+    stream = build(parameters)
+    next(iter(stream))
+    state = json.loads(json.dumps(stream.state_dict()))
+    for other in others:
+        with pytest.raises(StateMismatchError, match='parameters'):
+            build(other).load_state_dict(state)
+    same = (replace(parameters, provenance={'source': 'x', 'examples': 7})
+            if cls is Whitening else parameters if cls is LabelEncoding
+            else replace(parameters, num_examples=7))
+    if cls is Standardization:
+        same = replace(same, mean=(1.5 + 1e-15,))
+    resumed = build(same)
+    resumed.load_state_dict(state)
+    assert 2 == len(list(resumed.get_epoch_iterator()))

@@ -10,9 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fuel.datasets import IndexableDataset
 from fuel.streams import DataStream
-from fuel.transformers import MultiProcessing, Padding
+from fuel.transformers import FilterSources, MultiProcessing, Padding
 from fuel.transformers.imputation import (
     Impute, ImputeParameters, fit_impute)
+from fuel.transformers.standardization import fit_standardization
+from fuel.transformers.whitening import fit_whitening
 
 NAN = numpy.nan
 NUMBERS = st.floats(-1e6, 1e6) | st.just(NAN)
@@ -211,3 +213,40 @@ def test_means_of_narrow_numbers_are_added_in_double(dtype):
     """Also those of one large batch, whose sum its type does not hold."""
     x = numpy.full(20000, 100.1, dtype)
     assert fit_impute(stream_of(x, len(x))).fill == (float(x[0]),)
+
+
+def masked(ranks=(4, 0), there=(True, False)):
+    """Return a stream whose source has 0 where its mask is false."""
+    return DataStream(IndexableDataset({
+        'rank': numpy.array(ranks), 'rank_mask': numpy.array(there)}),
+        batch_size=1)
+
+
+@pytest.mark.parametrize('strategy', ['mean', 'median', 'most-frequent'])
+def test_mask_of_a_source_is_found_by_its_name(strategy):
+    """So that nothing is learnt of what stands in the place of a value."""
+    parameters = fit_impute(masked(), 'rank', strategy)
+    assert (('rank_mask', 1), 4) == (
+        (parameters.mask, parameters.num_missing), parameters.fill[0])
+    assert [4, 4] == [
+        rank for rank, _ in Impute(masked(), parameters, dtype=float)]
+    given = fit_impute(masked(), 'rank', value=7)
+    assert [4, 7] == [rank for rank, _ in Impute(masked(), given)]
+
+
+@pytest.mark.parametrize('fit', [fit_standardization, fit_whitening])
+def test_fits_refuse_a_source_with_values_that_are_missing(fit):
+    """Of which only the mask tells, until they are filled."""
+    rows = [[4, 1], [0, 2], [1, 1]]
+    gaps = masked(rows, [True, False, True])
+    with pytest.raises(ValueError, match=(
+            r"'rank' has values that are missing, first False in example 1 of "
+            r"the epoch of 'rank_mask': put .* with Impute and fit_impute")):
+        fit(gaps, source='rank')
+    filled = Impute(
+        gaps, fit_impute(gaps, 'rank'), dtype=float)
+    assert (2.5, 1) == pytest.approx(fit(filled, source='rank').mean)
+    whole = masked(rows, [True] * 3)
+    unmasked = FilterSources(gaps, ('rank',))
+    assert (5 / 3, 4 / 3) == pytest.approx(fit(whole, source='rank').mean)
+    assert (5 / 3, 4 / 3) == pytest.approx(fit(unmasked, source='rank').mean)
