@@ -68,16 +68,8 @@ class DecodingStage(SourcewiseTransformer):
             len(files), self.num_threads, self.noun)
 
     def _decode(self, file: object, which: str) -> Any:
-        if isinstance(file, Mapping) and file.keys() == {'bytes', 'path'}:
-            file = self._content_of(file, which)
-        if isinstance(file, numpy.ndarray) and file.ndim == 1 and (
-                file.dtype == 'uint8'):
-            file = file.tobytes()
         if not isinstance(file, (bytes, bytearray, memoryview)):
-            raise TypeError(
-                f'{which} must be bytes, got {file!r:.60} '
-                f'({type(file).__name__}): put ToBytes before this stage if '
-                'files are stored as other arrays than of uint8')
+            file = self._bytes_of(file, which)
         try:
             return self._decode_file(file)
         except (MemoryError, ImportError):
@@ -105,6 +97,20 @@ class DecodingStage(SourcewiseTransformer):
     def _why(self, error: Exception) -> str:
         """Return what an error of the decoder says of a file."""
         return str(error)
+
+    def _bytes_of(self, file: object, which: str) -> bytes:
+        """Return the bytes of a file that comes in another form."""
+        if isinstance(file, Mapping) and file.keys() == {'bytes', 'path'}:
+            file = self._content_of(file, which)
+        if isinstance(file, numpy.ndarray) and file.ndim == 1 and (
+                file.dtype == 'uint8'):
+            return file.tobytes()
+        if isinstance(file, bytes):
+            return file
+        raise TypeError(
+            f'{which} must be bytes, got {file!r:.60} '
+            f'({type(file).__name__}): put ToBytes before this stage if '
+            'files are stored as other arrays than of uint8')
 
     def _content_of(self, file: Mapping[str, Any], which: str) -> Any:
         """Return the bytes of a file of Hugging Face."""
