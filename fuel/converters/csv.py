@@ -20,7 +20,7 @@ from fuel.datasets import IndexableDataset
 from fuel.datasets.cells import (
     WORDS, is_header, markers_in, names_of_columns, cell_type,
     without_markers)
-from fuel.datasets.records import SAMPLE
+from fuel.datasets.records import SAMPLE, long_cells
 from fuel.streams import DataStream
 from fuel.transformers.imputation import STRATEGIES
 
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
+# More texts than that, in half of the examples or more, are no classes.
+MANY_TEXTS = 20
 
 
 @advise
@@ -116,7 +118,8 @@ def _read(path: str, delimiter: str, header: bool | None,
         try:
             # Strictly: a quotation mark without its like eats what follows.
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
-            numbered = [(reader.line_num, row) for row in reader if row]
+            with long_cells(os.path.getsize(path)):
+                numbered = [(reader.line_num, row) for row in reader if row]
         except TypeError as error:
             raise ValueError('expected one character between fields, got '
                              f'{delimiter!r}') from error
@@ -246,8 +249,9 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
                     ) from error
             if not one_hot:
                 raise BadInputFile(
-                    path, f'column {name!r} does not hold numbers ({error}): '
-                    'choose --one-hot, --ignore or --target') from error
+                    path, f'column {name!r} does not hold numbers '
+                    f'({error!s:.100}): choose --one-hot, --ignore or '
+                    f'--target') from error
         classes, known = as_classes([value.strip() for value in column])
         nbytes = len(known) * len(column) * numpy.dtype(dtype).itemsize
         if nbytes > MAX_ONE_HOT:
@@ -255,6 +259,12 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
                 path, f'column {name!r} has {len(known)} different texts, '
                 f'whose one-hot columns would need {nbytes} bytes: choose '
                 '--ignore or --target')
+        if len(known) > max(MANY_TEXTS, len(column) // 2):
+            log.warning(
+                'column %r has %d different texts in %d examples, and becomes '
+                'as many columns of zeros and ones: if it names the examples, '
+                'choose --ignore %s', name, len(known), len(column),
+                shlex.quote(name))
         block = numpy.zeros((len(column), len(known)), dtype)
         block[numpy.arange(len(column)), classes[:, 0]] = 1
         blocks.append(block)

@@ -39,7 +39,8 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
 
     A column of text becomes class numbers, in alphabetical order; the names
-    are a list in JSON, the attribute 'class_names' of the source. Lists of
+    are a list in JSON, the attribute 'class_names' of the source, which a
+    ClassLabel of Hugging Face has too. Lists of
     numbers become rows of variable length, and times what h5py takes for
     such.
 
@@ -77,14 +78,17 @@ def convert_parquet(directory: Folder, output_directory: Folder,
                        fill, splits['train'])
     for source, column in found.items():
         _add(arrays, class_names, source, column, paths[0])
+    labels = {source: LABELS if source in class_names else LABELS[:1]
+              for source in arrays}
+    class_names |= {source: list(names)
+                    for source, names in dataset.categories.items()
+                    if source in arrays and arrays[source].dtype.kind in 'iu'}
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
     return write_file(
         output_directory, output_filename, paths,
         divided(arrays.items(), hold_out, seed, stratify, advice),
-        {source: LABELS if source in class_names else LABELS[:1]
-         for source in arrays},
-        {'class_names': class_names, 'fill_values': filled_by(found)})
+        labels, {'class_names': class_names, 'fill_values': filled_by(found)})
 
 
 def _add(arrays: dict[str, Any], class_names: dict[str, list[str]],

@@ -1,6 +1,7 @@
 """Sources of a table, as HDF5 stores them."""
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from fuel.converters.custom_data import ROWS_AT_ONCE
 from fuel.converters.filling import fill_values
+from fuel.datasets.records import EXACT
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers.column_statistics import missing_in
 from fuel.transformers.imputation import ImputeParameters
+
+log = logging.getLogger(__name__)
 
 TEXT = h5py.string_dtype()
 
@@ -26,6 +30,7 @@ class Column:
     of variable length, text in UTF-8, and times as bytes that h5py takes for
     times. Text and lists that are missing are empty.
 
+    `source`: its name.
     `parameters`: what is put in the place of missing values.
     `dtype`, `shape`: in the file.
     """
@@ -33,7 +38,7 @@ class Column:
     def __init__(self, dataset: SplitDataset, source: str,
                  parameters: ImputeParameters | None = None) -> None:
         self._dataset = dataset
-        self._source = source
+        self.source = source
         self.parameters = parameters
         self._empty: Any = None
         self.shape: tuple[int, ...] = (dataset.num_examples,)
@@ -63,12 +68,17 @@ class Column:
         return h5py.check_vlen_dtype(self.dtype) in (None, str) and (
             h5py.check_opaque_dtype(self.dtype) is False)
 
+    @property
+    def filled_with(self) -> list[Any]:
+        """What is put in the place of missing values; empty for nothing."""
+        return [] if self.parameters is None else list(self.parameters.fill)
+
     def read(self, rows: Any) -> NDArray[Any]:
         """Return rows as the data set has them, and missing ones filled."""
         parameters = self.parameters
         mask = None if parameters is None else parameters.mask
-        self._dataset.sources = (self._source,) if mask is None else (
-            self._source, mask)
+        self._dataset.sources = (self.source,) if mask is None else (
+            self.source, mask)
         batch: NDArray[Any]
         batch, *masks = self._dataset.get_data(None, rows)
         if parameters is None:
@@ -90,7 +100,7 @@ class Column:
 
         Raises: ValueError if HDF5 has no type for it.
         """
-        known = self._dataset.known_types()[self._source]
+        known = self._dataset.known_types()[self.source]
         dtype: Any = known.dtype
         shape = tuple([length for length in known.shape or ()
                        if length is not None])
@@ -116,7 +126,7 @@ class Column:
         what = ('no value in any example' if value is None
                 else f'values such as {value!r:.80}, for which HDF5 has no '
                 'type, or not beside its others')
-        return ValueError(f'source {self._source!r} has {what}: leave it out')
+        return ValueError(f'source {self.source!r} has {what}: leave it out')
 
 
 def _has_utf8(text: str) -> bool:
@@ -156,16 +166,31 @@ def columns_of(dataset: SplitDataset, sources: Sequence[str],
                 train, ROWS_AT_ONCE))
             found[source] = Column(dataset, source, fill_values(
                 stream, source, kind, fill, mask))
+            _warn_of_rounding(columns[source], found[source])
         elif kind in 'biu':
             found[mask] = Column(dataset, mask)
     return found
 
 
+def _warn_of_rounding(column: Column, filled: Column) -> None:
+    """Warn if integers become floating numbers that do not hold them."""
+    if column.dtype.kind not in 'iu' or filled.dtype.kind != 'f':
+        return
+    for block in filled.blocks():
+        largest = block[numpy.abs(block).argmax()]
+        if abs(largest) >= EXACT:
+            log.warning(
+                'source %r becomes %s, since what is filled in, %s, is not '
+                'whole: numbers such as %.0f are rounded. Choose --fill '
+                'most-frequent or a whole VALUE to keep all digits',
+                filled.source, filled.dtype, filled.filled_with[0], largest)
+            return
+
+
 def filled_by(columns: Mapping[str, Column]) -> dict[str, list[Any]]:
     """Return what was put in the place of missing values, by source."""
-    return {source: list(column.parameters.fill)
-            for source, column in columns.items()
-            if column.parameters is not None}
+    return {source: column.filled_with for source, column in columns.items()
+            if column.filled_with}
 
 
 def read_with_mask(dataset: SplitDataset, source: str,

@@ -1,14 +1,18 @@
 """One's own texts, as the tokens of a language model."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
+import sys
 import zipfile
 import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -23,6 +27,7 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.datasets.random_splits import held_out
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.extras import how_to_install
+from fuel.utils.lockfile import LockFile
 
 __all__ = ['convert_tokens', 'fill_subparser']
 
@@ -73,15 +78,17 @@ def convert_tokens(directory: Folder, output_directory: Folder,
     texts = Texts(paths, documents, field)
     pieces = Pieces(output_directory, output_filename, [
         VERSION, texts.identity(), encoder.identity()])
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        with progress_bar(output_filename, texts.num_bytes) as bar:
-            for place in pieces.complete(texts, encoder):
-                bar.update(texts.bytes_before(place))
-        if not pieces.num_documents:
-            raise BadInputFile(paths[0], 'there is no document')
-        _write(h5file, pieces, held_out(
-            pieces.num_documents, hold_out, seed, None), encoder)
-    pieces.remove()
+    with pieces.locked():
+        with converted_file(output_directory, output_filename,
+                            paths) as h5file:
+            with progress_bar(output_filename, texts.num_bytes) as bar:
+                for place in pieces.complete(texts, encoder):
+                    bar.update(texts.bytes_before(place))
+            if not pieces.num_documents:
+                raise BadInputFile(paths[0], 'there is no document')
+            _write(h5file, pieces, held_out(
+                pieces.num_documents, hold_out, seed, None), encoder)
+        pieces.remove()
     return (os.path.join(output_directory, output_filename),)
 
 
@@ -167,12 +174,31 @@ class Pieces:
         self._parent = parent or os.curdir
         self._folder = os.path.join(self._parent,
                                     f'{self._begin}{digest[:16]}')
+        self._output = os.path.join(self._parent, name)
+        self._lock = LockFile(os.path.join(self._parent, f'.{name}.lock'))
         self.paths: list[str] = []
         self.num_documents = 0
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other conversions from the output."""
+        if not os.path.isdir(self._parent):
+            raise FileNotFoundError(
+                errno.ENOENT, os.strerror(errno.ENOENT), self._parent)
+        if not self._lock.try_acquire():
+            raise FileExistsError(
+                f'another conversion is writing {self._output}: wait for it, '
+                f'or choose another name (-r)')
+        try:
+            yield
+        finally:
+            self._lock.remove()
+
     def complete(self, texts: Texts, encoder: Encoder) -> Iterator[Place]:
         """Write the pieces that are missing; yield what follows each."""
-        os.makedirs(self._folder, exist_ok=True)
+        with suppress(FileExistsError):
+            os.makedirs(self._folder, 0o700)
+        self._check_owner()
         place = Place()
         while (found := self._find(self._path(len(self.paths)))) is not None:
             self._add(self._path(len(self.paths)), found.lengths)
@@ -190,6 +216,17 @@ class Pieces:
                             after=numpy.array(place, 'int64'))
             self._add(path, lengths)
             yield place
+
+    def _check_owner(self) -> None:
+        """Refuse a folder that others may have filled: where all may write,
+        such as in /tmp, its name can be guessed."""
+        found = os.lstat(self._folder)
+        if not stat.S_ISDIR(found.st_mode) or (sys.platform != 'win32' and (
+                found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH)):
+            raise PermissionError(
+                f'{self._folder}, in which this conversion keeps what is '
+                f'done, is no folder of your own: remove it, or write to '
+                f'another folder (-o)')
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, f'{number:06d}.npz')

@@ -17,7 +17,7 @@ from fuel.datasets.cells import (
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, by_source,
-    warn_of_rounding)
+    long_cells, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
@@ -27,6 +27,9 @@ from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
 
 __all__ = ['CSVDataset']
+
+# No floating number has more before its point.
+MOST_DIGITS = 400
 
 
 @do_not_pickle_attributes('records')
@@ -187,7 +190,8 @@ class CSVDataset(RecordsDataset):
                 types[source] = cell_type(cells)
                 if types[source].kind == 'f':
                     warn_of_rounding(self.path, source, [
-                        int(cell) for cell in cells
+                        # Python makes no integer of thousands of digits.
+                        int(cell[:MOST_DIGITS]) for cell in cells
                         if cell.lstrip('+-').isdecimal()], 3)
                 if types[source] == TEXT:
                     self._check_markers(source, sample)
@@ -306,6 +310,9 @@ def _cells(encoding: str, delimiter: str, quote: str | None,
            content: bytes) -> list[str]:
     """Return the cells of one record."""
     text = content.decode(encoding)
+    if len(text) > csv.field_size_limit():
+        with long_cells(len(text)):
+            return _cells(encoding, delimiter, quote, content)
     quotes: Any = ({'quoting': csv.QUOTE_NONE} if quote is None
                    else {'quotechar': quote})
     # Not `splitlines`: text may hold separators of Unicode.

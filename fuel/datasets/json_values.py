@@ -29,6 +29,13 @@ ALLOWED: dict[str, tuple[type, ...]] = {
     'S': (str,), 'O': (str, type(None))}
 NAMES = {bool: 'a truth value', int: 'an integer', float: 'a number',
          str: 'text', list: 'a list', dict: 'an object', type(None): 'null'}
+# Far less deep than Python's functions may call each other.
+MOST_LEVELS = 200
+TOO_DEEP = (f'it is nested more than {MOST_LEVELS} levels deep, and no deeper '
+            f'values are read: write it flatter, or as text')
+# NumPy's arrays have no more axes, one of them that of the batch, in all
+# releases.
+MOST_AXES = 31
 # Stands for a value of which there is no key.
 MISSING = object()
 
@@ -45,11 +52,25 @@ def parse_object(content: bytes) -> dict[str, Any]:
             f'invalid JSON: {error.msg}, at character {error.pos + 1} of the '
             f'line: each line must hold one object, {{...}}') from error
     except RecursionError as error:
-        raise ValueError('invalid JSON: it is nested too deep') from error
+        raise ValueError(TOO_DEEP) from error
+    # There are at least as many brackets as levels.
+    if content.count(b'[') + content.count(b'{') > MOST_LEVELS:
+        _check_levels(found)
     if not isinstance(found, dict):
         raise ValueError(f'each line must hold one object, {{...}}, got '
                          f'{NAMES[type(found)]}')
     return found
+
+
+def _check_levels(value: Any) -> None:
+    """Raise a ValueError if a value has too many levels."""
+    levels, level = 0, [value]
+    while level := [each for part in level if isinstance(part, (dict, list))
+                    for each in (part.values() if isinstance(part, dict)
+                                 else part)]:
+        levels += 1
+        if levels > MOST_LEVELS:
+            raise ValueError(TOO_DEEP)
 
 
 def fields_in(record: Mapping[str, Any], above: Keys = (),
@@ -105,6 +126,8 @@ def _type_of_lists(lists: Sequence[list[Any]]) -> SourceType | None:
     """Return the type of lists of numbers; None if they hold others, or
     lists of different lengths."""
     ndim = max(map(_depth, lists))
+    if ndim > MOST_AXES:
+        return None
     try:
         parts = [nested_elements(value, ndim) for value in lists]
     except ValueError:

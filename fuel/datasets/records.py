@@ -8,6 +8,7 @@ import os
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -34,6 +35,8 @@ SAMPLE = 1000
 TEXT = numpy.dtype(object)
 # Floating numbers hold all integers up to this one, and none above the other.
 EXACT, LARGEST = 1 << 53, 1 << 1023
+# The largest limit that Python's parser takes on all systems.
+LONGEST = 2 ** 31 - 1
 
 
 def by_source(columns: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
@@ -88,15 +91,32 @@ class RecordIndex:
         return len(self.lines)
 
 
+@contextmanager
+def long_cells(length: int) -> Iterator[None]:
+    """Let Python's parser take cells of so many characters.
+
+    Its limit is there for a quotation mark without its like, which is an error
+    without it too. It is one for all threads: of two at a time, the greater
+    may stay.
+    """
+    limit = csv.field_size_limit()
+    csv.field_size_limit(min(max(length, limit), LONGEST))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
 def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
     """Return whether a quoted cell begins in a line, with an odd number of
     quotes, and does not end."""
     if not (quote.isascii() and delimiter.isascii()):
         return True
     try:
-        for _ in csv.reader([line.decode('latin-1')], delimiter=delimiter,
-                            quotechar=quote, strict=True):
-            pass
+        with long_cells(len(line)):
+            for _ in csv.reader([line.decode('latin-1')], delimiter=delimiter,
+                                quotechar=quote, strict=True):
+                pass
     except csv.Error as error:
         return 'unexpected end' in str(error)
     return False

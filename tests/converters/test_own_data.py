@@ -671,6 +671,29 @@ def test_csv_one_hot_of_many_texts_is_refused(here, capsys, monkeypatch):
         'b.hdf5', 'train', 'features').tolist()
 
 
+@pytest.mark.parametrize('num_texts, is_told', [(20, False), (21, True)])
+def test_csv_one_hot_of_names_is_told(here, caplog, num_texts, is_told):
+    """Nearly as many columns as rows, which generalise to nothing."""
+    (here / 'a.csv').write_text('my name,x\n' + ''.join(
+        f'n{i % num_texts},1\n' for i in range(41)))
+    convert('csv', 'a.csv', '--one-hot')
+    assert is_told == (
+        "'my name' has 21 different texts in 41 examples" in caplog.text
+        and "choose --ignore 'my name'" in caplog.text)
+    assert is_told == bool(caplog.messages)
+
+
+def test_csv_long_cells_are_read(here, capsys):
+    """Longer than Python's parser takes by itself, and not shown whole."""
+    text = 'x' * 200_000
+    (here / 'a.csv').write_text(f'text,y\n{text},2\nshort,4\n')
+    error = fail(capsys, 'csv', 'a.csv')
+    assert "'text' does not hold numbers" in error
+    assert len(error) < 1000
+    convert('csv', 'a.csv', '--target', 'text')
+    assert [[1], [0]] == load('a.hdf5', 'train', 'targets').tolist()
+
+
 def npy(header, version=(1, 0), length=None):
     """Return a ``.npy`` file with a header of any bytes."""
     size = len(header) if length is None else length

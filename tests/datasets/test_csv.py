@@ -446,3 +446,23 @@ def test_marks_later_than_the_first_cells_are_told(tmp_path):
         dataset.get_data(None, [1000])
     assert numpy.isnan(
         CSVDataset(path, missing='NA').get_data(None, [1000])[0])
+
+
+def test_integer_of_thousands_of_digits_is_infinite(tmp_path):
+    """Python makes no integer of it; a warning says that it is rounded."""
+    path = tmp_path / 'a.csv'
+    path.write_text(f'x,y\n1,2\n{"9" * 5000},3\n')
+    with pytest.warns(UserWarning, match="'x' is float64.*9{25} exactly"):
+        dataset = CSVDataset(path)
+    assert [1, numpy.inf] == dataset[:][0].tolist()
+
+
+def test_long_cells_are_read(tmp_path):
+    """Longer than Python's parser takes by itself, whose limit stays."""
+    path, limit = tmp_path / 'a.csv', csv.field_size_limit()
+    text = 'x' * (limit + 1)
+    path.write_text(f'text,y\n{text},2\n"{text},\n",3\nshort,4\n')
+    texts, numbers = CSVDataset(path)[:]
+    assert [text, f'{text},\n', 'short'] == texts.tolist()
+    assert [2, 3, 4] == numbers.tolist()
+    assert limit == csv.field_size_limit()

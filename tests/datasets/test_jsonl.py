@@ -273,7 +273,10 @@ def test_types_of_sources_with_masks_are_detected(tmp_path):
     ('{"a": 1', {}, r'line 3: invalid JSON: .* at character \d'),
     ('{"a": 1} {"a": 2}', {}, 'line 3: invalid JSON: Extra data'),
     ('[1]', {}, 'line 3: each line must hold one object.*got a list'),
-    ('[' * 10 ** 5, {}, 'line 3: invalid JSON: it is nested too deep'),
+    *[(f'{{"x": {start * count}1{end * count}}}', {},
+       'line 3: it is nested more than 200 levels deep')
+      for start, end in ('[]', ('{"y": ', '}'))
+      for count in (200, 450, 900, 10 ** 5)],
     ('{"a": "\xff"}', {}, "line 3: 'utf-8' codec can't decode"),
     ('{"b": 1}', {}, "line 3: there is no field 'a'"),
     ('{"a": "x"}', {}, ("line 3: source 'a' has \"x\", but 1 in line 1, .*"

@@ -105,8 +105,10 @@ def _axes(tensor: pyarrow.FixedShapeTensorType) -> list[int]:
 
 
 def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
-            name: str) -> NDArray[Any]:
+            name: str, are_below: bool = False) -> NDArray[Any]:
     """Return the rows of a column, without a copy where that can be.
+
+    `are_below`: whether they are the elements of lists.
 
     Raises: ValueError if there are nulls in a column of a type that has none
         in NumPy, or tensors whose order of axes is not known.
@@ -114,27 +116,30 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
     arrow = column.type
     dtype, shape = type_of(arrow)
     if isinstance(column, pyarrow.ChunkedArray):
-        chunks = [rows_of(chunk, name) for chunk in column.chunks]
+        chunks = [rows_of(chunk, name, are_below) for chunk in column.chunks]
         if len(chunks) == 1:
             return chunks[0]
         return numpy.concatenate([numpy.empty((0, *shape), dtype), *chunks])
     if dtype.kind in 'iub' or shape:
-        _check_nulls(column, name)
+        _check_nulls(column, name, are_below or bool(shape))
     if types.is_dictionary(arrow):
-        return _of_dictionary(column, name)
+        return _of_dictionary(column, name, are_below)
     if types.is_run_end_encoded(arrow):
-        return rows_of(pyarrow.compute.run_end_decode(column), name)
+        return rows_of(pyarrow.compute.run_end_decode(column), name,
+                       are_below)
     if dtype == OBJECT:
         return _objects(column, name)
     if isinstance(arrow, pyarrow.FixedShapeTensorType):
         _check_permutation(arrow, name)
-        rows = rows_of(column.storage, name).reshape(
+        rows = rows_of(column.storage, name, are_below).reshape(
             len(column), *arrow.shape)
         return rows.transpose(0, *[1 + axis for axis in _axes(arrow)])
     if isinstance(arrow, pyarrow.BaseExtensionType):
-        return rows_of(column.storage, name).astype(dtype, copy=False)
+        return rows_of(column.storage, name, are_below).astype(
+            dtype, copy=False)
     if shape:
-        return rows_of(column.flatten(), name).reshape(len(column), *shape)
+        return rows_of(column.flatten(), name, True).reshape(
+            len(column), *shape)
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values.astype(dtype, copy=False)
 
@@ -167,13 +172,13 @@ def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
     return column
 
 
-def _of_dictionary(column: pyarrow.DictionaryArray,
-                   name: str) -> NDArray[Any]:
+def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
+                   are_below: bool) -> NDArray[Any]:
     """Return what the numbers of a dictionary stand for."""
     values, places = column.dictionary, column.indices
     if type_of(column.type)[0] != OBJECT:
         # Of nulls, only those that a row has matter.
-        return rows_of(values.take(places), name)
+        return rows_of(values.take(places), name, are_below)
     rows = numpy.empty(len(values) + 1, object)
     rows[:-1] = rows_of(values, name)
     numbers = numpy.asarray(places.fill_null(0)).astype(numpy.intp)
@@ -190,7 +195,7 @@ def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
         for place, value in enumerate(column.to_pylist()):
             rows[place] = value
         return rows
-    values = rows_of(column.flatten(), name)
+    values = rows_of(column.flatten(), name, True)
     stops = numpy.cumsum(column.value_lengths().fill_null(0))
     start = 0
     for place, is_there in enumerate(column.is_valid().to_pylist()):
@@ -216,10 +221,15 @@ def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
             'or leave the column out with sources=')
 
 
-def _check_nulls(column: pyarrow.Array, name: str) -> None:
+def _check_nulls(column: pyarrow.Array, name: str,
+                 are_lists: bool) -> None:
+    """Refuse nulls. `are_lists`: whether they are lists, or in lists."""
     if column.null_count:
+        remedy = ('write it without them, which masks= does not tell in lists '
+                  '(among floating numbers they are NaN)' if are_lists else
+                  'name its source in masks=, which makes them 0 and tells '
+                  'where they are')
         raise ValueError(
             f'column {name!r} ({column.type}) has {column.null_count} nulls, '
-            'which its type does not have in NumPy: name its source in '
-            'masks=, which makes them 0 and tells where they are, or leave '
-            'it out with sources=')
+            f'which its type does not have in NumPy: {remedy}, or leave it '
+            f'out with sources=')

@@ -390,6 +390,39 @@ def test_parquet_is_converted_to_hdf5(tmp_path, capsys):
     test.close(None)
 
 
+def test_names_of_classes_are_kept(tmp_path, hugging_face):
+    """Of a ClassLabel, whose numbers stay, also with another name."""
+    hugging_face.Dataset.from_dict(
+        {'label': [1, 0, 1], 'x': [1., 2., 3.]}, hugging_face.Features({
+            'label': hugging_face.ClassLabel(names=['cat', 'dog']),
+            'x': hugging_face.Value('float32')})).to_parquet(
+                tmp_path / 'pets.parquet')
+    assert not fuel_convert.main([
+        'parquet', '-d', str(tmp_path), '-o', str(tmp_path), 'pets.parquet',
+        '--source', 'targets=label', '--source', 'x'])
+    with H5PYDataset(str(tmp_path / 'pets.hdf5'), ('train',)) as dataset:
+        assert ('cat', 'dog') == dataset.class_names
+        assert [1, 0, 1] == dataset[:][
+            dataset.sources.index('targets')].tolist()
+
+
+def test_rounding_of_filled_integers_is_told(tmp_path, caplog):
+    """A mean that is not whole makes floating numbers of all."""
+    pyarrow.parquet.write_table(pyarrow.table({
+        'id': [2 ** 53 + 1, None, -2 ** 53 - 1, 1, 2],
+        'small': [1, None, 2, 3, 4]}), tmp_path / 'a.parquet')
+    convert = ['parquet', '-d', str(tmp_path), '-o', str(tmp_path),
+               'a.parquet', '--fill']
+    assert not fuel_convert.main([*convert, 'most-frequent'])
+    assert not caplog.messages
+    assert not fuel_convert.main([*convert, 'mean'])
+    message, = caplog.messages
+    assert message == (
+        "source 'id' becomes float64, since what is filled in, 0.75, is not "
+        "whole: numbers such as 9007199254740992 are rounded. Choose --fill "
+        "most-frequent or a whole VALUE to keep all digits")
+
+
 def test_share_of_every_class_is_held_out(tmp_path, capsys):
     """With a source called targets, or not at all."""
     pyarrow.parquet.write_table(pyarrow.table({

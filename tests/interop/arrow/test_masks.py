@@ -79,3 +79,21 @@ def test_several_columns_have_one_mask():
     assert (2,) == dataset.known_types()['x_mask'].shape
     with pytest.raises(ValueError, match="masks names 'a', but there is no"):
         ArrowDataset(table, {'x': ['a', 'b']}, masks=('a',))
+
+
+@pytest.mark.parametrize('column', [
+    pyarrow.array([[1, None], [3]]),
+    pyarrow.array([[1, None], [3, 4]], pyarrow.list_(pyarrow.int64(), 2)),
+    pyarrow.array([[1, 2], None], pyarrow.list_(pyarrow.int64(), 2)),
+    pyarrow.array([[True, None], [False]])])
+def test_nulls_in_lists_are_an_error_with_another_remedy(column):
+    """A mask of rows does not tell which elements are missing."""
+    for masks in ((), ('a',)):
+        dataset = ArrowDataset(
+            pyarrow.table({'a': column}), sources=('a',), masks=masks)
+        with pytest.raises(ValueError, match=(
+                'write it without them, which masks= does not tell in lists')):
+            dataset.get_data(None, [0, 1])
+    floats = ArrowDataset(pyarrow.table({'a': [[1., None]]}))
+    numpy.testing.assert_array_equal(
+        floats.get_data(None, [0])[0][0], [1, numpy.nan])

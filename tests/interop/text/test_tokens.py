@@ -273,6 +273,57 @@ def test_damaged_pieces_are_made_again(
     assert not list(tmp_path.glob('.*'))
 
 
+def test_two_conversions_to_one_output_are_refused(
+        tmp_path, trained, monkeypatch):
+    """The second says so, and the first goes on."""
+    write_json_lines(tmp_path / 'a.jsonl', TEXTS)
+    (tmp_path / 'b.txt').write_text('other')
+    write = tokens._write
+
+    def meanwhile(*arguments):
+        with pytest.raises(FileExistsError, match='is writing .*a.hdf5'):
+            convert_tokens(tmp_path, tmp_path, ['b.txt'], trained[0],
+                           output_filename='a.hdf5')
+        write(*arguments)
+
+    monkeypatch.setattr(tokens, '_write', meanwhile)
+    path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
+    assert encoded(trained[1], TEXTS) == documents_of(path)
+    assert not list(tmp_path.glob('.*'))
+
+
+@pytest.mark.skipif(sys.platform == 'win32', reason='there are no modes')
+@pytest.mark.parametrize('how', ['link', 'open'])
+def test_pieces_of_others_are_not_taken(tmp_path, trained, monkeypatch, how):
+    """Whoever may write to the folder can guess the name of that of pieces.
+    """
+    write_json_lines(tmp_path / 'a.jsonl', TEXTS)
+    convert = [tmp_path, tmp_path, ['a.jsonl'], trained[0]]
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens, '_write', lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            convert_tokens(*convert)
+    pieces, = tmp_path.glob('.*pieces*')
+    assert 0o700 == pieces.stat().st_mode & 0o777
+    if how == 'link':
+        pieces.rename(tmp_path / 'elsewhere')
+        pieces.symlink_to(tmp_path / 'elsewhere')
+    else:
+        pieces.chmod(0o777)
+    with pytest.raises(PermissionError, match='no folder of your own'):
+        convert_tokens(*convert)
+    assert list(pieces.glob('*.npz'))
+
+
+def test_folder_that_is_missing_is_named(tmp_path, trained):
+    """Not a file in it."""
+    write_json_lines(tmp_path / 'a.jsonl', TEXTS)
+    with pytest.raises(FileNotFoundError) as caught:
+        convert_tokens(tmp_path, tmp_path / 'missing', ['a.jsonl'],
+                       trained[0])
+    assert 'lock' not in str(caught.value)
+
+
 def test_tokens_are_not_dropped_at_random(tmp_path):
     """As the tokenizer says, for training with it."""
     model = {'type': 'BPE', 'vocab': {'a': 0, 'b': 1, 'ab': 2},
