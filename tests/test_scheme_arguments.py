@@ -2,6 +2,7 @@
 import inspect
 import json
 import pickle
+from contextlib import nullcontext
 
 import numpy
 import pytest
@@ -152,7 +153,10 @@ def test_drop_last_leaves_out_a_short_batch(name, num_examples, size):
     for _ in range(2):
         expected = [batch for batch in requests_of(whole)
                     if len(batch) == size]
-        assert expected == requests_of(dropping)
+        with pytest.warns(UserWarning, match=(
+                f'drop_last leaves out the only one, of {num_examples} ex'
+                )) if num_examples < size else nullcontext():
+            assert expected == requests_of(dropping)
         assert num_examples // size == len(expected) == dropping.num_requests
     assert 'drop_last=True' in repr(dropping)
 
@@ -202,9 +206,42 @@ def test_dropping_epoch_resumes_at_each_step(name):
         assert expected[1] == rest(resumed.get_epoch_iterator())
 
 
+def batches_left_out():
+    """Yield streams of three examples, whose batch of four is left out."""
+    dataset = IndexableDataset(numpy.arange(3))
+    for shuffle in True, False:
+        yield DataStream(
+            dataset, batch_size=4, shuffle=shuffle, drop_last=True)
+    yield Batch(DataStream(
+        dataset, iteration_scheme=ShuffledExampleScheme(3)), ConstantScheme(
+            4, num_examples=3, drop_last=True))
+
+
+@pytest.mark.parametrize('stream', list(batches_left_out()))
+def test_epoch_without_a_batch_warns(stream):
+    """At the line that reads it; its length is told before."""
+    assert 0 == len(stream)
+    with pytest.warns(UserWarning, match=(
+            'an epoch has no batch: .* of 3 examples, since batch_size is 4'
+            )) as caught:
+        assert [] == list(stream)
+    assert __file__ == caught[0].filename
+
+
+def test_batch_that_leaves_out_all_examples_warns():
+    """At the line that makes the stage."""
+    with pytest.warns(UserWarning, match='of 3 examples') as caught:
+        stream = Batch(DataStream(
+            IndexableDataset(numpy.arange(3)),
+            iteration_scheme=ShuffledExampleScheme(3)),
+            batch_size=4, drop_last=True)
+    assert __file__ == caught[0].filename
+    assert [] == list(stream)
+
+
 @pytest.mark.parametrize('arguments, sizes', [
     ({'num_examples': 10}, [4, 4]), ({'num_examples': 8}, [4, 4]),
-    ({'num_examples': 3}, []), ({'num_examples': 0}, []),
+    ({'num_examples': 0}, []),
     ({'times': 3}, [4, 4, 4]), ({'num_examples': 10, 'times': 0}, [])])
 def test_constant_scheme_leaves_out_a_smaller_size(arguments, sizes):
     """And what reads by it gets full batches."""

@@ -246,8 +246,8 @@ def consecutive(counts: Mapping[str, int], sources: Iterable[str]
                 counts.items(), accumulate(counts.values()), strict=True)}
 
 
-def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
-                 ) -> AbstractContextManager[Bar]:
+def progress_bar(name: str, maxval: object, prefix: str = 'Converting',
+                 in_bytes: bool = False) -> AbstractContextManager[Bar]:
     """Show the progress of a conversion: a bar on a terminal, elsewhere two
     lines.
 
@@ -259,13 +259,15 @@ def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
         Number of steps.
     prefix : str, optional
         What is being done. Default ``'Converting'``.
+    in_bytes : bool, optional
+        Whether a step is a byte. Default False.
 
     Returns
     -------
     context manager
         Yields a bar with a method ``update(value)``.
     """
-    return progress(f'{prefix} {name}', maxval, in_lines=True)
+    return progress(f'{prefix} {name}', maxval, in_bytes, in_lines=True)
 
 
 def write_file(directory: Folder, filename: str, inputs: Iterable[str],

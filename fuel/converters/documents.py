@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from fuel.converters.raw.files import BadInputFile
+from fuel.datasets.json_values import fields_in, value_at
 
 # Characters of a document at most: it is in memory, and one core encodes it.
 MAX_DOCUMENT = 1 << 28
@@ -34,7 +35,11 @@ class Document(NamedTuple):
 
 
 class Texts:
-    """Documents in files, from any of them on."""
+    """Documents in files, from any of them on.
+
+    `num_empty`: how many of those that were read have no text: files, or
+        records of JSON.
+    """
 
     def __init__(self, paths: Sequence[str], documents: str,
                  field: str) -> None:
@@ -43,6 +48,7 @@ class Texts:
         self._field = field
         self._sizes = [os.path.getsize(path) for path in paths]
         self.num_bytes = sum(self._sizes)
+        self.num_empty = 0
 
     def identity(self) -> list[Any]:
         """Return what the documents depend on."""
@@ -71,6 +77,10 @@ class Texts:
                         f'--documents paragraph or line')
                 if document.text and not document.text.isspace():
                     yield document
+                elif self._documents == 'file' or _has_json_lines(
+                        self.paths[number]):
+                    # Of lines and paragraphs, empty ones are none.
+                    self.num_empty += 1
 
     def _read_file(self, place: Place) -> Iterator[Document]:
         path = self.paths[place.file]
@@ -79,7 +89,7 @@ class Texts:
         with open_file(path, 'rb') as file:
             file.seek(place.byte)
             lines = self._lines(file, place)
-            if name.lower().endswith(JSON_LINES):
+            if _has_json_lines(path):
                 yield from self._fields(lines)
             elif self._documents == 'line':
                 yield from (line._replace(text=line.text.rstrip('\r\n'))
@@ -119,9 +129,13 @@ class Texts:
                     f'{where} is no JSON ({error})')) from error
             found = record.get(self._field) if isinstance(
                 record, dict) else None
+            if found is None:
+                # Of objects within, as JSONLDataset names them.
+                found = value_at(record, tuple(self._field.split('/')))
             if not isinstance(found, str):
-                names = ', '.join(record) if isinstance(
-                    record, dict) else type(record).__name__
+                names = ', '.join(
+                    '/'.join(keys) for keys, _ in fields_in(record)
+                ) if isinstance(record, dict) else type(record).__name__
                 raise BadInputFile(self.paths[after.file], (
                     f'{where} has no text {self._field!r}; it has '
                     f'{names:.200}: name another one with --field'))
@@ -150,3 +164,8 @@ class Texts:
             whole = ''.join(parts)
             yield Document(whole if self._documents == 'file'
                            else whole.rstrip('\r\n'), after)
+
+
+def _has_json_lines(path: str) -> bool:
+    """Return whether a file, which may be compressed, has JSON lines."""
+    return path.removesuffix('.gz').lower().endswith(JSON_LINES)

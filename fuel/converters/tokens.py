@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import logging
 import os
 import shutil
 import stat
@@ -28,6 +29,8 @@ from fuel.datasets.random_splits import held_out
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.extras import how_to_install
 from fuel.utils.lockfile import LockFile
+
+log = logging.getLogger(__name__)
 
 __all__ = ['convert_tokens', 'fill_subparser']
 
@@ -62,7 +65,8 @@ def convert_tokens(directory: Folder, output_directory: Folder,
     `output_filename`: default: the name of the first file.
     `documents`: {'file', 'paragraph', 'line'}; what is a document of a text
         file. Paragraphs have empty lines between them. Default 'file'.
-    `field`: of JSON lines, the name of the text. Default 'text'.
+    `field`: of JSON lines, the name of the text, such as 'meta/text' within
+        an object. Default 'text'.
     `end_token`: token that is put after each document, such as
         ``'<|endoftext|>'``. Default: none.
     `hold_out`: splits to make of random documents, and their shares.
@@ -81,11 +85,17 @@ def convert_tokens(directory: Folder, output_directory: Folder,
     with pieces.locked():
         with converted_file(output_directory, output_filename,
                             paths) as h5file:
-            with progress_bar(output_filename, texts.num_bytes) as bar:
+            with progress_bar(output_filename, texts.num_bytes,
+                              in_bytes=True) as bar:
                 for place in pieces.complete(texts, encoder):
                     bar.update(texts.bytes_before(place))
+                # Empty ones at the end are in no piece.
+                bar.update(texts.num_bytes)
             if not pieces.num_documents:
                 raise BadInputFile(paths[0], 'there is no document')
+            if pieces.num_empty:
+                log.warning('left out: %d documents without text',
+                            pieces.num_empty)
             _write(h5file, pieces, held_out(
                 pieces.num_documents, hold_out, seed, None), encoder)
         pieces.remove()
@@ -97,11 +107,13 @@ class Piece(NamedTuple):
 
     `lengths`: how many tokens each has.
     `tokens`: of all, one after the other.
+    `num_empty`: how many without text were left out before the last.
     `after`: where the next document begins.
     """
 
     lengths: NDArray[numpy.int64]
     tokens: Tokens
+    num_empty: int
     after: Place
 
 
@@ -178,6 +190,7 @@ class Pieces:
         self._lock = LockFile(os.path.join(self._parent, f'.{name}.lock'))
         self.paths: list[str] = []
         self.num_documents = 0
+        self.num_empty = 0
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -202,9 +215,11 @@ class Pieces:
         place = Place()
         while (found := self._find(self._path(len(self.paths)))) is not None:
             self._add(self._path(len(self.paths)), found.lengths)
+            self.num_empty += found.num_empty
             place = found.after
             yield place
         documents = texts.read_from(place)
+        earlier = 0
         while batch := _take(documents, PIECE):
             place = batch[-1].after
             tokens = encoder.encode([document.text for document in batch])
@@ -213,9 +228,12 @@ class Pieces:
             with atomic_path(path) as part, open(part, 'wb') as file:
                 numpy.savez(file, lengths=lengths,
                             tokens=numpy.concatenate(tokens),
+                            num_empty=texts.num_empty - earlier,
                             after=numpy.array(place, 'int64'))
             self._add(path, lengths)
+            earlier = texts.num_empty
             yield place
+        self.num_empty += texts.num_empty
 
     def _check_owner(self) -> None:
         """Refuse a folder that others may have filled: where all may write,
@@ -262,7 +280,7 @@ def _load(path: str) -> Piece:
     # NumPy does not close a damaged file by itself.
     with open(path, 'rb') as file, numpy.load(file) as piece:
         return Piece(piece['lengths'], piece['tokens'],
-                     Place(*piece['after'].tolist()))
+                     int(piece['num_empty']), Place(*piece['after'].tolist()))
 
 
 def _take(documents: Iterator[Document], characters: int) -> list[Document]:
@@ -290,7 +308,7 @@ def _write(h5file: ConvertedFile, pieces: Pieces,
             int(own.sum()),), encoder.dtype))
     starts = [0] * len(targets)
     first = 0
-    for found, tokens, _ in pieces.read():
+    for found, tokens, *_ in pieces.read():
         split_of_token = numpy.repeat(
             split_of[first:first + len(found)], found)
         first += len(found)
@@ -316,7 +334,8 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
         '(default: file)')
     subparser.add_argument(
         '--field', default='text', metavar='NAME',
-        help='of JSON lines, the name of the text (default: text)')
+        help='of JSON lines, the name of the text, such as meta/text within '
+        'an object (default: text)')
     subparser.add_argument(
         '--end-token', default=None, metavar='TOKEN',
         help='token after each document, such as "<|endoftext|>" (default: '

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import csv
 import io
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
@@ -25,6 +24,7 @@ from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
+from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
 
@@ -145,8 +145,8 @@ class CSVDataset(RecordsDataset):
         self._titles = names
         hint = _other_delimiter(sample, delimiter)
         if hint and columns is None:
-            warnings.warn(f'{self.path} has a single column, '
-                          f'{names[0]!r:.80}: {hint}', stacklevel=2)
+            warn_user(f'{self.path} has a single column, '
+                          f'{names[0]!r:.80}: {hint}')
         try:
             self._columns = _numbers(columns, names, self.path)
         except ValueError as error:
@@ -192,7 +192,7 @@ class CSVDataset(RecordsDataset):
                     warn_of_rounding(self.path, source, [
                         # Python makes no integer of thousands of digits.
                         int(cell[:MOST_DIGITS]) for cell in cells
-                        if cell.lstrip('+-').isdecimal()], 3)
+                        if cell.lstrip('+-').isdecimal()])
                 if types[source] == TEXT:
                     self._check_markers(source, sample)
                     self._check_mixture(source, sample)
@@ -209,11 +209,11 @@ class CSVDataset(RecordsDataset):
                     cell for cell in without_markers(cells, frozenset(markers))
                     if cell.strip()]).kind == 'b'
                 masks = f' and masks=({source!r},)' if are_truths else ''
-                warnings.warn(
+                warn_user(
                     f'{self.path}: column {self._titles[number]!r} is text '
                     f'because of {", ".join(map(repr, markers))}: pass '
                     f'missing={markers}{masks} if that stands for missing '
-                    f'values, or dtypes={{{source!r}: object}}', stacklevel=4)
+                    f'values, or dtypes={{{source!r}: object}}')
                 return
 
     def _check_mixture(self, source: str, sample: list[list[str]]) -> None:
@@ -224,13 +224,12 @@ class CSVDataset(RecordsDataset):
             if any(cell.strip() for cell in cells):
                 titles[cell_type(cells) == TEXT].append(self._titles[number])
         if all(titles.values()):
-            warnings.warn(
+            warn_user(
                 f'{self.path}: source {source!r} has columns of text, '
                 f'{titles[True]}, so the numbers of its columns '
                 f'{titles[False]} come as strings too: put the columns of '
                 f'text into a source of their own with columns=..., or pass '
-                f'dtypes={{{source!r}: object}} if all are to be strings',
-                stacklevel=4)
+                f'dtypes={{{source!r}: object}} if all are to be strings')
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources."""

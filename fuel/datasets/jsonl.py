@@ -180,7 +180,7 @@ class JSONLDataset(RecordsDataset):
             warn_of_rounding(self.path, source, [
                 value for row in values for value in (
                     row if isinstance(row, list) else (row,))
-                if type(value) is int], 4)
+                if type(value) is int])
         if found is None:
             if given is None:
                 raise self._several_kinds(source, values)

@@ -5,7 +5,6 @@ import codecs
 import csv
 import itertools
 import os
-import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.file_bytes import FileBytes, is_remote
 from fuel.storage.raw_file import raw_file_at
 from fuel.typing import EpochReader
+from fuel.utils.warn import warn_user
 
 # Records as near as this are read with one call.
 NEAR = 1 << 12
@@ -188,18 +188,18 @@ class RecordFile:
         yield from itertools.pairwise(borders)
 
 
-def warn_of_rounding(path: str, source: str, numbers: Iterable[int],
-                     stacklevel: int) -> None:
+def warn_of_rounding(path: str, source: str,
+                     numbers: Iterable[int]) -> None:
     """Warn if a floating source, as it was found to be, has an integer that
     floating numbers do not hold exactly, such as an identifier."""
     for number in numbers:
         if abs(number) > EXACT and (
                 abs(number) > LARGEST or int(float(number)) != number):
-            warnings.warn(
+            warn_user(
                 f'{path}: source {source!r} is float64, since values are '
                 f'missing or not whole, and does not hold {number!s:.25} '
                 f'exactly: pass masks=({source!r},) if values are missing, or '
-                f'dtypes={{{source!r}: ...}}', stacklevel=stacklevel + 1)
+                f'dtypes={{{source!r}: ...}}')
             return
 
 

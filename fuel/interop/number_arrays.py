@@ -15,8 +15,8 @@ _RAGGED = ('has elements of several shapes, or other Python objects, which '
 _STRINGS = ('holds strings, which no {holder} does: encode them as numbers, '
             'or leave the source out, which_sources=(...), so that it stays '
             'as it is')
-_TIMES = ('has the type {dtype}, which no {holder} has: cast it to int64, '
-          'Cast(stream, "int64", which_sources=(...))')
+_TIMES = ('has the type {dtype}, which no {holder} has: cast it to '
+          '{number}, Cast(stream, "{number}", which_sources=(...))')
 _WIDE = ('has the type {dtype}, which no {holder} has: cast it to float64, '
          'Cast(stream, "float64", which_sources=(...))')
 _RECORDS = 'is an array of records, which no {holder} is: {fields}'
@@ -54,5 +54,10 @@ def refusal(value: object, source: str, holder: str) -> TypeError:
         or ())
     what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
             else type(value).__name__)
-    reason = reason.format(holder=holder, dtype=dtype, fields=fields)
+    # Integers have no NaN for NaT.
+    number = 'float64' if isinstance(value, (
+        numpy.ndarray, numpy.generic)) and kind in ('m', 'M') and numpy.isnat(
+            value).any() else 'int64'
+    reason = reason.format(holder=holder, dtype=dtype, fields=fields,
+                           number=number)
     return TypeError(f'source {source!r} ({what}) {reason}')

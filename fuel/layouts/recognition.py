@@ -1,7 +1,6 @@
 """Find the layout that files have, by what they say of themselves."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import (
     Callable, Collection, Iterable, Iterator, Mapping, Sequence)
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from fuel.storage.linked_files import LinkedFiles
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.version import version
+from fuel.utils.warn import warn_user
 
 #: Returns the call that opens files, several if they can be opened in several
 #: ways, None if they are of another layout.
@@ -194,10 +194,9 @@ def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
             raise TypeError(f'it should return a Call, a list of them or '
                             f'None, got {found!r}')
     except Exception as error:  # noqa: BLE001 - of whatever others wrote
-        warnings.warn(
+        warn_user(
             f'the recogniser {entry.name!r} of files, {entry.value}, failed '
-            f'and is passed over: {type(error).__name__}: {error}',
-            stacklevel=2)
+            f'and is passed over: {type(error).__name__}: {error}')
         return None
     return calls or None
 

@@ -15,7 +15,8 @@ from fuel.schemes.iterator_requests import (ConcatenatedRequests,
                                             CountedRequests, OneShotBatches)
 from fuel.schemes.requests import (
     BatchRequests, BatchSizeRequests, ExampleRequests, PermutedBatches,
-    PermutedExamples, ShuffledOrder, draw_order, num_batches)
+    PermutedExamples, ShuffledOrder, draw_order, num_batches,
+    warn_of_no_batch)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 
@@ -137,6 +138,9 @@ class ConstantScheme(BatchSizeScheme):
     def get_request_iterator(self) -> Iterator[int]:
         """Return an iterator over the batch sizes of a new epoch."""
         count = self.num_requests
+        if self.num_examples and self.times != 0:
+            warn_of_no_batch(
+                self.num_examples, self.batch_size, self.drop_last)
         last_size = self.batch_size
         if self.num_examples and not self.drop_last:
             last_size = self.num_examples % self.batch_size or last_size

@@ -18,6 +18,7 @@ from fuel.kernels.draws import draw_order as draw_short_order
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.typing import RandomGenerator
 from fuel.utils.rng_state import Snapshot, is_generator, take_snapshot
+from fuel.utils.warn import warn_user
 
 #: Draws the places of an epoch with a generator.
 Draw: TypeAlias = 'Callable[[Any], NDArray[Any]]'
@@ -150,6 +151,7 @@ class BatchRequests(RequestIterator):
         self.indices = indices
         self.batch_size = batch_size
         self.num_requests = num_batches(len(indices), batch_size, drop_last)
+        warn_of_no_batch(len(indices), batch_size, drop_last)
 
     def _request(self, position: int) -> list[Any]:
         return list(self._part(position))
@@ -278,9 +280,9 @@ class PermutedBatches(Permuted):
         self._set_order(indices, order)
         self.batch_size = batch_size
         self.sorted_indices = sorted_indices
-        self.num_requests = num_batches(
-            len(indices) if num_examples is None else num_examples,
-            batch_size, drop_last)
+        count = len(indices) if num_examples is None else num_examples
+        self.num_requests = num_batches(count, batch_size, drop_last)
+        warn_of_no_batch(count, batch_size, drop_last)
 
     def _request(self, position: int) -> list[Any]:
         start = position * self.batch_size
@@ -345,6 +347,15 @@ def num_batches(num_examples: int, batch_size: int,
     if drop_last:
         return num_examples // batch_size
     return -(-num_examples // batch_size)
+
+
+def warn_of_no_batch(num_examples: int, batch_size: int,
+                     drop_last: bool) -> None:
+    """Warn if all examples of an epoch are left out with its last batch."""
+    if drop_last and 0 < num_examples < batch_size:
+        warn_user(
+            f'an epoch has no batch: drop_last leaves out the only one, of '
+            f'{num_examples} examples, since batch_size is {batch_size}')
 
 
 def draw_order(size: int, rng: RandomGenerator) -> NDArray[Any]:

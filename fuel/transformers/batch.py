@@ -12,6 +12,7 @@ from fuel.epochs.pipeline import length_of, source_examples
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
+from fuel.schemes.requests import warn_of_no_batch
 from fuel.sharding.pipeline import can_seek, can_seek_rows
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import Transformer, check_count
@@ -116,6 +117,9 @@ class Batch(Transformer):
         super().__init__(
             data_stream, None, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = 1 if drop_last else strictness
+        if type(iteration_scheme) is ConstantScheme:
+            warn_of_no_batch(length_of(data_stream) or 0,
+                             iteration_scheme.batch_size, drop_last)
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""

@@ -78,7 +78,7 @@ class Cast(_Caster):
     -----
     Data that have the type already are passed on as they are. Times become
     their number of days, seconds or whatever their unit is since 1970; NaT is
-    NaN among floating numbers. A list of
+    NaN among floating numbers, and an error among integers. A list of
     equal shapes becomes one array. The examples of a ragged batch are cast
     one by one: an array of objects stays one, a list of arrays a list.
 
@@ -124,6 +124,8 @@ class Cast(_Caster):
                     f'are no {self.dtype}: name other sources to cast, '
                     f'which_sources=(...), or '
                     f'{sources_of_fields(source_name, fields)}') from error
+            if numpy.asarray(source_data).dtype.kind in 'mM':
+                raise ValueError(f'source {source_name!r}: {error}') from error
             text = _first_text(source_data)
             if text is None or self.dtype.kind not in 'biuf':
                 raise

@@ -38,6 +38,11 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
         is_missing = numpy.isnat(array)
         times = numpy.where(is_missing, numpy.zeros((), array.dtype), array)
         return numpy.where(is_missing, dtype.type('nan'), times.astype(dtype))
+    if dtype.kind in 'iub' and array.dtype.kind in 'mM' and numpy.isnat(
+            array).any():
+        raise ValueError(
+            f'NaT, a time that is missing, is no {dtype}: cast to float64, '
+            f'which makes NaN of it')
     if array is not data and array.dtype != object:
         # From Python's numbers directly, or large ones might be rounded.
         array = data

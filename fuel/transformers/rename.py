@@ -14,6 +14,7 @@ from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
 from fuel.utils.overrides import calls
+from fuel.utils.warn import warn_user
 
 
 class FilterSources(AgnosticTransformer):
@@ -22,8 +23,8 @@ class FilterSources(AgnosticTransformer):
     Parameters
     ----------
     sources : tuple of str
-        Those to keep. Their order does not matter: they come in that of
-        `data_stream`.
+        Those to keep. They come in the order of `data_stream`; others than
+        in that order are a warning, sets aside.
     iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -48,6 +49,12 @@ class FilterSources(AgnosticTransformer):
                  **kwargs: Unpack[StreamOptions]) -> None:
         self._kept = frozenset(as_names('sources', sources))
         check_known('sources', sorted(self._kept), data_stream.sources)
+        order = [name for name in data_stream.sources if name in self._kept]
+        if isinstance(sources, (list, tuple)) and list(sources) != order:
+            warn_user(
+                f'FilterSources leaves sources in the order of its stream, '
+                f'{tuple(order)}, not in that of {tuple(sources)}: name them '
+                f'in this order')
         labels = labels_of(data_stream)
         if labels is not None:
             kwargs.setdefault('axis_labels', {

@@ -6,6 +6,7 @@ import pytest
 
 from fuel import config
 from fuel.datasets import IndexableDataset
+from fuel.interop.number_arrays import refusal
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, ForceFloatX, Mapping, ScaleAndShift
@@ -234,3 +235,16 @@ def test_missing_time_is_nan(kind, dtype):
                     dtype)
     numpy.testing.assert_array_equal(
         [x for x, in examples], [3, numpy.nan, 5])
+
+
+@pytest.mark.parametrize('dtype', ['int64', 'uint8', bool])
+def test_missing_time_is_no_integer(dtype):
+    """NumPy makes the smallest integer of it; of NaN there is one."""
+    times = numpy.array(['2024-01-02', 'NaT'], 'datetime64[D]')
+    with pytest.raises(ValueError, match=(
+            "'x': NaT, a time that is missing, is no .*: cast to float64")):
+        cast(times, dtype)
+    assert [19724] == cast(times[:1], 'int64').tolist()
+    assert numpy.isnan(cast(times, 'float64')[1])
+    assert 'cast it to int64' in str(refusal(times[:1], 'x', 'tensor'))
+    assert 'cast it to float64' in str(refusal(times, 'x', 'tensor'))

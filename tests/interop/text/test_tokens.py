@@ -369,6 +369,47 @@ def test_mistakes_are_answered(tmp_path, trained):
                        str(tmp_path / 'a.jsonl'))
 
 
+@pytest.mark.parametrize('piece', [1, tokens.PIECE])
+def test_documents_without_text_are_counted(
+        tmp_path, trained, monkeypatch, caplog, piece):
+    """Also by a conversion that goes on; empty lines are no documents."""
+    monkeypatch.setattr(tokens, 'PIECE', piece)
+    write_json_lines(tmp_path / 'a.jsonl', ['', TEXTS[0], ' ', TEXTS[1], ''])
+    (tmp_path / 'b.txt').write_text('\n')
+    (tmp_path / 'c.txt').write_text('\n\nthe cat\n\n')
+    arguments = tmp_path, tmp_path, ['a.jsonl', 'b.txt', 'c.txt'], trained[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(tokens, '_write', lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            convert_tokens(*arguments)
+    caplog.clear()
+    convert_tokens(*arguments)
+    assert ['left out: 4 documents without text'] == caplog.messages
+    caplog.clear()
+    convert_tokens(*arguments[:2], ['b.txt', 'c.txt'], trained[0],
+                   documents='line')
+    assert [] == caplog.messages
+
+
+def test_text_within_an_object_is_named_by_its_path(tmp_path, trained):
+    """As JSONLDataset names it; a key with a slash is one, too."""
+    (tmp_path / 'a.jsonl').write_text(
+        '{"meta": {"title": "the cat"}}\n{"meta/title": "a mat"}\n')
+    arguments = tmp_path, tmp_path, ['a.jsonl'], trained[0]
+    path, = convert_tokens(*arguments, field='meta/title')
+    assert encoded(trained[1], ['the cat', 'a mat']) == documents_of(path)
+    with pytest.raises(BadInputFile, match='it has meta/title: name another'):
+        convert_tokens(*arguments)
+
+
+def test_progress_ends_at_the_size_of_the_texts(tmp_path, trained, capsys):
+    """In bytes, also of those after the last document."""
+    (tmp_path / 'a.txt').write_text('the cat\n\n\n\n')
+    convert_tokens(tmp_path, tmp_path, ['a.txt'], trained[0],
+                   documents='paragraph')
+    assert 'a.hdf5: 11 of 11 bytes in ' in capsys.readouterr().out
+
+
 def test_command_converts_and_tells_how_to_open(
         tmp_path, trained, monkeypatch, capsys):
     """From the folder that one is in."""
