@@ -35,6 +35,9 @@ class Call:
         cells: `Windows` warns with it. Defaults to '': rows may be steps.
     notes : tuple of str, optional
         What is left out of the files, and why.
+    split : str, optional
+        The split of which all rows of the columns are, where others are in
+        other columns. Defaults to '': none.
     files : str or list of str, optional
         Filled in by Fuel.
     """
@@ -48,6 +51,7 @@ class Call:
     are_runs: bool = False
     independent_rows: str = ''
     notes: tuple[str, ...] = ()
+    split: str = ''
     files: str | Sequence[str] = ''
 
     def arguments(self) -> dict[str, Any]:

@@ -76,11 +76,12 @@ def open_files(files: Files, split: Split, layout: str | None,
                                  and kwargs.get('parts') is not None):
                 return _open_split(partial(HDF5Dataset, given), split, kwargs)
             return _open_split(known.open, split, kwargs)
-        name, call = find_call(seen, layout)
+        name, call = find_call(
+            seen, layout, () if split is None else _names_of(split))
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)
         _refuse_left_out(call, kwargs.get('sources'))
-        return _open_split(call.open, split, kwargs)
+        return _open_split(call.open, None if call.split else split, kwargs)
 
 
 def _refuse_left_out(call: Call, sources: object) -> None:

@@ -91,9 +91,11 @@ def _names_as_splits(arrays: Sequence[Array]) -> list[Call]:
             len({array.shape[0] for array in named.values()}) > 1
             for named in splits.values()):
         return []
-    calls = [Call({name: Rows(array.path) for name, array in named.items()})
-             for named in sorted(splits.values(), reverse=True, key=lambda
-                                 named: next(iter(named.values())).shape[0])]
+    calls = [Call({name: Rows(array.path) for name, array in named.items()},
+                  split=split)
+             for split, named in sorted(
+                 splits.items(), reverse=True, key=lambda
+                 each: next(iter(each[1].values())).shape[0])]
     if len({array.shape[0] for array in arrays}) == 1:
         calls.append(Call({array.path: Rows(array.path) for array in arrays}))
     return calls

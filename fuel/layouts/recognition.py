@@ -60,15 +60,21 @@ def seen_files(files: Files, storage_options: StorageOptions | None = None,
             open_all(accesses), paths, follow == 'anywhere'))
 
 
-def find_call(seen: Seen, layout: str | None = None) -> tuple[str, Call]:
+def find_call(seen: Seen, layout: str | None = None,
+              splits: Sequence[str] = ()) -> tuple[str, Call]:
     """Return the layout of files, and the call that opens them.
 
     `layout`: the only one to try.
+    `splits`: those that are asked for; one may have a call of its own.
 
     Raises: AmbiguousLayoutError if there are several calls, ValueError if
         there is none.
     """
-    return _one_call(seen, layout, _found(seen, layout))
+    found = _found(seen, layout)
+    of_split = {name: [call for call in calls if [call.split] == [*splits]]
+                for name, calls in found.items()}
+    return _one_call(seen, layout, of_split if any(of_split.values())
+                     else found)
 
 
 def find_known_call(seen: Seen, layout: str | None = None,
@@ -124,7 +130,8 @@ def _one_call(seen: Seen, layout: str | None,
         names = ' and '.join(map(repr, found))
         raise AmbiguousLayoutError(
             f'{seen.given!r} can be opened in several ways, by the layout '
-            f'{names}: choose one of\n{listed}' if len(found) == 1 else
+            f'{names}: choose {_splits_of(calls)}one of\n{listed}'
+            if len(found) == 1 else
             f'{seen.given!r} has the layouts {names}: choose one with '
             f'layout=..., or one of\n{listed}')
     name, call = calls[0]
@@ -133,6 +140,12 @@ def _one_call(seen: Seen, layout: str | None,
             seen, f'signs of the layout {name!r}, but no array of its '
                   f'examples'))
     return name, call
+
+
+def _splits_of(calls: Sequence[tuple[str, Call]]) -> str:
+    """Return the splits that calls are of, for an error; else nothing."""
+    splits = [repr(call.split) for _, call in calls if call.split]
+    return f'the split {" or ".join(splits)}, or ' if splits else ''
 
 
 def _counted(seen: Seen, call: Call) -> str:

@@ -361,6 +361,26 @@ def test_arrays_called_by_splits_are_no_columns_of_the_same_rows(
     assert {*found[0].sources} == {*found[1].sources}
 
 
+@pytest.mark.parametrize('names', ['{}_x', 'x-{}', 'in/{}.x'])
+@pytest.mark.parametrize('length', [6, 9])
+def test_arrays_called_by_splits_are_opened_by_split(tmp_path, names, length):
+    """The error without one names them."""
+    path = str(tmp_path / 'two.h5')
+    with h5py.File(path, 'w') as file:
+        file[names.format('Train')] = numpy.zeros(6)
+        file[names.format('val')] = numpy.ones(length)
+    with pytest.raises(AmbiguousLayoutError, match=(
+            "choose the split '(train' or 'val|val' or 'train)', or one of")):
+        fuel.load(path)
+    for split, value, count in ('train', 0, 6), ('val', 1, length):
+        for asked in split, (split,):
+            x, = fuel.load(path, asked)[:]
+            assert [value] * count == x.tolist()
+    for other in 'test', ('train', 'val'):
+        with pytest.raises(AmbiguousLayoutError):
+            fuel.load(path, other)
+
+
 @pytest.mark.parametrize('write', [
     lambda file: file.attrs.update(keras_version='2.1'),
     lambda file: file.create_group('model_weights'),
