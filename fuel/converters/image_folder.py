@@ -17,8 +17,8 @@ from fuel.converters.custom_data import advise
 from fuel.converters.images import create_ragged, write_images
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import Folder, require_regular
-from fuel.converters.raw.images import (MAX_PIXELS, decode_image, open_image,
-                                        upright_size)
+from fuel.converters.raw.images import MAX_PIXELS, decode_image, open_image
+from fuel.transformers.image.orientation import upright_size
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -70,25 +70,31 @@ class DecodingStage(SourcewiseTransformer):
     def _decode(self, file: object, which: str) -> Any:
         if not isinstance(file, (bytes, bytearray, memoryview)):
             file = self._bytes_of(file, which)
+        if not len(file):
+            raise self._error(f'{which} (0 bytes) is empty')
         try:
             return self._decode_file(file)
         except (MemoryError, ImportError):
             # They say nothing about the file.
             raise
         except Exception as error:
-            undecodable = self.undecodable(
+            raise self._error(
                 f'{which} ({len(file)} bytes, beginning with '
                 f'{bytes(file[:8])!r}) cannot be decoded: '
-                f"{self._why(error).rstrip('.')}")
-            # As a note it is no part of what is reported of those left out.
+                f"{self._why(error).rstrip('.')}") from error
+
+    def _error(self, text: str) -> FuelError:
+        """Return the error that a file cannot be decoded."""
+        undecodable = self.undecodable(text)
+        # As a note it is no part of what is reported of those left out.
+        undecodable.add_note(
+            f'correct the data, or leave such {self.noun}s out with '
+            "on_error='skip' of the DataStream")
+        if len(self.which_sources) > 1:
             undecodable.add_note(
-                f'correct the data, or leave such {self.noun}s out with '
-                "on_error='skip' of the DataStream")
-            if len(self.which_sources) > 1:
-                undecodable.add_note(
-                    'which_sources names what is decoded; it is '
-                    f'{tuple(self.which_sources)}')
-            raise undecodable from error
+                'which_sources names what is decoded; it is '
+                f'{tuple(self.which_sources)}')
+        return undecodable
 
     def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
         """Return the array that a file holds."""
@@ -107,6 +113,14 @@ class DecodingStage(SourcewiseTransformer):
             return file.tobytes()
         if isinstance(file, bytes):
             return file
+        if file is None:
+            raise self._error(f'{which} is missing')
+        if isinstance(file, (list, tuple)) or (
+                isinstance(file, numpy.ndarray) and file.dtype.hasobject):
+            raise TypeError(
+                f'{which} must be one file, got {len(file)}, such as '
+                f'{next(iter(file), None)!r:.60}: choose one of them before '
+                f'this stage, in a Mapping, or make an example of each')
         raise TypeError(
             f'{which} must be bytes, got {file!r:.60} '
             f'({type(file).__name__}): put ToBytes before this stage if '

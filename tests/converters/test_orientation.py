@@ -9,8 +9,12 @@ from PIL import Image
 import fuel
 from fuel.bin import fuel_convert
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.images import (decode_image, open_image, orientation,
-                                        upright_size)
+from fuel.converters.raw.images import decode_image, open_image
+from fuel.datasets import IndexableDataset
+from fuel.exceptions import UndecodableImageError
+from fuel.streams import DataStream
+from fuel.transformers.image import ImagesFromBytes
+from fuel.transformers.image.orientation import orientation, upright_size
 
 UPRIGHT = numpy.arange(4 * 6 * 3, dtype='uint8').reshape(4, 6, 3)
 # What a camera stores, which its orientation makes upright.
@@ -163,3 +167,66 @@ def test_built_in_sets_are_as_stored():
     """Their files were published with the arrays that others have."""
     assert_array_equal(STORED[6].transpose(2, 0, 1), decode_image(
         encode(6), 'a'))
+
+
+def decoded(*files, **arguments):
+    """Return what the stage makes of files."""
+    stream = DataStream(IndexableDataset({'image': list(files)}),
+                        batch_size=len(files))
+    return next(iter(ImagesFromBytes(stream, **arguments)))[0]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_stage_turns_images_as_the_conversion_does(tmp_path, kind):
+    """If it is asked to."""
+    files = [encode(number, kind) for number in STORED]
+    for image in decoded(*files, upright=True):
+        assert_array_equal(UPRIGHT.transpose(2, 0, 1), image)
+    grey, = decoded(files[5], upright=True, color_mode='L')
+    assert (1, 4, 6) == grey.shape
+
+
+def test_stage_leaves_images_as_they_are_stored(caplog):
+    """And says so, once, unless it was told to."""
+    files = [encode(number) for number in (1, 6, 8)]
+    stored = [numpy.ascontiguousarray(STORED[number].transpose(2, 0, 1))
+              for number in (1, 6, 8)]
+    for arguments, messages in (({'upright': False}, 0), ({}, 1)):
+        found = decoded(*files, **arguments)
+        assert all(map(numpy.array_equal, stored, found))
+        assert messages == len(caplog.messages)
+    assert 'orientation 6' in caplog.text or 'orientation 8' in caplog.text
+    assert 'pass upright=True to turn such images' in caplog.text
+    with pytest.raises(TypeError, match='upright must be True or False'):
+        decoded(*files, upright='yes')
+
+
+@pytest.mark.parametrize('number', [1, 6])
+def test_jpeg_is_shrunk_to_the_size_of_what_is_upright(number):
+    """A picture on its side has the other size in its file."""
+    file = io.BytesIO()
+    size = (640, 160) if number == 1 else (160, 640)
+    Image.new('RGB', size).save(file, 'JPEG', exif=exif(number))
+    image, = decoded(file.getvalue(), upright=True, shrink_to=(40, 100))
+    assert (3, 40, 160) == image.shape
+
+
+def test_images_that_are_missing_or_several_are_told():
+    """What is empty or null is left out by skipping, what is a list not."""
+    good = encode(1)
+    stream = DataStream(
+        IndexableDataset({'image': [good, b'', None, {
+            'bytes': None, 'path': None}]}), batch_size=4, on_error='skip')
+    stream = ImagesFromBytes(stream)
+    assert [1] == [len(images) for images, in stream]
+    skipped = stream.skipped_examples()
+    assert [1, 2, 3] == [one.example for one in skipped.examples]
+    for file, text in ((b'', r"'image' \(0 bytes\) is empty"),
+                       (None, "'image' is missing")):
+        with pytest.raises(UndecodableImageError, match=text):
+            decoded(file)
+    with pytest.raises(TypeError, match=(
+            'must be one file, got 2, such as .*: choose one of them before')):
+        decoded([good, good])
+    with pytest.raises(BadInputFile, match='the file is empty'):
+        decode_image(b'', 'a.png')

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy
@@ -15,9 +15,12 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, name_examples
 from fuel.transformers.decoding import DecodingStage
 from fuel.transformers.image.base import IMAGE_AXES, as_shape
+from fuel.transformers.image.orientation import (
+    SWAPPED, orientation, turned_upright)
 from fuel.transformers.options import ImageOptions
 from fuel.transformers.ragged import pick_examples
 from fuel.typing import Batch, EpochReader, Request, StreamLike
+from fuel.utils.checks import truth
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -51,6 +54,12 @@ class ImagesFromBytes(DecodingStage):
         is at least twice as large is decoded at a half, a quarter or an
         eighth of its size, which is much faster, but never below
         `shrink_to`. Default is None: full size.
+    upright : bool, optional
+        Whether images whose EXIF data name an orientation, as those of
+        telephones do, are turned, as ``fuel-convert image_folder`` and
+        Hugging Face turn them; `shrink_to` is of the image that is turned.
+        Defaults to None: pixels are as they are stored, and the first image
+        that is not upright is logged as a warning.
     on_error : {'raise', 'skip'}, optional
         Deprecated: give ``on_error='skip'`` to the
         :class:`~fuel.streams.DataStream`, which covers all stages, keeps a
@@ -83,9 +92,8 @@ class ImagesFromBytes(DecodingStage):
     -----
     An image becomes a uint8 array with the axes (channel, height, width); a
     batch becomes a list of them. An image with one channel has one all the
-    same. The result does not depend on the number of threads. Pixels are as
-    they are stored: images are not turned, whatever orientation their EXIF
-    data name. ``fuel-convert image_folder`` turns them when it converts them.
+    same. The result does not depend on the number of threads. Pillow turns
+    TIFF files whatever `upright` is.
 
     Examples
     --------
@@ -104,10 +112,12 @@ class ImagesFromBytes(DecodingStage):
     noun = 'image'
     undecodable = UndecodableImageError
     num_skipped = 0
+    upright: bool | None = None
+    _has_warned = False
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
                  shrink_to: Sequence[int] | None = None,
-                 on_error: str = 'raise',
+                 on_error: str = 'raise', upright: bool | None = None,
                  **kwargs: Unpack[ImageOptions]) -> None:
         super().__init__(data_stream, IMAGE_AXES, **kwargs)
         if color_mode is not None:
@@ -119,6 +129,8 @@ class ImagesFromBytes(DecodingStage):
         self.shrink_to = None if shrink_to is None else as_shape(
             'shrink_to', shrink_to)
         self.on_error = on_error
+        self.upright = upright if upright is None else truth(
+            'upright', upright)
 
     @property
     def one_to_one(self) -> bool:
@@ -174,7 +186,19 @@ class ImagesFromBytes(DecodingStage):
             raise
 
     def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
-        return decode_image(file, self.color_mode, self.shrink_to)
+        return decode_image(
+            file, self.color_mode, self.shrink_to, bool(self.upright),
+            self._warn_of if self.upright is None else None)
+
+    def _warn_of(self, number: int) -> None:
+        """Tell once that an image is not upright."""
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                'an image is not upright: its EXIF data name the orientation '
+                '%d, and %s leaves pixels as they are stored; pass '
+                'upright=True to turn such images, or upright=False', number,
+                type(self).__name__)
 
     def _why(self, error: Exception) -> str:
         # Pillow's own text names an object in memory.
@@ -230,8 +254,13 @@ def _check_mode(color_mode: str) -> None:
 
 def decode_image(file: bytes | bytearray | memoryview,
                  color_mode: str | None = 'RGB',
-                 shrink_to: tuple[int, int] | None = None) -> Any:
-    """Return an image file as an array."""
+                 shrink_to: tuple[int, int] | None = None,
+                 upright: bool = False,
+                 warn_of: Callable[[int], object] | None = None) -> Any:
+    """Return an image file as an array.
+
+    `warn_of`: called with the orientation of an image that is not upright.
+    """
     from PIL import Image
     with Image.open(io.BytesIO(file)) as image:
         most = Image.MAX_IMAGE_PIXELS
@@ -244,12 +273,19 @@ def decode_image(file: bytes | bytearray | memoryview,
             raise ValueError(
                 'it is an EPS file, a program that an interpreter would '
                 'have to run; convert such files first')
+        turned = orientation(image) if upright or (
+            warn_of is not None and 'exif' in image.info) else 1
+        if turned != 1 and warn_of is not None:
+            warn_of(turned)
+            turned = 1
         if shrink_to is not None:
+            if turned in SWAPPED:
+                shrink_to = shrink_to[::-1]
             # Only JPEG files know how; for others this does nothing.
             image.draft(None, shrink_to[::-1])
         if color_mode is None or image.mode == color_mode:
-            return _to_array(image)
-        return _to_array(image.convert(color_mode))
+            return _to_array(turned_upright(image, turned))
+        return _to_array(turned_upright(image.convert(color_mode), turned))
 
 
 def _to_array(image: PIL.Image.Image) -> Any:
