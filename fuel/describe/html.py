@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import base64
 import io
-from html import escape
+from html import escape as escape_html
 from typing import Any
 
 import numpy
@@ -14,12 +14,18 @@ from fuel.describe.pipeline import (
     Described, Source, ask, dataset_stage, described, source_text, stream_text,
     type_text)
 from fuel.utils.overrides import covers
+from fuel.utils.printing import printable
 
 # How many examples a strip shows, and how high it is, in pixels.
 STRIP = 8
 HEIGHT = 56
 
 _HEAD = ('Stage', 'Produces', 'Source', 'Type', 'Axes', 'Runs in')
+
+
+def escape(text: str) -> str:
+    """Return a text as HTML, in which nothing steers a browser."""
+    return escape_html(printable(text))
 
 
 def stream_html(stream: object) -> str:

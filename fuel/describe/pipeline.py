@@ -10,6 +10,7 @@ from fuel.epochs.pipeline import child_streams, length_of
 from fuel.epochs.stage import stage_of
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.utils.arguments import is_dataset, one_line, safely
+from fuel.utils.printing import printable
 
 # Deeper pipelines are not drawn: perhaps one reads itself.
 MOST_STAGES = 100
@@ -226,9 +227,9 @@ def _text(stage: Described) -> str:
     if stage.runs_in.startswith('server'):
         runs_in = f'from {stage.runs_in}'
     sources = ', '.join(map(source_text, stage.sources))
-    return '; '.join(filter(None, (
+    return printable('; '.join(filter(None, (
         sources, stage.items, *stage.details,
-        '' if is_dataset(stage.subject) else runs_in)))
+        '' if is_dataset(stage.subject) else runs_in))))
 
 
 def source_text(source: Source) -> str:

@@ -1,7 +1,9 @@
 """Streams, data sets, schemes and iterators show what they are."""
+import itertools
 import json
 import pickle
 import re
+from xml.etree import ElementTree
 
 import h5py
 import numpy
@@ -17,7 +19,7 @@ from fuel.datasets import (
     IterableDataset,
 )
 from fuel.datasets.vocabulary import build_vocabulary
-from fuel.describe import PipelineGraph, SourceType
+from fuel.describe import SourceType
 from fuel.describe.html import pixels
 from fuel.describe.pipeline import short
 from fuel.schemes import IterationScheme, ShuffledScheme
@@ -31,6 +33,8 @@ from fuel.transformers import (
     ScaleAndShift,
     Transformer,
 )
+
+SVG = '{http://www.w3.org/2000/svg}'
 
 
 @pytest.fixture(scope='module')
@@ -306,29 +310,70 @@ def test_names_are_escaped():
     assert r'\"' in str(stream.describe())
 
 
-def test_drawing_needs_graphviz(monkeypatch, tmp_path):
-    """Its text does not; the error says what to install."""
-    stream = DataStream(images(), batch_size=20)
-    graph = stream.describe()
+def test_drawing_is_made_here(monkeypatch, tmp_path):
+    """A box for each stage, below those that it reads, without Graphviz,
+    whose text stays."""
     monkeypatch.setenv('PATH', '')
-    assert graph._repr_svg_() is None
-    with pytest.raises(FileNotFoundError, match='install'):
-        graph.svg()
-    graph.save(tmp_path / 'pipeline.dot')
-    assert graph.source == (tmp_path / 'pipeline.dot').read_text()
-    assert '<PipelineGraph of DataStream(IndexableDataset)>' == repr(graph)
-
-
-def test_drawing_is_what_graphviz_returns(monkeypatch, tmp_path):
-    """The command gets the text, and gives the picture."""
-    dot = tmp_path / 'dot'
-    dot.write_text('#!/bin/sh\necho "<svg>$1"; cat; echo "</svg>"\n')
-    dot.chmod(0o755)
-    monkeypatch.setenv('PATH', f'{tmp_path}:/bin:/usr/bin')
-    graph = PipelineGraph(DataStream(images(), batch_size=20))
-    assert graph.svg() == f'<svg>-Tsvg\n{graph.source}</svg>\n'
+    stream = MultiProcessing(Merge(
+        [DataStream(images(), batch_size=20) for _ in range(3)],
+        tuple('abcdef')), num_workers=1)
+    graph = stream.describe()
+    boxes = boxes_of(graph.svg())
+    assert 8 == len(boxes) == graph.source.count(' [label=')
+    assert ['MultiProcessing', 'Merge', *['DataStream', 'IndexableDataset'] * 3
+            ] == [name for name, _ in boxes]
+    tops = [box[1] for _, box in boxes]
+    assert tops[0] > tops[1] > tops[2] > tops[3]
+    assert tops[2::2] == [tops[2]] * 3
+    for level in (2, 3):
+        same = [box for _, box in boxes[level::2]]
+        for (left, _, width, _), (following, *_) in itertools.pairwise(same):
+            assert left + width < following
+    middles = [left + width / 2 for _, (left, _, width, _) in boxes]
+    assert middles[0] == pytest.approx(middles[4], abs=.2)
     graph.save(tmp_path / 'pipeline.svg')
     assert graph._repr_svg_() == (tmp_path / 'pipeline.svg').read_text()
+    graph.save(tmp_path / 'pipeline.dot')
+    assert graph.source == (tmp_path / 'pipeline.dot').read_text()
+    short_form = f'<PipelineGraph of {short(stream)}>'
+    assert short_form == repr(graph)
+
+
+def boxes_of(svg):
+    """Return name and rectangle of each box of a drawing."""
+    found = []
+    for group in ElementTree.fromstring(svg).iter(f'{SVG}g'):
+        rim = group.find(f'{SVG}rect')
+        found.append((group.find(f'{SVG}text').text, [
+            float(rim.get(name)) for name in ('x', 'y', 'width', 'height')]))
+    return found
+
+
+def test_drawing_of_a_long_pipeline_is_made_at_once():
+    """Wide stages on narrow ones, a hundred of them; long lines are cut."""
+    stream = DataStream(IndexableDataset(
+        {f'source {number}': numpy.zeros(3) for number in range(40)}))
+    for number in range(90):
+        stream = Cast(stream, 'float32', which_sources=(
+            f'source {number % 40}',), axis_labels={
+                'source 0': ('batch', 'very long name ' * (number % 7))})
+    boxes = boxes_of(stream.describe().svg())
+    assert 92 == len(boxes)
+    assert all(box[2] < 500 for _, box in boxes)
+    assert 'and 28 more' in stream.describe().svg()
+
+
+def test_what_steers_a_terminal_is_escaped():
+    """In texts and drawings: names come from files."""
+    dataset = IndexableDataset({'\x1b[2J\u202e<b>': numpy.zeros((3, 2))})
+    stream = DataStream(dataset, batch_size=2)
+    graph = stream.describe()
+    ElementTree.fromstring(graph.svg())
+    for text in (repr(stream), repr(dataset), graph.source, graph.svg(),
+                 stream._repr_html_()):
+        assert '\x1b' not in text
+        assert '\u202e' not in text
+        assert r'\x1b[2J' in text.replace('\\\\', '\\')
 
 
 def test_pixels_that_are_no_numbers_are_drawn_as_the_darkest():
