@@ -171,11 +171,11 @@ def _is_number(text: str) -> bool:
 def _refuse_gap(column: list[str], path: str, name: str,
                 remedy: str = '') -> None:
     """Numbers with a gap would become classes, one for each number."""
-    gaps = [i for i, value in enumerate(column, 1) if not value.strip()]
+    gaps = [i for i, value in enumerate(column) if not value.strip()]
     if gaps:
         raise BadInputFile(path, f'column {name!r} has no value in '
                            f'{len(gaps)} of {len(column)} examples, the '
-                           f'first of them number {gaps[0]}{remedy}')
+                           f'first of them number {gaps[0]}, from 0{remedy}')
 
 
 def _refuse_markers(column: list[str], path: str, name: str) -> None:

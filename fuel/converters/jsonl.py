@@ -131,7 +131,7 @@ def _targets(dataset: JSONLDataset, path: str, name: str,
         raise BadInputFile(
             path, f'field {name!r} has no value in {len(missing)} of '
             f'{len(values)} records, the first of them number '
-            f'{missing[0] + 1}')
+            f'{missing[0]}, from 0')
     is_text = values.dtype.hasobject
     if values.ndim > 1 or (is_text and not all(
             isinstance(value, str) for value in values)):

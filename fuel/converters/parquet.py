@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 import numpy
+from numpy.typing import NDArray
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.custom_data import (add_split_options, advise,
@@ -32,8 +33,8 @@ TARGETS = 'targets'
 def convert_parquet(directory: Folder, output_directory: Folder,
                     files: Sequence[str],
                     output_filename: str | None = None,
-                    sources: Sequence[str] = (),
-                    fill: str | None = None,
+                    sources: Sequence[str] = (), target: str | None = None,
+                    ignore: Sequence[str] = (), fill: str | None = None,
                     hold_out: Sequence[tuple[str, float]] | None = None,
                     seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
@@ -48,6 +49,9 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     `output_filename`: default: the name of the first file.
     `sources`: ``'SOURCE=COLUMN,...'``: the columns, of numbers, that become a
         source. Default: each column is a source.
+    `target`: the column that becomes the source 'targets', of shape
+        ``(n, 1)``. Default: none.
+    `ignore`: columns to leave out.
     `fill`: what to put in the place of nulls: 'mean', 'median' or
         'most-frequent' of the split 'train', or a value. Default: numbers
         are NaN then, and integers and truth values have a source of masks,
@@ -60,8 +64,12 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     # Loaded where it is used: it needs the extra.
     arrow: Any = import_module('fuel.interop.arrow')
     paths = input_paths(directory, files)
-    columns = dict(map(parse_source, sources)) or None
+    columns: dict[str, Any] = dict(map(parse_source, sources))
     try:
+        if not columns:
+            columns = {name: name for name in arrow.ArrowDataset(
+                paths).provides_sources}
+        columns = _chosen(columns, target, ignore, paths[0])
         names = arrow.ArrowDataset(paths, columns).provides_sources
         dataset = arrow.ArrowDataset(paths, columns, masks=names)
     except DamagedFileError as error:
@@ -69,17 +77,21 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     arrays: dict[str, Any] = {}
     class_names: dict[str, list[str]] = {}
     if TARGETS in names:
-        _refuse_gaps(dataset, paths[0])
+        values = _without_gaps(dataset, paths[0])
         _add(arrays, class_names, TARGETS, Column(dataset, TARGETS), paths[0])
-    advice = ': name one with --source'
+        if target is not None and TARGETS not in class_names and (
+                values.ndim == 1 and values.dtype.kind in 'biuf'):
+            arrays[TARGETS] = values[:, numpy.newaxis]
+    advice = ': one column must be named as the --target'
     splits = split_rows(dataset.num_examples, hold_out, seed, stratify,
                         arrays.get(TARGETS), advice)
     found = columns_of(dataset, [name for name in names if name != TARGETS],
                        fill, splits['train'])
     for source, column in found.items():
         _add(arrays, class_names, source, column, paths[0])
-    labels = {source: LABELS if source in class_names else LABELS[:1]
-              for source in arrays}
+    labels = {source: LABELS if source in class_names or (
+        isinstance(arrays[source], numpy.ndarray)) else LABELS[:1]
+        for source in arrays}
     class_names |= {source: list(names)
                     for source, names in dataset.categories.items()
                     if source in arrays and arrays[source].dtype.kind in 'iu'}
@@ -107,14 +119,35 @@ def _add(arrays: dict[str, Any], class_names: dict[str, list[str]],
     arrays[source], class_names[source] = as_classes(texts)
 
 
-def _refuse_gaps(dataset: SplitDataset, path: str) -> None:
-    """Raise BadInputFile if a target is missing."""
+def _chosen(columns: dict[str, Any], target: str | None,
+            ignore: Sequence[str], path: str) -> dict[str, Any]:
+    """Return the columns of each source, with that of the targets."""
+    for name in ignore:
+        if name not in columns:
+            raise ValueError(f'{path} has no column {name!r} to leave out; '
+                             f'it has {", ".join(columns)}')
+    found = {source: wanted for source, wanted in columns.items()
+             if source not in ignore}
+    if target is None:
+        return found
+    if found.get(TARGETS, target) != target:
+        raise ValueError("there are two sources 'targets': choose names with "
+                         '--source, or no --target')
+    found = {source: wanted for source, wanted in found.items()
+             if wanted != target}
+    return {**found, TARGETS: target}
+
+
+def _without_gaps(dataset: SplitDataset, path: str) -> NDArray[Any]:
+    """Return the targets; raise BadInputFile if one is missing."""
     values, are_missing = read_with_mask(dataset, TARGETS)
     missing = numpy.flatnonzero(are_missing)
     if len(missing):
         raise BadInputFile(
             path, f'source {TARGETS!r} has no value in {len(missing)} of '
-            f'{len(values)} rows, the first of them row {missing[0]}')
+            f'{len(values)} rows, the first of them number '
+            f'{missing[0]}, from 0')
+    return values
 
 
 def fill_subparser(subparser: ArgumentParser) -> Converter:
@@ -127,6 +160,11 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
         metavar='SOURCE=COLUMN,...',
         help='a source and its columns; may be repeated (default: each '
         'column is a source)')
+    subparser.add_argument('--target', metavar='COLUMN', default=None,
+                           help='column for the source targets')
+    subparser.add_argument('--ignore', metavar='COLUMN', action='append',
+                           default=[], help='column to leave out; may be '
+                           'repeated')
     add_fill_option(subparser)
     add_split_options(subparser)
     return convert_parquet

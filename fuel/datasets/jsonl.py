@@ -270,12 +270,16 @@ class JSONLDataset(RecordsDataset):
                                         if known.shape else ''))
                 remedy = (f' or shapes={{{source!r}: (None, ...)}}'
                           if known.shape else '')
+                if value is None or (self._fields[source][1]
+                                     and None in value):
+                    remedy += (
+                        f', or masks=({source!r},), for a source '
+                        f'{source}_mask that is False where null is')
                 raise ValueError(
                     f'{self.records.where(number)}: source {source!r} is '
-                    f'{what} (by its first {SAMPLE} values, or as given), '
-                    f'but here {error}: pass dtypes={{{source!r}: ...}}'
-                    f'{remedy}'
-                ) from error
+                    f'{what} (by its first {SAMPLE} values, but for null, or '
+                    f'as given), but here {error}: pass '
+                    f'dtypes={{{source!r}: ...}}{remedy}') from error
 
 
 def _present(values: list[Any], is_list: bool) -> list[Any]:

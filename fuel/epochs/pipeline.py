@@ -34,6 +34,8 @@ class SourceExamples(NamedTuple):
     in_order: bool
 
 
+# Of many examples, how many an error lists.
+SHOWN = 10
 # What follows for the stages that are run by workers.
 _NOT_SHARED = 'so several workers cannot share it'
 _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
@@ -162,4 +164,8 @@ def name_examples(child: DataIterator | ReadAhead, data: Batch,
     if len(indices) == 1:
         return f'example {indices[0]!r} of the data set'
     among = '' if exact else 'among the '
-    return f'{among}examples {indices!r:.500} of the data set'
+    shown = f'{indices!r:.200}'
+    if len(indices) > SHOWN:
+        shown = (f'{list(indices[:SHOWN])!r:.200} and {len(indices) - SHOWN} '
+                 f'others')
+    return f'{among}examples {shown} of the data set'

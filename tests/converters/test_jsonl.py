@@ -196,7 +196,7 @@ def test_same_share_of_every_class_is_held_out(here):
     ([{'a': 1}], ['--source', 'x=b'], "no field 'b'"),
     ([{'a': 1}], ['--source', '=a'], 'expected SOURCE=COLUMN'),
     ([{'a': 1}, {'a': None}], ['--target', 'a'],
-     'no value in 1 of 2 records, the first of them number 2'),
+     'no value in 1 of 2 records, the first of them number 1, from 0'),
     ([{'a': {'b': [1]}}], ['--target', 'a'],
      'neither text nor numbers, such as'),
     ([{'a_b': 1, 'a': {'b': 1}}], [], "two fields would be .*'a_b'"),

@@ -485,9 +485,9 @@ def test_image_bomb_is_refused(here, capsys, monkeypatch):
 
 @pytest.mark.parametrize('content, arguments, text', [
     ('x,y\n1,3.5\n2,\n3,1.5\n', ['--target', 'y'],
-     "'y' has no value in 1 of 3 examples, the first of them number 2"),
+     "'y' has no value in 1 of 3 examples, the first of them number 1, f"),
     ('x,y\n11,a\n,b\n12,c\n', ['--target', 'y', '--one-hot'],
-     "'x' has no value in 1 of 3 examples, the first of them number 2"),
+     "'x' has no value in 1 of 3 examples, the first of them number 1, f"),
     ('x,y\n1,a\n2,"b\n3,a\n4,b\n', ['--target', 'y'], 'not a table'),
     ('x\n1_0\n', [], "'1_0'"),
     ('1.5,2\n3,4\n', [], '--no-header'),

@@ -391,3 +391,17 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
     status, output, errors = count_in_little_memory(
         'JSONLDataset', path)
     assert (status, output) == (0, b'3840\n'), errors
+
+
+def test_null_among_truth_values_names_the_masks(tmp_path):
+    """Also among the first records, which decide the type."""
+    path = tmp_path / 'a.jsonl'
+    path.write_text('{"a": true}\n{"a": null}\n')
+    dataset = JSONLDataset(path)
+    with pytest.raises(ValueError, match=(
+            r"line 2: source 'a' is bool \(by its first 1000 values, but for "
+            r"null, .*it is null: pass .*masks=\('a',\), for a source a_mask"
+            )):
+        dataset[:]
+    a, there = JSONLDataset(path, masks='a')[:]
+    assert ([True, False], [True, False]) == (a.tolist(), there.tolist())

@@ -138,6 +138,16 @@ def test_error_of_a_whole_batch_names_its_examples():
         RandomFixedSizeCrop(stream, (4, 4)), ValueError)
 
 
+def test_error_of_a_large_batch_names_the_first_of_its_examples():
+    """Not hundreds of numbers."""
+    stream = DataStream(
+        IndexableDataset({'image': numpy.zeros((80, 1, 3, 3))}),
+        iteration_scheme=ShuffledScheme(80, 64))
+    asked = next(ShuffledScheme(80, 64).get_request_iterator())
+    assert (f'among the examples {asked[:10]} and 54 others of the data set'
+            in notes_of(RandomFixedSizeCrop(stream, (4, 4)), ValueError))
+
+
 def test_error_behind_a_users_function_names_all_that_it_got():
     """A function on batches may have sorted them."""
     files = [encode(6), encode(7), b'', encode(3)]

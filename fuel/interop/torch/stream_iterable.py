@@ -337,10 +337,12 @@ class StreamIterable(IterableDataset[Any]):
         state: State = share.iterator.state_dict()
         is_over = state['epoch'] == FINISHED
         if count != (None if is_over else share.taken):
+            remedy = '' if is_over else str(share.taken)
             raise ValueError(
                 f'this process has read {share.taken} batches of the epoch '
                 f'itself{" and its end" * is_over}, so the state after '
-                f'{"its end" if count is None else count} is not at hand')
+                f'{"its end" if count is None else count} is not at hand: '
+                f'save state_after({remedy})')
         return state
 
     def _advanced(self, state: State, count: int | None) -> State:

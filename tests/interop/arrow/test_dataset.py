@@ -390,6 +390,32 @@ def test_parquet_is_converted_to_hdf5(tmp_path, capsys):
     test.close(None)
 
 
+def test_target_of_a_conversion_is_named_as_elsewhere(tmp_path, capsys):
+    """A column of numbers, or of text, beside the others."""
+    pyarrow.parquet.write_table(pyarrow.table({
+        'x': [1., 2.], 'bought': [True, False], 'kind': ['b', 'a'],
+        'id': [3, 4]}), tmp_path / 'a.parquet')
+    convert = ['parquet', '-d', str(tmp_path), '-o', str(tmp_path),
+               'a.parquet', '--ignore', 'id', '--target']
+    for target, others, values in (
+            ('bought', ('kind', 'x'), [[True], [False]]),
+            ('kind', ('bought', 'x'), [[1], [0]])):
+        assert not fuel_convert.main([*convert, target])
+        with H5PYDataset(str(tmp_path / 'a.hdf5'), ('train',)) as dataset:
+            assert {*others, 'targets'} == set(dataset.sources)
+            assert values == dataset[:][
+                dataset.sources.index('targets')].tolist()
+            assert ('batch', 'index') == dataset.axis_labels['targets']
+    for arguments, text in (
+            (['size'], "no column 'size'"),
+            (['kind', '--ignore', 'size'], "no column 'size' to leave out"),
+            (['x', '--source', 'targets=kind', '--source', 'id'],
+             "two sources 'targets'")):
+        with pytest.raises(SystemExit):
+            fuel_convert.main([*convert, *arguments])
+        assert text in capsys.readouterr().err
+
+
 def test_names_of_classes_are_kept(tmp_path, hugging_face):
     """Of a ClassLabel, whose numbers stay, also with another name."""
     hugging_face.Dataset.from_dict(

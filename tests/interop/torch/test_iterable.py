@@ -520,8 +520,14 @@ def test_state_beside_workers_is_refused_where_it_would_be_wrong():
         iterable.state_dict()
     here = as_iterable(shuffled())
     read(iter(load(here)), 2)
-    with pytest.raises(ValueError, match='has read 2 batches'):
+    with pytest.raises(ValueError, match=(
+            r'has read 2 batches .* is not at hand: save state_after\(2\)')):
         here.state_after(1)
+    with pytest.raises(ValueError, match=(
+            r'its end, so the state after 7 .*: save state_after\(\)')):
+        over = as_iterable(shuffled())
+        assert 7 == len(list(load(over)))
+        over.state_after(7)
     with pytest.raises(ValueError, match='got -1'):
         here.state_after(-1)
 
