@@ -14,7 +14,8 @@ from fuel.kernels.stage_reader import note_request
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.typing import Batch, DatasetLike, EpochReader, Request
-from fuel.utils.overrides import covers, defines_together
+from fuel.utils.overrides import (
+    covers, defines_together, is_default)
 from fuel.utils.sparse import count_bytes, iterate_rows
 
 
@@ -52,6 +53,16 @@ def position_in(dataset: Any, state: object) -> object:
             'get_position(state) and open_at(position), or pickle the '
             'epoch iterator instead'))
     return dataset.get_position(state)
+
+
+def state_beside(dataset: Any, state: object) -> object:
+    """Return a state for an epoch that begins while another is read: that of
+    the next, where epochs of a data set differ and it has positions."""
+    if takes_positions(dataset) and not is_default(dataset, 'next_epoch'):
+        position = position_in(dataset, state)
+        if position is not None and not isinstance(position, Unavailable):
+            return dataset.next_epoch(dataset.open_at(position))
+    return dataset.open()
 
 
 def close_state(dataset: object, state: object) -> None:

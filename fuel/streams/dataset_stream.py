@@ -6,7 +6,7 @@ from typing import Any, Never, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.readers import (
-    close_state, known_length, open_reader)
+    close_state, known_length, open_reader, state_beside)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.pipeline import check_agreement, warn_if_uneven
@@ -279,7 +279,7 @@ class DataStream(AbstractDataStream):
             idle.append(self.dataset.open())
             is_fresh = True
         if not idle:
-            return self.dataset.open()
+            return state_beside(self.dataset, vars(self).get('data_state'))
         if len(idle) > 1:
             self._close_others(idle[:-1], idle[-1])
         return idle[-1] if is_fresh else self.dataset.next_epoch(idle[-1])

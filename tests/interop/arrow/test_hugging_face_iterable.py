@@ -304,6 +304,22 @@ def test_two_streams_and_a_loop_read_one_data_set(rows):
     assert rest == resume(lambda: DataStream(dataset), state)
 
 
+def test_epoch_that_begins_beside_another_is_the_next(rows):
+    """Also where the other one was left, and is still held."""
+    stream = stream_of(rows().shuffle(seed=3, buffer_size=1))
+    held = [stream.get_epoch_iterator() for _ in range(3)]
+    found = [plain(epoch) for epoch in reversed(held)][::-1]
+    for number, order in enumerate(found):
+        made = rows().shuffle(seed=3, buffer_size=1)
+        made.set_epoch(number)
+        assert plain(row.values() for row in made) == order
+    stream = stream_of(rows().shuffle(seed=3, buffer_size=1))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    epoch = stream.get_epoch_iterator()
+    assert found[1] == plain(epoch)
+
+
 def test_pickled_epoch_goes_on(rows):
     """Without Hugging Face's iterator, which has no pickle."""
     epoch = stream_of(rows()).get_epoch_iterator()
