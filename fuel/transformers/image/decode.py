@@ -109,6 +109,8 @@ class ImagesFromBytes(DecodingStage):
     ((3, 3, 4), array([255,   0,   0], dtype=uint8))
     """
 
+    # Again, since it is said of :meth:`get_data` of this class.
+    keeps_rows = True
     noun = 'image'
     undecodable = UndecodableImageError
     num_skipped = 0
