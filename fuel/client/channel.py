@@ -14,7 +14,9 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from fuel import config
+from fuel.client.measures import take_stages
 from fuel.exceptions import ServerError
+from fuel.profiling.measurements import StageMeasurements
 from fuel.transport.leases import Leases
 from fuel.utils.seams import fault_point
 from fuel.wire import WireError, pack_header, unpack_header
@@ -95,7 +97,7 @@ class ServerChannel:
         self.is_waiting = False
         self.stacks: str | None = None
         self.obstacle = ''
-        self.measured: list[Any] | None = None
+        self.measured: list[StageMeasurements] | None = None
         self.since = self.last_look = time.monotonic()
         self.was_there = False
         self.outgoing: deque[Fields] = deque()
@@ -245,7 +247,7 @@ class ServerChannel:
             self.stacks = get_field(fields, 'text', str)
             self.obstacle = get_field(fields, 'wait', str, '')[:2000]
         elif kind == 'measure':
-            self.measured = get_field(fields, 'stages', list)
+            self.measured = take_stages(get_field(fields, 'stages', list))
         elif kind == 'revoke':
             self._give_back(socket, get_field(fields, 'join', int))
         elif kind != 'ping':

@@ -1,7 +1,6 @@
 """A client's connection to a server: one socket, used by who waits."""
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import threading
@@ -11,13 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.client.channel import Delivery, LostError, Options, ServerChannel
-from fuel.describe.pipeline import MOST_STAGES
 from fuel.exceptions import ServerError
-from fuel.profiling.report import StageProfile
 from fuel.typing import State
 from fuel.utils.threads import end_thread_at_exit
-from fuel.wire import WireError
-from fuel.wire.header import Fields, get_field
+from fuel.wire.header import Fields
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +30,8 @@ _ABSENCE = 1.0
 _SLICE = 0.25
 # What a client waits for that others may keep it from.
 _PLACE = 'a place in an epoch'
-# Characters of a text about a stage.
-_LONGEST = 1000
-# By annotation.
-_KINDS: Any = {'str': str, 'int': int, 'float': float}
+# Seconds between questions about what the stages took.
+_REPORT = 1.0
 
 
 class Connection(ServerChannel):
@@ -53,6 +47,7 @@ class Connection(ServerChannel):
     def __init__(self, options: Options, client: str) -> None:
         super().__init__(options, client)
         self.owner = os.getpid()
+        self._next_ask, self._asks_exactly = 0.0, False
         # Closes the connection when its stream dies.
         self.finalizer: weakref.finalize[..., object] | None = None
         self._turn = threading.RLock()
@@ -153,21 +148,15 @@ class Connection(ServerChannel):
             delivery = self._wait(next_delivery, 'a batch')
         return delivery
 
-    def measure(self) -> list[StageProfile]:
-        """Return what the served stages took; the first call begins."""
-        self.greet()
-        self.measured = None
-        self.report(type='measure', go_on=True)
+    def ask_measures(self, *, is_exact: bool) -> None:
+        """Ask at times what the served stages take.
 
-        def answer() -> Any:
-            self._check_generation(self.generation)
-            return self.measured is not None
-        try:
-            self._wait(answer, 'measures')
-        except LostError:
-            # Its successor measures nothing yet.
-            return []
-        return take_stages(self.measured or [])
+        `is_exact`: whether each item is to be timed, and each batch asks.
+        """
+        now = time.monotonic()
+        if is_exact or self._asks_exactly or now >= self._next_ask:
+            self._next_ask, self._asks_exactly = now + _REPORT, is_exact
+            self.report(type='measure', is_exact=is_exact)
 
     def _check_generation(self, generation: int) -> None:
         if self.refusal is not None:
@@ -239,24 +228,3 @@ class Connection(ServerChannel):
                 self.say_goodbye()
             self.end()
 
-
-def take_stages(measured: list[Any]) -> list[StageProfile]:
-    """Return what the stages of the server took."""
-    if len(measured) > MOST_STAGES:
-        raise WireError(f'the server sent measures of {len(measured)} stages')
-    return [_take_stage(fields) for fields in measured]
-
-
-def _take_stage(fields: object) -> StageProfile:
-    if not isinstance(fields, dict):
-        raise WireError('the measures of a stage are an object, got '
-                        f'{type(fields).__name__}')
-    values = {field.name: get_field(fields, field.name, _KINDS[field.type])
-              for field in dataclasses.fields(StageProfile)}
-    for value in values.values():
-        if isinstance(value, str) and not (
-                len(value) < _LONGEST and value.isprintable()):
-            raise WireError(f'not the text of a stage: {value[:80]!r}')
-        if isinstance(value, float) and value < 0:
-            raise WireError(f'a stage that took {value} seconds')
-    return StageProfile(**values)

@@ -5,8 +5,10 @@ from typing import Protocol
 
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
+from fuel.client.measures import take_took
 from fuel.epochs.state_delta import Changes, changed
 from fuel.exceptions import ServerError
+from fuel.kernels.epoch_iterator import Waiting, take_note
 from fuel.transport.leases import Leases
 from fuel.typing import Batch, Sources, State
 from fuel.utils.seams import fault_point
@@ -35,7 +37,10 @@ class ServerSession(RemoteSession[Connector]):
 
     `epoch`: number of the epoch at the server; 0 before it has joined one.
     `generation`: the connection over which it has joined; 0 for none.
+    `is_exact`: whether the server times each item.
     """
+
+    is_exact = False
 
     def __init__(self, resume: State | None = None,
                  finished: bool = False) -> None:
@@ -66,8 +71,10 @@ class ServerSession(RemoteSession[Connector]):
             connection = None
             try:
                 connection = self._connect(stream)
-                self._open(connection, connection.take(self.generation),
-                           len(stream.sources))
+                with Waiting():
+                    delivery = connection.take(self.generation)
+                self._open(connection, delivery, len(stream.sources))
+                connection.ask_measures(is_exact=self.is_exact)
                 return
             except LostError:
                 # Ask its successor for what was not delivered.
@@ -93,6 +100,7 @@ class ServerSession(RemoteSession[Connector]):
             self.generation = joined['generation']
             if 'epoch' in joined:
                 self._on_joined(connection, joined)
+            connection.ask_measures(is_exact=self.is_exact)
         return connection
 
     def _on_joined(self, connection: Connection, joined: Fields) -> None:
@@ -117,6 +125,7 @@ class ServerSession(RemoteSession[Connector]):
         fields = delivery.fields
         kind = fields['type']
         if kind == 'end':
+            take_note(self._run, None, 0., connection.measured)
             self._final = get_field(fields, 'state', dict, None)
             raise StopIteration
         if kind == 'broken':
@@ -129,6 +138,8 @@ class ServerSession(RemoteSession[Connector]):
             error = as_exception(get_field(fields, 'error', dict))
         else:
             data = take_data(delivery, num_sources)
+            # What was reported may be of items before.
+            take_note(self._run, *take_took(fields), connection.measured)
         self.held = data, error, (fields, delivery.base)
         connection.report(
             type='handed', join=connection.join_number,

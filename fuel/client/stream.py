@@ -16,7 +16,6 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.profiling.report import StageProfile
 from fuel.typing import AxisLabels, State
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import check_platform
@@ -44,11 +43,28 @@ class ServedStage(RemoteStage):
         state = None if saved is None else saved['state']
         return Skipped() if state is None else Skipped.in_state(state)
 
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many batches are ready, and how many may be (int, int)."""
+        made = vars(self.stream).get('_made', [])
+        return sum(len(one.queue) for one in made), self.stream.hwm
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a connection to the server (bool)."""
+        return bool(self.stream._connections())
+
+    def time_all(self, *, is_exact: bool) -> None:
+        """Have the server time each item, or no more."""
+        for connection in self.stream._connections():
+            connection.mention(type='measure', is_exact=is_exact)
+
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last."""
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:
+            session.is_exact = self.runtime.meter.is_exact
             # An iterator that is dropped leaves the epoch to the others.
             weakref.finalize(iterator, session.leave).atexit = False
 
@@ -277,23 +293,6 @@ class ServerDataStream(RemoteStream):
         sessions.append(session)
         return session
 
-    def measure_stages(self) -> list[StageProfile]:
-        """Return what the served stages took; the first call begins."""
-        with runtime_of(self).lock:
-            if not self._connections():
-                self._only_measured = True
-                self._add_connection()
-            connection = self._connections()[0]
-        return connection.measure()
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more; disconnect if only that connected."""
-        if vars(self).pop('_only_measured', False):
-            self.close()
-            return
-        for connection in self._connections():
-            connection.mention(type='measure', go_on=False)
-
     def get_leftover(self) -> Any:
         """Return where the server stood when the last batch was handed out.
 
@@ -335,7 +334,7 @@ class ServerDataStream(RemoteStream):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ('_made', '_sessions', '_only_measured'):
+        for name in ('_made', '_sessions'):
             state.pop(name, None)
         return state
 

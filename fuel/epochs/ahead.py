@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.state import Position, Unavailable, position_of
+from fuel.kernels.epoch_iterator import StageMeter, Waiting
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import Batch, State
 
@@ -133,27 +134,23 @@ class _Entry(NamedTuple):
     """What was read ahead: a task, or an error in its place, or the end.
 
     `position`: of the stream below, after it was read.
-    `seconds`: what reading it took.
     """
 
     task: Task | None
     error: Exception | None
     position: Standing
-    seconds: float
 
 
 class ReadAhead:
     """Reads an epoch iterator ahead, and hands out the tasks in order.
 
     `source`: the epoch iterator, of `data_stream`.
-    `seconds`: what reading the item that was handed out last took.
     """
 
     def __init__(self, source: Any, stages: Sequence[tuple[Any, Transform]],
                  threads: Threads) -> None:
         self.source = source
         self.data_stream = source.data_stream
-        self.seconds = 0.0
         self._stages = stages
         self._threads = threads
         self._entries: deque[_Entry] = deque()
@@ -169,7 +166,7 @@ class ReadAhead:
         if not self._entries:
             raise StopIteration
         entry = self._entries.popleft()
-        self._position, self.seconds = entry.position, entry.seconds
+        self._position = entry.position
         if entry.error is not None:
             raise entry.error
         assert entry.task is not None
@@ -193,7 +190,6 @@ class ReadAhead:
     def _read(self) -> None:
         task: Task | None = None
         failure: Exception | None = None
-        begin = time.perf_counter()
         try:
             item = next(self.source)
             task = Task(item, [
@@ -208,9 +204,8 @@ class ReadAhead:
             # Without any thread, whoever waits for the item makes it.
             with suppress(RuntimeError):
                 self._threads.submit(task)
-        seconds = time.perf_counter() - begin
         self._entries.append(_Entry(
-            task, failure, _kept(position_of(self.source)), seconds))
+            task, failure, _kept(position_of(self.source))))
 
     def get_position(self) -> Standing:
         """Return where `source` stood after what was handed out."""
@@ -239,26 +234,23 @@ class TaskReader:
 
     `reader`: that of the stage without threads.
     `child`: the iterator that it reads: of tasks.
-    `seconds`: what the last item took, as if there were no threads.
+    `meter`: measures the stage.
     """
 
-    def __init__(self, reader: StageReader, child: Any, place: int, *,
-                 is_last: bool) -> None:
+    def __init__(self, reader: StageReader, child: Any, place: int,
+                 meter: StageMeter, *, is_last: bool) -> None:
         self._reader = reader
         self.child = child
-        self.seconds = 0.0
         self._place = place
+        self._meter = meter
         self._is_last = is_last
 
     def read(self) -> Any:
         """Return the next item, or the task that makes it for a stage
         above."""
-        task: Task = next(self.child)
-        if self._place == 0:
-            self.seconds = self.child.seconds
-        else:
-            self.seconds = self.child.epoch.reader.seconds
-        self.seconds += task.seconds[self._place]
+        with Waiting(is_told=True):
+            task: Task = next(self.child)
+        self._meter.credit(task.seconds[self._place])
         if task.failed == self._place:
             error = task.error
             assert error is not None
@@ -291,7 +283,8 @@ def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
     run[0].epoch.attributes['child_epoch_iterator'] = child
     for place, each in enumerate(run):
         each.epoch.reader = TaskReader(
-            each.epoch.reader, child, place, is_last=each is run[-1])
+            each.epoch.reader, child, place, each.epoch.meter,
+            is_last=each is run[-1])
         child = each
 
 

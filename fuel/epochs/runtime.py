@@ -8,8 +8,9 @@ from typing import Any
 from fuel.epochs.state import RUNNING, Encoded, SchemeStart, Unavailable
 from fuel.epochs.epoch import Epoch
 from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.epoch_iterator import StageMeter, leave_frames
 from fuel.typing import State
-from fuel.utils.forks import Step, each_at_fork
+from fuel.utils.forks import Step, at_fork, each_at_fork
 
 
 class Runtime:
@@ -20,6 +21,8 @@ class Runtime:
     `pending`: the state that the next epoch iterator takes up.
     `fingerprint`: what a saved state must fit, made for the last one.
     `encoded_scheme`: the state of the scheme that was saved last.
+    `meter`: measures the items of all epochs.
+    `measured`: what was last said of the pipeline that it is the end of.
     """
 
     def __init__(self, pending: State | None = None) -> None:
@@ -31,11 +34,16 @@ class Runtime:
         self.pending = pending
         self.fingerprint: Any = None
         self.encoded_scheme: Encoded | None = None
+        self.meter = StageMeter()
+        self.measured: Any = None
         _all.add(self)
 
-    def unlock(self) -> None:
-        """Replace the lock, which a thread of the parent may have held."""
+    def begin_in_child(self) -> None:
+        """Replace the lock, which a thread of the parent may have held, and
+        measure anew."""
         self.lock = threading.RLock()
+        self.meter.clear()
+        self.measured = None
 
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)
@@ -68,7 +76,8 @@ class Runtime:
             or self.iterator is None or self.iterator() is None))
 
 
-_all = each_at_fork(Step.OWNERSHIP, in_child=Runtime.unlock)
+_all = each_at_fork(Step.OWNERSHIP, in_child=Runtime.begin_in_child)
+at_fork(Step.OWNERSHIP, in_child=leave_frames)
 
 
 def runtime_of(stream: object) -> Runtime:

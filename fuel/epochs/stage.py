@@ -32,6 +32,7 @@ class Stage:
     """A stream as Fuel sees it; here any that has StreamLike's members."""
 
     __slots__ = ('stream',)
+    is_remote = False
 
     def __init__(self, stream: object) -> None:
         self.stream: Any = stream
@@ -341,9 +342,8 @@ class Stage:
         raise self._has_no_position()
 
     def _has_no_position(self) -> TypeError:
-        return TypeError(
-            f'the position of the stream {self.name} cannot be saved: derive '
-            'the class from AbstractDataStream')
+        return TypeError(f'the position of the stream {self.name} cannot be '
+                         'saved: derive the class from AbstractDataStream')
 
     def only_counts(self, epoch: Epoch) -> bool:
         """Return whether nothing but counts changes in its state."""

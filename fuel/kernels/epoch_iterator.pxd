@@ -1,3 +1,51 @@
+cdef extern from *:
+    """
+    #ifndef FUEL_FRAME
+    #define FUEL_FRAME
+    #include <stddef.h>
+    enum { FUEL_EXTENTS = 16 };
+    typedef struct fuel_frame {
+        struct fuel_frame *outer;
+        void *meter;
+        long long begin, slow, quick, waited;
+        int weight, is_told, num_extents;
+        size_t low[FUEL_EXTENTS], high[FUEL_EXTENTS];
+    } fuel_frame;
+    #endif
+    """
+    ctypedef struct Frame "fuel_frame":
+        Frame *outer
+        void *meter
+        long long begin, slow, quick, waited
+        int weight, num_extents
+        bint is_told
+        size_t low[16]
+        size_t high[16]
+
+
+cdef class StageMeter:
+    cdef readonly Py_ssize_t items, examples, timed
+    cdef readonly long long bytes, written
+    cdef public Py_ssize_t restarts
+    cdef public bint counts_rows
+    cdef public list spans
+    cdef public dict reports
+    cdef readonly dict stalls_below
+    cdef public tuple cause
+    # Nanoseconds; `_passed` and `_waited_for` of waits of its consumer.
+    cdef long long _work, _input, _room, _stall, _waited_for, _passed
+    # Of the wait that is under way: its number, and this stage's part of it.
+    cdef unsigned long long _wait
+    cdef long long _in_wait
+    # Until when time was counted; 0 before the first wait of an epoch.
+    cdef long long _last
+    # Mean of the items that were timed; whether to time all; for how many
+    # items the next stands that is timed, and how many come before it.
+    cdef long long _mean
+    cdef bint _is_long, _is_exact
+    cdef int _period, _countdown
+
+
 cdef class PendingItem:
     cdef public bint is_asked
     cdef public bint is_over
@@ -11,9 +59,10 @@ cdef class EpochPosition:
     cdef public PendingItem pending_item
     cdef public dict attributes
     cdef public set skipped
+    cdef public StageMeter meter
 
 
 cdef class EpochIterator:
     cdef public EpochPosition epoch
     cdef public bint as_dict
-    cdef object _claim_next(self, PendingItem pending_item)
+    cdef object _claim_next(self, EpochPosition epoch, Frame *frame)

@@ -1,8 +1,57 @@
+from types import TracebackType
 from typing import Any, TypeVar
 
 from fuel.typing import EpochReader
 
 _Iterator = TypeVar('_Iterator', bound=EpochIterator)
+
+SHORT: float
+PERIOD: int
+
+class StageMeter:
+    items: int
+    examples: int
+    bytes: int
+    written: int
+    timed: int
+    restarts: int
+    counts_rows: bool
+    is_exact: bool
+    spans: list[tuple[int, int, float, float]] | None
+    reports: dict[object, list[Any]]
+    cause: tuple[int, ...] | None
+    stalls_below: dict[tuple[int, ...], float]
+    @property
+    def work_seconds(self) -> float: ...
+    @property
+    def input_seconds(self) -> float: ...
+    @property
+    def room_seconds(self) -> float: ...
+    @property
+    def stall_seconds(self) -> float: ...
+    @property
+    def awaited_seconds(self) -> float: ...
+    @property
+    def consumer_seconds(self) -> float: ...
+    def clear(self) -> None: ...
+    def begin_epoch(self, counts_rows: bool) -> None: ...
+    def count_room(self, seconds: float) -> None: ...
+    def credit(self, seconds: float) -> None: ...
+
+class Waiting:
+    def __init__(self, *, is_told: bool = False) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None) -> None: ...
+
+def last_wait() -> tuple[StageMeter | None, float]: ...
+def take_note(
+    key: object, path: tuple[int, ...] | None, seconds: float,
+    report: list[Any] | None) -> None: ...
+def measuring_seconds(
+    meter: StageMeter, item: object, count: int) -> float: ...
+def leave_frames() -> None: ...
 
 class PendingItem:
     is_asked: bool
@@ -18,6 +67,7 @@ class EpochPosition:
     pending_item: PendingItem | None
     attributes: dict[str, Any]
     skipped: set[int]
+    meter: StageMeter
 
 class EpochIterator:
     epoch: Any

@@ -1,8 +1,19 @@
 """The compiled part of the epoch iterator, and items of other processes."""
 cimport cython
+cimport numpy as cnp
+from cpython.dict cimport PyDict_CheckExact
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from cpython.tuple cimport (
+    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE)
 
 from fuel.kernels.epoch_reader cimport CompiledReader
+
+cnp.import_array()
+
+include 'stage_meter.pxi'
 
 cdef extern from 'Python.h':
     ctypedef object (*iternextfunc)(object)
@@ -46,12 +57,14 @@ cdef class EpochPosition:
     `attributes`: the values of the stream's `epoch_attributes`.
     `skipped`: numbers of the reads to leave out, since their exceptions were
         delivered before the state was saved that was taken up.
+    `meter`: measures the items.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.step = 1
         self.attributes = {}
         self.skipped = set()
+        self.meter = StageMeter()
 
 
 @cython.auto_pickle(False)
@@ -67,19 +80,38 @@ cdef class EpochIterator:
             raise TypeError(
                 f'{type(self).__name__} has no epoch to iterate over: call '
                 'super().__init__ in its __init__')
-        if epoch.pending_item is not None:
-            return self._claim_next(epoch.pending_item)
-        if isinstance(epoch.reader, CompiledReader) and not epoch.skipped:
-            data = (<CompiledReader>epoch.reader).take()
-            if data is not None:
-                epoch.position += epoch.step
-                return self.name_sources(data) if self.as_dict else data
-        return self.read_next()
+        cdef StageMeter meter = epoch.meter
+        cdef Frame frame
+        cdef bint is_quick = (
+            epoch.pending_item is None
+            and isinstance(epoch.reader, CompiledReader) and not epoch.skipped)
+        enter(&frame, meter, is_quick)
+        try:
+            data = None
+            if is_quick:
+                data = (<CompiledReader>epoch.reader).take()
+                if data is not None:
+                    epoch.position += epoch.step
+                    if self.as_dict:
+                        data = self.name_sources(data)
+                elif frame.weight != 1:
+                    slow_down(&frame, meter)
+            if data is None:
+                if epoch.pending_item is not None:
+                    return self._claim_next(epoch, &frame)
+                data = self.read_next()
+            measure(&frame, meter, data)
+            return data
+        finally:
+            leave(&frame, meter)
 
-    cdef object _claim_next(self, PendingItem pending_item):
+    cdef object _claim_next(self, EpochPosition epoch, Frame *frame):
+        cdef PendingItem pending_item = epoch.pending_item
         pending_item.is_asked = True
         try:
             data = self.read_next()
+            # Here, since it may run Python code for unusual arrays.
+            measure(frame, epoch.meter, data)
             PyErr_CheckSignals()
         except StopIteration:
             pending_item.is_over = True

@@ -1,21 +1,108 @@
-"""Measures of the stages of one pipeline, and of those that others run."""
+"""Measures of a pipeline's stages, here and where they run elsewhere."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from fuel.describe.pipeline import HERE
 from fuel.epochs.pipeline import child_streams
+from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED
-from fuel.iterator import DataIterator
+from fuel.kernels.epoch_iterator import StageMeter
+from fuel.profiling.measurements import (
+    Measurements, Path, StageMeasurements, sum_of)
 from fuel.profiling.report import (
     MORE_WORKERS, WORKERS, Profile, StageProfile, remedy, sentence, stages_in)
-from fuel.profiling.clock import Clock, Tally, instrument
 from fuel.utils.checks import not_negative, positive
+
+
+def measure(stream: Any) -> Measurements:
+    """Return what a pipeline took so far, in all epochs."""
+    meter = runtime_of(stream).meter
+    return Measurements(
+        tuple(measure_stages(stream)),
+        meter.awaited_seconds + meter.consumer_seconds,
+        meter.awaited_seconds, meter.consumer_seconds, meter.items,
+        meter.examples)
+
+
+def measure_and_compare(stream: Any) -> Measurements:
+    """Return what a pipeline took, with what it took since the last call."""
+    runtime = runtime_of(stream)
+    found, last = measure(stream), runtime.measured
+    runtime.measured = found
+    return found if last is None else replace(found, interval=found - last)
+
+
+def measure_stages(stream: Any) -> list[StageMeasurements]:
+    """Return what each stage took so far, the outermost first."""
+    found: list[StageMeasurements] = []
+    for number, (depth, one) in enumerate(_stages_here(stream)):
+        found += _measure_stage(one, number, depth)
+    return found
+
+
+def stage_paths(stream: Any) -> dict[StageMeter, Path]:
+    """Return where the stages are that have meters in this process."""
+    return {runtime_of(one).meter: (number,) for number, (_, one)
+            in enumerate(_stages_here(stream))}
+
+
+def _stages_here(stream: Any) -> list[tuple[int, Any]]:
+    """Return the stages that run in this process, with their depths."""
+    found: list[tuple[int, Any]] = []
+    known: set[int] = set()
+
+    def add(one: Any, depth: int) -> None:
+        if id(one) not in known:
+            known.add(id(one))
+            found.append((depth, one))
+            for child in [] if _remote(one) else child_streams(one):
+                add(child, depth + 1)
+
+    add(stream, 0)
+    return found
+
+
+def _remote(stream: object) -> Any:
+    """Return the stage of a stream whose epochs are made in other processes
+    or threads (RemoteStage), None for another."""
+    stage = stage_of(stream)
+    return stage if stage.is_remote else None
+
+
+def _measure_stage(stream: Any, number: int, depth: int,
+                   ) -> Iterator[StageMeasurements]:
+    """Yield what a stage took, then what those took that run for it."""
+    meter = runtime_of(stream).meter
+    here = StageMeasurements(
+        (number,), _label(stream), depth, HERE, 1, meter.items,
+        meter.examples, meter.bytes, meter.written, meter.timed,
+        max(0., meter.work_seconds), meter.input_seconds, meter.room_seconds,
+        meter.stall_seconds, restarts=meter.restarts, remedy=remedy(stream))
+    stage = _remote(stream)
+    if stage is None:
+        yield here
+        return
+    runs_in = str(stream.runs_in)
+    ready, size = stage.queue
+    yield replace(
+        here, runs_in=runs_in, processes=stage.num_processes,
+        queue_items=ready, queue_size=size)
+    # Another thread may add to it meanwhile.
+    for below in sum_of(list(meter.reports.values())):
+        place = runs_in if below.runs_in == HERE else (
+            f'{below.runs_in} of {runs_in}')
+        yield replace(
+            below, path=(number, *below.path), depth=depth + 1 + below.depth,
+            runs_in=place,
+            stall_seconds=meter.stalls_below.get(below.path, 0.),
+            remedy=below.remedy if runs_in.startswith('server') else
+            below.remedy.replace(WORKERS, MORE_WORKERS))
 
 
 def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
@@ -72,23 +159,33 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     positive('batches', batches)
     not_negative('warm_up', warm_up)
     before = _state_of(stream)
-    meter = Meter(stream)
+    reading = _Reading(stream)
     try:
-        meter.read(warm_up)
-        meter.restart()
+        reading.read(warm_up)
+        reading.restart()
         begin = time.perf_counter()
-        items, step_seconds = meter.read(batches, step)
+        items, step_seconds = reading.read(batches, step)
         seconds = time.perf_counter() - begin
-        stages = with_shares(meter.stages(), step_seconds)
-        skipped = meter.num_skipped()
+        measured = reading.measured()
+        skipped = reading.num_skipped()
     finally:
-        meter.stop()
+        reading.stop()
         if before is not None:
             stream.load_state_dict(before)
+    stages = with_shares(
+        [_as_profile(stage) for stage in measured], step_seconds)
     return Profile(
         stages, seconds, step_seconds, items,
         stages[0].examples if stages else 0,
         sentence(stages, seconds, step_seconds), skipped)
+
+
+def _as_profile(stage: StageMeasurements) -> StageProfile:
+    return StageProfile(
+        stage.name, stage.depth, stage.runs_in,
+        max(0., stage.work_seconds + stage.input_seconds),
+        stage.input_seconds, 0., stage.items, stage.examples, stage.written,
+        stage.processes, stage.remedy)
 
 
 def _state_of(stream: Any) -> Any:
@@ -99,31 +196,23 @@ def _state_of(stream: Any) -> Any:
     return None
 
 
-class Meter:
-    """Measures the stages of a pipeline, in all its epochs.
+class _Reading:
+    """Reads a pipeline whose items are all timed.
 
-    Remote stages begin to be measured when it is made.
+    Stages elsewhere are measured from its beginning, with what they make
+    ahead, those of this process since `restart`.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        # The streams are kept, so that no other gets the same `id`.
-        self._tallies: dict[int, tuple[Any, Tally]] = {}
-        self._remote = list(_remote_streams(stream))
-        # The running epoch.
-        self._clock: Clock | None = None
-        # Examples that the epochs before it have left out.
+        self._iterator: Any = None
+        # Examples that the epochs before the running one have left out.
         self._skipped = 0
-        try:
-            for one in self._remote:
-                one.measure_stages()
-        except BaseException:
-            self.stop()
-            raise
-
-    def attach(self, iterator: DataIterator) -> Clock:
-        """Return an epoch iterator that measures, in the place of another."""
-        return instrument(iterator, self._tally_of)
+        self._before = {stage.path: stage for stage in measure_stages(stream)}
+        # Those that are started for the profile alone.
+        self._idle = [one for _, one in _stages_here(stream)
+                      if _remote(one) and not _remote(one).is_running]
+        time_all(stream, is_exact=True)
 
     def read(self, count: int,
              step: Callable[[Any], object] | None = None
@@ -135,9 +224,9 @@ class Meter:
         done, seconds, fruitless = 0, 0., 0
         while done < count and fruitless < 2:
             fruitless += 1
-            if self._clock is None:
-                self._clock = self.attach(self._stream.get_epoch_iterator())
-            for item in self._clock:
+            if self._iterator is None:
+                self._iterator = self._stream.get_epoch_iterator()
+            for item in self._iterator:
                 if step is not None:
                     begin = time.perf_counter()
                     step(item)
@@ -145,86 +234,44 @@ class Meter:
                 done, fruitless = done + 1, 0
                 if done == count:
                     return done, seconds
-            self._clock = None
+            self._iterator = None
             self._skipped += stage_of(self._stream).skipped.count
         return done, seconds
 
     def num_skipped(self) -> int:
         """Return how many examples were left out of all epochs."""
-        return self._skipped + (0 if self._clock is None else stage_of(
+        return self._skipped + (0 if self._iterator is None else stage_of(
             self._stream).skipped.count)
 
     def restart(self) -> None:
         """Measure the stages of this process anew."""
-        for _, tally in self._tallies.values():
-            tally.clear()
+        self._before.update({
+            stage.path: stage for stage in measure_stages(self._stream)
+            if len(stage.path) == 1})
+
+    def measured(self) -> list[StageMeasurements]:
+        """Return what each stage took."""
+        return [stage - self._before[stage.path]
+                if stage.path in self._before else stage
+                for stage in measure_stages(self._stream)]
 
     def stop(self) -> None:
-        """Stop to measure the remote stages, and leave the epoch."""
-        self._clock = None
-        for one in self._remote:
-            # One that has failed measures no more.
-            with suppress(Exception):
-                one.stop_measuring()
-
-    def _tally_of(self, stream: Any) -> Tally:
-        return self._tallies.setdefault(id(stream), (stream, Tally()))[1]
-
-    def stages(self) -> list[StageProfile]:
-        """Return what each stage took so far, the outermost first."""
-        return list(self._stages(self._stream, 0))
-
-    def _stages(self, stream: Any, depth: int) -> Iterator[StageProfile]:
-        if id(stream) not in self._tallies:
-            return
-        tally = self._tally_of(stream)
-        is_remote = _is_remote(stream)
-        inner = [] if is_remote else child_streams(stream)
-        below = {id(child): self._tally_of(child).seconds for child in inner}
-        seconds = max(0., tally.seconds - sum(below.values()))
-        runs_in = str(stream.runs_in) if is_remote else HERE
-        processes = getattr(stream, 'num_workers', 1) if is_remote else 1
-        yield StageProfile(
-            _label(stream), depth, runs_in, seconds,
-            seconds if is_remote else 0., 0., tally.items, tally.examples,
-            tally.written, processes, remedy(stream))
-        if is_remote:
-            for stage in stream.measure_stages():
-                yield stage_below(stage, depth, runs_in)
-        for child in inner:
-            yield from self._stages(child, depth + 1)
+        """Time no more than before, and leave the epoch."""
+        self._iterator = None
+        time_all(self._stream, is_exact=False)
+        for one in self._idle:
+            one.close()
 
 
-def _is_remote(stream: object) -> bool:
-    return hasattr(type(stream), 'measure_stages')
+def time_all(stream: Any, *, is_exact: bool) -> None:
+    """Time each item of a pipeline, or only those that take long.
 
-
-def _remote_streams(stream: Any) -> Iterator[Any]:
-    if _is_remote(stream):
-        yield stream
-        return
-    for child in child_streams(stream):
-        yield from _remote_streams(child)
-
-
-def stage_below(stage: StageProfile, depth: int,
-                runs_in: str) -> StageProfile:
-    """Return a remote stage as part of the pipeline that reads it."""
-    place = runs_in if stage.runs_in == HERE else (
-        f'{stage.runs_in} of {runs_in}')
-    return replace(stage, depth=depth + 1 + stage.depth, runs_in=place)
-
-
-def total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
-    """Return the sums over workers that run the same pipeline."""
-    # One may have begun no epoch yet.
-    stages = max(measured, key=len, default=[])
-    for other in measured:
-        if other is not stages and len(other) == len(stages):
-            stages = [_sum(one, two) for one, two in zip(
-                stages, other, strict=True)]
-    return [replace(stage, remedy=stage.remedy.replace(WORKERS, MORE_WORKERS))
-            for stage in stages]
+    Of what runs elsewhere, from the next epoch on.
+    """
+    for _, one in _stages_here(stream):
+        runtime_of(one).meter.is_exact = is_exact
+        if stage := _remote(one):
+            stage.time_all(is_exact=is_exact)
 
 
 def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
@@ -241,12 +288,6 @@ def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
         shared += [replace(stage, share=share),
                    *with_shares(inner, place=stage.runs_in)]
     return shared
-
-
-def _sum(one: StageProfile, two: StageProfile) -> StageProfile:
-    return replace(one, **{
-        name: getattr(one, name) + getattr(two, name)
-        for name in ('seconds', 'waiting', 'items', 'examples', 'written')})
 
 
 def _label(stream: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from fuel.epochs.stage import stage_of
@@ -14,8 +13,9 @@ from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
-from fuel.workers.batch_maker import (BatchMaker, Buffers, Extent,
-                                      Measures)
+from fuel.profiling.measurements import Path, StageMeasurements
+from fuel.profiling.meter import measure_stages, time_all
+from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Note
 from fuel.workers.remote_errors import ErrorReport
 
 OPENED, BATCH, FAILURE, END, BROKEN, MEASURED = (
@@ -54,7 +54,7 @@ class Pipeline:
         self._maker: BatchMaker[list[Any]] | None = None
         self._sources: tuple[str, ...] = ()
         self._thread = 0
-        self._measures = Measures(stream)
+        self._is_exact = False
 
     def stack(self) -> str:
         """Return what the thread is doing (str)."""
@@ -69,7 +69,7 @@ class Pipeline:
         self.requests.append((self._produce, request))
 
     def measure(self, **request: object) -> None:
-        """Ask what the stages took; unless `go_on`, measure them no more."""
+        """Ask what the stages took; `is_exact` if each item is to be timed."""
         self.requests.append((self._measure, request))
 
     def make(self) -> Result:
@@ -96,12 +96,12 @@ class Pipeline:
                 state = stage_of(self.stream).check(state)
             self._maker = BatchMaker(
                 self.stream, self._encode, state=state,
-                after=request['after'], expected=sizes)
+                after=request['after'], expected=sizes,
+                is_exact=self._is_exact)
             self._sources = tuple(self.stream.sources)
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
-        self._measures.attach(self._maker)
         base, why = self._maker.base, None
         if isinstance(base, Unavailable):
             why = str(base.reason)
@@ -123,10 +123,14 @@ class Pipeline:
         return encode(batch)
 
     def _measure(self, request: dict[str, Any]) -> Result:
-        makers = [] if self._maker is None else [self._maker]
-        stages = self._measures.switch(makers, go_on=request['go_on'])
-        return Result(
-            MEASURED, request, {'stages': list(map(asdict, stages))}, [])
+        if request['is_exact'] != self._is_exact:
+            self._is_exact = request['is_exact']
+            time_all(self.stream, is_exact=self._is_exact)
+        return Result(MEASURED, request, {'stages': self._measured()}, [])
+
+    def _measured(self) -> dict[Path, StageMeasurements]:
+        """Return what the stages took so far, by their paths."""
+        return {stage.path: stage for stage in measure_stages(self.stream)}
 
     def _produce(self, request: dict[str, Any]) -> Result:
         assert self._maker is not None
@@ -136,16 +140,26 @@ class Pipeline:
         changes = (None if isinstance(made.changes, Unavailable)
                    else made.changes)
         if made.is_end:
-            return Result(END, request, {'state': self._saved(made.state)}, [],
-                          placement=made.placement)
+            return Result(
+                END, request, {'state': self._saved(made.state),
+                               'stages': self._measured()}, [],
+                placement=made.placement)
         if made.error is not None:
             return Result(
                 FAILURE, request,
                 {'error': describe_error(made.error), 'changes': changes}, [],
                 placement=made.placement)
         return Result(
-            BATCH, request, {'items': made.description, 'changes': changes},
+            BATCH, request, {'items': made.description, 'changes': changes,
+                             'took': _took(made.note)},
             made.buffers, made.extents, made.placement)
+
+
+def _took(note: Note | None) -> list[Any] | None:
+    """Return the path to the stage that took most of a batch, and its time."""
+    if note is None or note.path is None:
+        return None
+    return [list(note.path), note.seconds]
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

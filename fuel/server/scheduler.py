@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from fuel.exceptions import StateMismatchError
 from fuel.server.admission import (Admission, Begin, Continue, Decision, Join,
@@ -15,12 +16,15 @@ from fuel.server.journal import Journal
 from fuel.server.ledger import Ledger
 from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
                                   MEASURED, Pipeline, Result, describe_error)
+from fuel.profiling.measurements import Path, StageMeasurements
 from fuel.server.position import check_position
 from fuel.transport.slots import SlotPool
 from fuel.wire.header import Fields, get_field, get_numbers
 from fuel.wire.index_sets import from_ranges
 
 log = logging.getLogger(__name__)
+
+Measured = dict[Path, StageMeasurements]
 
 # Seconds that a client has to answer: its interpreter may be busy.
 _MUTE = 60.0
@@ -45,7 +49,7 @@ class Scheduler:
     `admission`: decides which client joins which epoch.
     `journal`: records the epochs; None for none.
     `counts`: numbers of what was sent, and so on.
-    `measuring`: the clients for whom the stages are measured.
+    `measuring`: the clients for whom each item of each stage is timed.
     `waited`: seconds that the pipeline and the clients were waited for.
     """
 
@@ -70,8 +74,10 @@ class Scheduler:
         # Requests that the pipeline has not answered.
         self._outstanding = 0
         self.measuring: set[ClientConnection] = set()
-        # Those of them that wait for what the stages took.
+        # Those that wait for what the stages took, and what these had taken
+        # when each asked first.
         self._awaiting: set[ClientConnection] = set()
+        self._taken_before: dict[ClientConnection, Measured] = {}
         self._is_measure_asked = False
         # Bytes of the last batch, which the next one needs about as well.
         self._need = 0
@@ -259,14 +265,16 @@ class Scheduler:
     def on_measure(self, connection: ClientConnection,
                    fields: Fields) -> None:
         """Ask the pipeline what its stages took, for a client."""
-        is_wanted = get_field(fields, 'go_on', bool)
-        for clients in self.measuring, self._awaiting:
-            (clients.add if is_wanted else clients.discard)(connection)
+        is_exact = get_field(fields, 'is_exact', bool)
+        (self.measuring.add if is_exact else self.measuring.discard)(
+            connection)
+        self._awaiting.add(connection)
         self._ask_measures()
 
     def forget_measures(self, connection: ClientConnection) -> None:
-        """Measure no more for a client that is gone."""
+        """Forget what a client has asked that is gone."""
         self._awaiting.discard(connection)
+        self._taken_before.pop(connection, None)
         if connection in self.measuring:
             self.measuring.remove(connection)
             self._ask_measures()
@@ -275,17 +283,24 @@ class Scheduler:
         # One at a time, however often clients ask.
         if not self._is_measure_asked:
             self._is_measure_asked = True
-            self.pipeline.measure(go_on=bool(self.measuring))
+            self.pipeline.measure(is_exact=bool(self.measuring))
             self._outstanding += 1
 
     def _on_measured(self, result: Result) -> None:
         self._is_measure_asked = False
-        if result.request['go_on'] != bool(self.measuring):
+        if result.request['is_exact'] != bool(self.measuring):
             self._ask_measures()
             return
         while self._awaiting:
-            self.post(self._awaiting.pop(),
-                      {'type': MEASURED, **result.fields})
+            self._post_measures(self._awaiting.pop(), result.fields['stages'])
+
+    def _post_measures(self, client: ClientConnection,
+                       measured: Measured) -> None:
+        """Send what the stages took since a client asked first."""
+        before = self._taken_before.setdefault(client, measured)
+        self.post(client, {'type': MEASURED, 'stages': [
+            asdict(stage - before[path] if path in before else stage)
+            for path, stage in measured.items()]})
 
     def advance(self) -> None:
         """Do all that can be done now."""
@@ -394,6 +409,8 @@ class Scheduler:
             epoch.is_exhausted = True
             epoch.ledger.end_pipeline(
                 request['index'], result.fields['state'])
+            for client in self._taken_before:
+                self._post_measures(client, result.fields['stages'])
         else:
             if result.fields.get('changes') is not None:
                 self._add_checkpoint(epoch, result)

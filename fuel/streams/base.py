@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter
-from typing import Any, Never, TypeVar
+from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
@@ -28,6 +28,9 @@ from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.other_libraries import (
     FOR_STREAMS, Elsewhere, names_shown, no_member)
 from fuel.utils.signatures import constructors_of
+
+if TYPE_CHECKING:
+    from fuel.profiling import Measurements
 
 Applied = TypeVar('Applied')
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -568,6 +571,35 @@ class AbstractDataStream(NamedArguments):
 
     def __repr__(self) -> str:
         return stream_text(self)
+
+    def measurements(self) -> Measurements:
+        """Return what the pipeline took so far, stage by stage.
+
+        The epochs of a stream are always measured. This reads the counters,
+        and waits for nobody: what runs in workers and servers is reported
+        with their batches, about once a second.
+
+        Returns
+        -------
+        fuel.profiling.Measurements
+            Of all epochs in this process. Its `interval` is what happened
+            since the call before.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> stream = DataStream(IndexableDataset(numpy.zeros((100, 3))),
+        ...                     batch_size=10)
+        >>> for batch in stream:
+        ...     pass  # training
+        >>> found = stream.measurements()
+        >>> found.items, found.examples, found.stages[0].name
+        (10, 100, 'DataStream')
+        """
+        from fuel.profiling.meter import measure_and_compare
+        return measure_and_compare(self)
 
     def _repr_html_(self) -> str:
         from fuel.describe.html import stream_html

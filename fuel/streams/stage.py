@@ -111,6 +111,14 @@ class StreamStage(Stage):
 
     # --- an epoch ----------------------------------------------------------
 
+    @property
+    def gives_batches(self) -> bool:
+        """Whether its items are batches; not where that is not known."""
+        try:
+            return not self.stream.produces_examples
+        except ValueError:
+            return False
+
     def begin(self, epoch: Epoch) -> None:
         """Give a new epoch what belongs to it."""
         runtime = runtime_of(self.stream)
@@ -154,6 +162,8 @@ class StreamStage(Stage):
         with runtime.lock:
             runtime.epoch = epoch
             runtime.iterator = weakref.ref(iterator)
+            epoch.meter = runtime.meter
+            runtime.meter.begin_epoch(self.gives_batches)
             self.show(epoch)
 
     def open(self, epoch: Epoch) -> EpochReader:

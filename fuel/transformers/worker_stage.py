@@ -12,7 +12,6 @@ from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.profiling.report import StageProfile
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
@@ -103,6 +102,24 @@ class TeamStage(RemoteStage):
         """Do nothing: the stream that the workers run loads the state."""
 
     @property
+    def num_processes(self) -> int:
+        """How many workers there are (int)."""
+        return int(self.stream.num_workers)
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many batches are ready, and how many may be (int, int)."""
+        last = last_session(self.stream)
+        ready = 0 if last is None else sum(
+            part.num_ready for part in last.parts)
+        return ready, self.stream.max_store
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there are workers (bool)."""
+        return '_team' in vars(self.stream)
+
+    @property
     def _input(self) -> Stage:
         """The stream that is read, as a stage."""
         return stage_of(self.stream.data_stream)
@@ -178,6 +195,7 @@ class WorkerStage(RemoteStream, Transformer):
         if resumed is not None:
             _leave_unread(runtime)
             session = WorkerSession(resumed)
+            session.is_exact = runtime.meter.is_exact
             session.begin(self._get_team())
             return session
         if pending is not None:
@@ -191,6 +209,7 @@ class WorkerStage(RemoteStream, Transformer):
             after = last.last_state()
         _leave_unread(runtime)
         session = WorkerSession(after, after=True, calls=self._calls)
+        session.is_exact = runtime.meter.is_exact
         # A state that was loaded need not be the one where the workers stand.
         session.begin(self._get_team(), last if pending is None else None)
         self._after, self._calls = None, ()
@@ -202,6 +221,7 @@ class WorkerStage(RemoteStream, Transformer):
         if team is None or not team.is_usable():
             if team is not None:
                 team.close()
+                runtime_of(self).meter.restarts += 1
             team = self._team = self._start_team()
         return team
 
@@ -214,27 +234,6 @@ class WorkerStage(RemoteStream, Transformer):
         """Identifiers of the running worker processes (list of int)."""
         team = vars(self).get('_team')
         return [] if team is None else team.pids
-
-    def measure_stages(self) -> list[StageProfile]:
-        """Return what the stages took in the workers.
-
-        The first call begins to measure, and starts the workers if there
-        are none.
-        """
-        with runtime_of(self).lock:
-            if '_team' not in vars(self):
-                self._only_measured = True
-            return self._get_team().measure()
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more; end workers started for that."""
-        if vars(self).pop('_only_measured', False):
-            self.close()
-            return
-        with runtime_of(self).lock:
-            team = vars(self).get('_team')
-            if team is not None and team.is_usable():
-                team.stop_measuring()
 
     def reset(self) -> None:
         """Reset the wrapped stream before the next epoch."""
@@ -273,7 +272,7 @@ class WorkerStage(RemoteStream, Transformer):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ('_team', '_next', '_only_measured'):
+        for name in ('_team', '_next'):
             state.pop(name, None)
         return state
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,12 +20,12 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING, Unavailable
 from fuel.epochs.state_delta import Changes, StateDelta, state_of
-from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.epoch_iterator import (
+    EpochIterator, StageMeter, last_wait)
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
-from fuel.profiling.clock import Clock, remove
-from fuel.profiling.meter import Meter
-from fuel.profiling.report import StageProfile
+from fuel.profiling.measurements import Path, StageMeasurements
+from fuel.profiling.meter import measure_stages, stage_paths, time_all
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.seams import fault_point
@@ -34,6 +35,23 @@ Buffers = list[NDArray[numpy.uint8]]
 Extent = tuple[int, int]
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
+# Seconds between two reports of what the stages took: one takes 0.1 ms.
+_REPORT = 0.05
+
+
+class Note(NamedTuple):
+    """What a batch took, for whoever waited for it.
+
+    `path`: to the stage that took most of the time; None if none is known.
+    `seconds`: what the batch took.
+    `report`: what each stage took so far; None if it was reported just now.
+    `num_ahead`: how many batches before it have not reached the user.
+    """
+
+    path: Path | None
+    seconds: float
+    report: list[StageMeasurements] | None
+    num_ahead: int
 
 
 class Made(NamedTuple):
@@ -49,6 +67,7 @@ class Made(NamedTuple):
         none.
     `is_end`: whether this is the end.
     `placement`: the parts of the slot that the stages were offered.
+    `note`: of what it took.
     """
 
     buffers: Buffers
@@ -59,6 +78,7 @@ class Made(NamedTuple):
     state: State | Unavailable | None = None
     is_end: bool = False
     placement: Placement | None = None
+    note: Note | None = None
 
 
 class BatchMaker(Generic[Description]):
@@ -75,8 +95,11 @@ class BatchMaker(Generic[Description]):
         made.  Defaults to all of them.
     `expected`: what `sizes` was for another epoch of the stream.
     `prepare`: called with the epoch iterator before the first batch is read.
+    `is_exact`: whether each item of each stage is timed, and each batch brings
+        a report.
     `base`: state before the first batch, or why there is none.
     `number`: how many batches and errors were made.
+    `num_ahead`: how many of them have not reached the user, if that is known.
     `sizes`: bytes of the slot that the next batch will probably take, 0 if
         none, and where in it the arrays of the last were.
     """
@@ -86,8 +109,13 @@ class BatchMaker(Generic[Description]):
                  *, state: State | None = None, after: bool = False,
                  calls: Sequence[str] = (), share: tuple[int, int] = (0, 1),
                  expected: Sizes = (0, ()),
-                 prepare: Callable[[Any], None] | None = None) -> None:
+                 prepare: Callable[[Any], None] | None = None,
+                 is_exact: bool = False) -> None:
         self.stream = stream
+        self._is_exact = is_exact
+        time_all(stream, is_exact=is_exact)
+        self._paths: dict[StageMeter, Path] | None = None
+        self._next_report = 0.
         self._encode = encode
         self._reads_rows = not child_streams(stream)
         self._iterator: Any = open_epoch(stream, state, after, calls)
@@ -96,7 +124,7 @@ class BatchMaker(Generic[Description]):
         self.base = self._delta.base
         self._first, self._step = share
         self._prepare = prepare
-        self.number = 0
+        self.number = self.num_ahead = 0
         self.ended = False
         self.sizes = expected
 
@@ -121,7 +149,7 @@ class BatchMaker(Generic[Description]):
         del encoded
         made = Made(buffers, description,
                     changes=self._delta.changes(self._iterator),
-                    placement=placement)
+                    placement=placement, note=self._note())
         self.number += 1
         if not made.buffers:
             self.sizes = 0, self.sizes[1]
@@ -174,15 +202,19 @@ class BatchMaker(Generic[Description]):
         return not isinstance(self._opened, EpochIterator) or (
             runtime_of(self.stream).epoch is self._opened.epoch)
 
-    def attach(self, meter: Meter) -> None:
-        """Measure the stages from now on."""
-        self.detach()
-        self._iterator = meter.attach(self._iterator)
-
-    def detach(self) -> None:
-        """Measure the stages no more."""
-        if isinstance(self._iterator, Clock):
-            self._iterator = remove(self._iterator)
+    def _note(self, *, is_last: bool = False) -> Note:
+        """Return what the batch took that was made last in this thread."""
+        if self._paths is None:
+            self._paths = stage_paths(self.stream)
+        slowest, seconds = last_wait()
+        path = None if slowest is None else self._paths.get(slowest)
+        if slowest is not None and path is not None:
+            path += slowest.cause or ()
+        report, now = None, time.monotonic()
+        if self._is_exact or is_last or now >= self._next_report:
+            self._next_report = now + _REPORT
+            report = measure_stages(self.stream)
+        return Note(path, seconds, report, self.num_ahead)
 
     def _next_batch(self) -> Batch:
         prepare, self._prepare = self._prepare, None
@@ -206,43 +238,8 @@ class BatchMaker(Generic[Description]):
                      if self._is_last() else state_of(self._opened))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = Unavailable(error)
-        return Made([], state=state, is_end=True, placement=placement)
-
-
-class Measures:
-    """Measures what the stages of a stream take, while somebody asks.
-
-    An error of a stage that runs elsewhere is left to the epoch to raise.
-    """
-
-    def __init__(self, stream: StreamLike) -> None:
-        self._stream = stream
-        self._meter: Meter | None = None
-
-    def attach(self, maker: BatchMaker[Any]) -> None:
-        """Measure an epoch that begins, if somebody asks."""
-        if self._meter is not None:
-            maker.attach(self._meter)
-
-    def switch(self, makers: Iterable[BatchMaker[Any]], *,
-               go_on: bool) -> list[StageProfile]:
-        """Return what the stages took so far, and measure on, or no more.
-
-        `makers`: of the running epochs.
-        """
-        try:
-            if go_on and self._meter is None:
-                self._meter = Meter(self._stream)
-                for maker in makers:
-                    maker.attach(self._meter)
-            elif not go_on and self._meter is not None:
-                for maker in makers:
-                    maker.detach()
-                meter, self._meter = self._meter, None
-                meter.stop()
-            return [] if self._meter is None else self._meter.stages()
-        except Exception:  # noqa: BLE001 - the epoch will raise it again
-            return []
+        return Made([], state=state, is_end=True, placement=placement,
+                    note=self._note(is_last=True))
 
 
 @fault_point('slot copy')

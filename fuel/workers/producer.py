@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy
 
+from fuel.epochs.runtime import runtime_of
 from fuel.transport.batches import dump_batch
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.transport.segment import Segment
 from fuel.typing import Batch, State, StreamLike
 from fuel.workers.batch_maker import (
-    BatchMaker, Buffers, Made, Measures, pickle_state)
+    BatchMaker, Buffers, Made, pickle_state)
 from fuel.utils.forks import use_no_threads_of_torch
 from fuel.workers.deadlock import own_activity, write_stacks_to
 from fuel.workers.global_random import Generators
@@ -48,7 +49,6 @@ class Kind(enum.IntEnum):
     LEAVE = 4
     ASK_ACTIVITY = 5
     STREAM = 6
-    MEASURE = 7
     # From the producer.
     OPENED = 10
     SEGMENT = 11
@@ -57,7 +57,6 @@ class Kind(enum.IntEnum):
     END = 14
     ERROR = 15
     ACTIVITY = 16
-    MEASURED = 17
     UNLOADABLE = 18
     TRACE = 19
 
@@ -101,9 +100,8 @@ class Producer:
         self.pool = SlotPool(max_bytes)
         self.epochs: dict[int, _Epoch] = {}
         self.last: _Epoch | None = None
-        # What the consumer asked for: epochs and measures.
+        # The epochs that the consumer asked for.
         self._steps: deque[Callable[[], None]] = deque()
-        self._measures = Measures(stream)
         self._announced: set[int] = set()
         # Guards the channel's reading end, the epochs and the pool.
         self._changed = threading.RLock()
@@ -155,8 +153,6 @@ class Producer:
             self.pool.release(message.first, bool(message.second))
         elif kind == Kind.OPEN:
             self._steps.append(partial(self._begin, message))
-        elif kind == Kind.MEASURE:
-            self._steps.append(partial(self._measure, message))
         elif kind == Kind.LEAVE:
             self.epochs.pop(message.epoch, None)
         elif kind == Kind.ASK_ACTIVITY:
@@ -177,7 +173,11 @@ class Producer:
                 if epoch is not None:
                     step = partial(self._produce, epoch, slot)
         if step is None:
+            begin = time.perf_counter()
             self.channel.wait(1.0)
+            if self.epochs:
+                runtime_of(self.stream).meter.count_room(
+                    time.perf_counter() - begin)
             return
         self._busy_since = time.monotonic()
         step()
@@ -214,7 +214,6 @@ class Producer:
             self.channel.send(Message(
                 Kind.OPENED, message.epoch, 1, payload=pickle_error(error)))
             return
-        self._measures.attach(maker)
         epoch = self.last = _Epoch(message.epoch, maker)
         with self._changed:
             self.epochs[epoch.number] = epoch
@@ -238,21 +237,13 @@ class Producer:
         return BatchMaker(self.stream, encode_batch, state=state, after=after,
                           calls=calls, **options)
 
-    def _measure(self, message: Message) -> None:
-        """Report what the stages took, or measure them no more."""
-        makers = [epoch.maker for epoch in list(self.epochs.values())]
-        go_on = bool(message.first)
-        stages = self._measures.switch(makers, go_on=go_on)
-        if go_on:
-            self.channel.send(Message(
-                Kind.MEASURED, 0, payload=pickle.dumps(stages)))
-
     def _produce(self, epoch: _Epoch, slot: Slot | None) -> None:
         """Make the next item of an epoch, and send it if there is room."""
         maker, waiting, epoch.waiting = epoch.maker, epoch.waiting, None
         if waiting is not None and slot is not None:
             made = maker.place(waiting, slot)
         else:
+            maker.num_ahead = epoch.sent - epoch.delivered
             made = maker.next(slot)
         if slot is not None and made.extents is None:
             with self._changed:
@@ -277,7 +268,8 @@ class Producer:
             with self._changed:
                 self.epochs.pop(number, None)
             self.channel.send(Message(
-                Kind.END, number, payload=pickle_state(made.state)))
+                Kind.END, number, payload=pickle.dumps(
+                    (pickle_state(made.state), made.note))))
             return
         epoch.sent += 1
         if made.error is not None:
@@ -286,7 +278,7 @@ class Producer:
                 payload=pickle.dumps((changes, pickle_error(made.error)))))
             return
         payload = pickle.dumps(
-            (made.extents, changes, made.description), protocol=5)
+            (made.extents, changes, made.description, made.note), protocol=5)
         if slot is None:
             self.channel.send(Message(Kind.BATCH, number, payload=payload))
             return

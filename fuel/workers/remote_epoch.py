@@ -1,6 +1,7 @@
 """A worker and its epochs, on the consumer's side."""
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 from abc import ABC, abstractmethod
@@ -12,11 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from fuel.epochs.state import Unavailable
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import PendingItem
-from fuel.profiling.report import StageProfile
+from fuel.kernels.epoch_iterator import PendingItem, take_note
 from fuel.transport.channel import Message
 from fuel.typing import State
+from fuel.workers.batch_maker import Note
 from fuel.workers.remote_errors import unpickle_error
+
+# Tells workers apart, also those that are gone.
+_numbers = itertools.count()
 
 
 class RemoteEpoch:
@@ -24,6 +28,8 @@ class RemoteEpoch:
 
     `taken`: how many batches and errors were received and opened.
     `items`: those that came and were not opened.
+    `num_ready`: how many batches were made and not delivered, as far as that
+        is known.
     `opened`: whether the worker answered the request for the epoch.
     `base`: the state before the first batch, or why there is none.
     `failure`: why the epoch could not begin, if it could not.
@@ -34,6 +40,7 @@ class RemoteEpoch:
     def __init__(self, number: int) -> None:
         self.number = number
         self.taken = 0
+        self.num_ready = 0
         self.items: deque[Message] = deque()
         self.opened = False
         self.base: State | Unavailable = Unavailable(WorkerError(
@@ -107,6 +114,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         self.error: WorkerError | None = None
         self.interrupted = self.is_cut = False
         self._num_epochs = 0
+        self._number = next(_numbers)
 
     @property
     @abstractmethod
@@ -206,13 +214,12 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
         """Ask for more batches, after one was received."""
 
-    @abstractmethod
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took so far; the first call begins."""
-
-    @abstractmethod
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
+    def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
+        """Take what the item took that is being received."""
+        if note is not None:
+            # With none before it, it was taken at once.
+            epoch.num_ready = note.num_ahead and note.num_ahead + 1
+            take_note(self._number, note.path, note.seconds, note.report)
 
     @abstractmethod
     def cut(self) -> None:

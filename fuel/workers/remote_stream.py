@@ -93,9 +93,10 @@ class RemoteSession(PendingItem, Generic[Source]):
 
 
 class RemoteStage(StreamStage):
-    """A stream whose epochs are made in another process."""
+    """A stream whose epochs are made in other processes, or threads."""
 
     __slots__ = ()
+    is_remote = True
 
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which belongs to the epoch."""
@@ -113,6 +114,24 @@ class RemoteStage(StreamStage):
     def only_counts(self, epoch: Epoch) -> bool:
         """Return False: what the other process keeps may change."""
         return False
+
+    @property
+    def num_processes(self) -> int:
+        """How many processes, or groups of threads, make the epochs (int)."""
+        return 1
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many batches are ready, and how many may be (int, int)."""
+        raise NotImplementedError
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is something to make the epochs (bool)."""
+        raise NotImplementedError
+
+    def time_all(self, *, is_exact: bool) -> None:
+        """Have each item timed there; of workers, from the next epoch on."""
 
 
 class RemoteStream(AbstractDataStream):

@@ -8,8 +8,6 @@ from typing import Any
 from fuel.epochs.skipped import Skipped, SkipLimit, merged
 from fuel.epochs.state import Unavailable
 from fuel.exceptions import BadRecordsError, WorkerError
-from fuel.profiling.meter import total
-from fuel.profiling.report import StageProfile
 from fuel.typing import State
 from fuel.workers.remote_epoch import EpochWorker, Receipt, RemoteEpoch
 from fuel.workers.remote_stream import RemoteSession
@@ -58,15 +56,6 @@ class Team:
         return [worker.begin({**start, 'share': (place, count)})
                 for place, worker in enumerate(self.workers)]
 
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took in all workers; see :class:`Meter`."""
-        return total([worker.measure() for worker in self.workers])
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
-        for worker in self.workers:
-            worker.stop_measuring()
-
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""
         for worker in self.workers:
@@ -92,9 +81,11 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `most_skipped`: how many examples that fail the workers may leave out; a
         state has those of all of them.
     `end`: the position of an epoch that was over when it was pickled.
+    `is_exact`: whether the workers time each item.
     """
 
     most_skipped = 0
+    is_exact = False
     end: State | Unavailable | None = None
 
     resume: State | None
@@ -118,8 +109,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             last.commit_delivered()
             left = {'left': last.parts[0].number, 'delivered': last.delivered}
         self.parts = team.begin({
-            'state': self.resume, 'after': self.after, 'calls': self.calls},
-            left)
+            'state': self.resume, 'after': self.after, 'calls': self.calls,
+            'is_exact': self.is_exact}, left)
         self.team = team
         self.delivered = 0
         self.latest = None

@@ -17,17 +17,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import let_run
+from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
+from fuel.kernels.epoch_iterator import Waiting
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
-from fuel.profiling.report import StageProfile
 from fuel.sharding.pipeline import can_seek
 from fuel.sharding.planned import child_iterators_of
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.crew import Crew
 from fuel.utils.threads import end_thread_at_exit
-from fuel.workers.batch_maker import BatchMaker, Made, Measures, pickle_state
+from fuel.workers.batch_maker import BatchMaker, Made, pickle_state
 from fuel.workers.global_random import refuse_if_drawn
 from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch
 
@@ -72,12 +73,12 @@ class ThreadProducer:
         self.is_awaited = False
         self.wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.failure: BaseException | None = None
-        self.measured: list[StageProfile] | None = None
         # The epochs that have room are made in turn.
         self._epochs: deque[ThreadEpoch] = deque()
         self._last: ThreadEpoch | None = None
         self._steps: deque[Callable[[], None]] = deque()
-        self._measures = Measures(stream)
+        # Since when there is no room for another batch; 0 if there is.
+        self._full_since = 0.0
         self._is_known_to_draw_nothing = False
         self._refusal: ValueError | None = None
         # Whether a step is under way, or will be.
@@ -120,6 +121,9 @@ class ThreadProducer:
                      if len(epoch.made) < self.max_batches), None)
 
     def _take_step(self) -> None:
+        if self._full_since:
+            runtime_of(self.stream).meter.count_room(
+                time.perf_counter() - self._full_since)
         try:
             if self._steps:
                 self._steps.popleft()()
@@ -130,6 +134,8 @@ class ThreadProducer:
                 del epoch
         except BaseException as error:  # noqa: BLE001 - told to the consumer
             self.failure = error
+        is_full = bool(self._epochs) and self._find() is None
+        self._full_since = time.perf_counter() if is_full else 0.0
         if self.is_awaited:
             self.wanted.put(None)
         self._turn.put(None)
@@ -146,14 +152,13 @@ class ThreadProducer:
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             epoch.fail(error)
             return
-        self._measures.attach(maker)
         epoch.base, epoch.opened = maker.base, True
         self._last = epoch
         self._epochs.append(epoch)
 
     def _open(self, state: State | None = None, after: bool = False,
               calls: Sequence[str] = (), left: int = 0, delivered: int = 0,
-              ) -> BatchMaker[Batch]:
+              **options: Any) -> BatchMaker[Batch]:
         last, self._last = self._last, None
         if last is not None and after and last.final is not None and (
                 last.number, last.count) == (left, delivered):
@@ -163,7 +168,7 @@ class ThreadProducer:
         del last
         return BatchMaker(
             self.stream, _as_it_is, state=state, after=after, calls=calls,
-            prepare=partial(_run_ahead, threads=self.in_any_order))
+            prepare=partial(_run_ahead, threads=self.in_any_order), **options)
 
     def _make(self, epoch: ThreadEpoch) -> None:
         maker = epoch.maker
@@ -173,6 +178,7 @@ class ThreadProducer:
             self._epochs.rotate(-1)
         try:
             with self._watched():
+                maker.num_ahead = len(epoch.made)
                 made = maker.next()
         except ValueError as error:
             self._refusal = error
@@ -198,14 +204,6 @@ class ThreadProducer:
         if epoch in self._epochs:
             self._epochs.remove(epoch)
         epoch.maker = None
-
-    def measure(self, *, go_on: bool) -> None:
-        """Report what the stages took, or measure them no more."""
-        makers = [epoch.maker for epoch in self._epochs
-                  if epoch.maker is not None]
-        stages = self._measures.switch(makers, go_on=go_on)
-        if go_on:
-            self.measured = stages
 
 
 def _run_ahead(iterator: Any, threads: Crew, *,
@@ -296,19 +294,6 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
         epoch.made.clear()
         self._producer.do(partial(self._producer.leave, epoch))
 
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took so far; the first call begins."""
-        producer = self._producer
-        with self._given_up_if_interrupted():
-            producer.measured = None
-            producer.do(partial(producer.measure, go_on=True))
-            self._wait(lambda: producer.measured is not None)
-        return producer.measured or []
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
-        self._producer.do(partial(self._producer.measure, go_on=False))
-
     def _wait_until_open(self, epoch: ThreadEpoch) -> None:
         self._wait(lambda: epoch.opened)
 
@@ -316,10 +301,13 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
                  ) -> tuple[Any, Exception | None, bytes] | None:
         self._producer.is_asked = True
         if not epoch.made:
-            self._wait(lambda: bool(epoch.made) or epoch.failure is not None)
+            with Waiting():
+                self._wait(lambda: bool(
+                    epoch.made) or epoch.failure is not None)
         if epoch.failure is not None:
             return None
         made, changes = epoch.made.popleft()
+        self.take_note(epoch, made.note)
         if made.is_end:
             return None
         return made.description, made.error, changes

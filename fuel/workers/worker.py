@@ -19,7 +19,7 @@ from typing import Any
 
 from fuel.config_parser import config
 from fuel.exceptions import WorkerError
-from fuel.profiling.report import StageProfile
+from fuel.kernels.epoch_iterator import Waiting
 from fuel.transport.batches import load_batch
 from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
                                     close_in_children)
@@ -28,6 +28,7 @@ from fuel.transport.segment import Segment
 from fuel.transport.shared_pickle import SharedPickle
 from fuel.typing import Batch, StreamLike
 from fuel.utils.threads import end_thread_at_exit
+from fuel.workers.batch_maker import Note
 from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
@@ -63,7 +64,6 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._activity: Activity | None = None
         # Where a worker writes its stacks that cannot answer.
         self._trace: Segment | None = None
-        self._measured: list[StageProfile] | None = None
         # Whether the log says that it is kept from work.
         self._has_warned = False
         self._has_answered = False
@@ -139,45 +139,34 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._drop(item)
         epoch.items.clear()
 
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took so far; the first call begins."""
-        with self._given_up_if_interrupted():
-            self._measured = None
-            self._send(Message(Kind.MEASURE, 0, 1))
-            self._wait(lambda: self._measured is not None
-                       or self._load_error is not None)
-        if self._load_error is not None:
-            raise self._load_error
-        return self._measured or []
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
-        self._send(Message(Kind.MEASURE, 0, 0))
-
     def _wait_until_open(self, epoch: RemoteEpoch) -> None:
         self._wait(lambda: epoch.opened)
 
     def _receive(self, epoch: RemoteEpoch,
                  ) -> tuple[Any, Exception | None, bytes] | None:
         if not epoch.items:
-            self._wait(lambda: bool(epoch.items) or epoch.failure is not None)
+            with Waiting():
+                self._wait(lambda: bool(
+                    epoch.items) or epoch.failure is not None)
         if epoch.failure is not None:
             return None
         item = epoch.items.popleft()
         if item.kind == Kind.END:
-            epoch.final = item.payload
+            epoch.final, note = pickle.loads(item.payload)
+            self.take_note(epoch, note)
             return None
         if item.kind == Kind.ERROR:
             changes, pickled = pickle.loads(item.payload)
             return None, pipeline_error(pickled), changes
-        data, changes = self._load(item)
+        data, changes, note = self._load(item)
+        self.take_note(epoch, note)
         return data, None, changes
 
-    def _load(self, item: Message) -> tuple[Batch, bytes]:
-        """Return the batch of a message, and how the state changed."""
-        extents, changes, description = pickle.loads(item.payload)
+    def _load(self, item: Message) -> tuple[Batch, bytes, Note]:
+        """Return the batch of a message, how the state changed, and a note."""
+        extents, changes, description, note = pickle.loads(item.payload)
         if not extents:
-            return load_batch(description, []), changes
+            return load_batch(description, []), changes, note
         slot, segment = item.first - 1, item.second
         places = [(item.third + start, size) for start, size in extents]
         content: Any = description
@@ -186,10 +175,10 @@ class Worker(EpochWorker[RemoteEpoch]):
         if places:
             return self.leases.lend(
                 slot, segment, places,
-                lambda buffers: load_batch(content, buffers)), changes
+                lambda buffers: load_batch(content, buffers)), changes, note
         batch = load_batch(content, [])
         self.leases.give_back(slot)
-        return batch, changes
+        return batch, changes, note
 
     def _ask_for_more(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
@@ -263,8 +252,6 @@ class Worker(EpochWorker[RemoteEpoch]):
                 message.first, Segment(message.descriptor, message.second))
         elif message.kind == Kind.DROP:
             self.leases.drop_segment(message.first)
-        elif message.kind == Kind.MEASURED:
-            self._measured = pickle.loads(message.payload)
         elif message.kind == Kind.ACTIVITY:
             self._activity = pickle.loads(message.payload)
         elif message.kind == Kind.TRACE:

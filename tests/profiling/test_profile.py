@@ -15,12 +15,12 @@ from support.process_pipelines import Unloadable
 from support.waiting import wait_until
 
 import fuel
-from fuel.client.connection import take_stages
+from fuel.client.measures import take_stages, take_took
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
-from fuel.profiling import Profile, StageProfile
+from fuel.epochs.stage import stage_of
+from fuel.profiling import Profile, StageMeasurements, StageProfile
 from fuel.profiling.report import remedy, sentence
-from fuel.profiling.clock import Clock
 from fuel.profiling.meter import with_shares
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
@@ -214,7 +214,7 @@ def test_stages_of_a_server_are_measured_there():
     assert [0, 1, 2, 3] == [stage.depth for stage in profile.stages]
     assert {server_place} == {stage.runs_in for stage in profile.stages}
     reader, _, worst, _ = profile.stages
-    assert reader.waiting == reader.seconds > 0
+    assert 0 < reader.waiting <= reader.seconds
     assert worst.share > .5
     assert worst.items >= 30
     assert profile.bottleneck.startswith('Mapping(slow) takes ')
@@ -245,24 +245,23 @@ def test_slow_client_is_the_bottleneck():
     assert 'server' not in profile.bottleneck
 
 
-def test_server_measures_only_while_it_is_asked():
+def test_server_times_each_item_only_while_it_is_asked():
     """Also in the middle of an epoch, which goes on as it would have."""
     stream = Mapping(build(), slow)
     with served(stream) as (server, client):
         iterator = iter(client)
         found = [next(iterator) for _ in range(5)]
         pipeline = server.service.pipeline
-        client.measure_stages()
-        found += [next(iterator) for _ in range(10)]
-        stages = client.measure_stages()
-        assert ['Mapping(slow)', 'DataStream'] == [
-            stage.name for stage in stages]
-        assert stages[0].items >= 5
-        assert type(pipeline._maker._iterator) is Clock
-        client.stop_measuring()
+        stage_of(client).time_all(is_exact=True)
+        wait_until(lambda: pipeline._is_exact)
+        found += [next(iterator) for _ in range(3)]
+        stage_of(client).time_all(is_exact=False)
+        wait_until(lambda: not pipeline._is_exact)
         found += list(iterator)
-        again = client.measure_stages()
-        assert sum(stage.items for stage in again) == 0
+        stages = client.measurements().stages
+        assert ['ServerDataStream', 'Mapping(slow)', 'DataStream'] == [
+            stage.name for stage in stages]
+        assert 0 < stages[1].items <= 20
     assert [y.tolist() for _, y in build()] == [
         y.tolist() for _, y in found]
 
@@ -271,29 +270,42 @@ def test_server_forgets_a_client_that_measured():
     """It need not say that it has gone."""
     with served(build()) as (server, client):
         client.connect()
-        client.measure_stages()
+        stage_of(client).time_all(is_exact=True)
         scheduler = server.service.scheduler
-        assert scheduler.measuring
+        wait_until(lambda: scheduler.pipeline._is_exact)
         client.close()
         wait_until(lambda: not scheduler.connections
-                   and scheduler.pipeline._measures._meter is None)
+                   and not scheduler.pipeline._is_exact)
 
 
 @pytest.mark.parametrize('changes, text', [
-    ({'seconds': -1.}, 'took -1.0 seconds'),
-    ({'seconds': 'long'}, "'seconds' must be of type float"),
+    ({'work_seconds': -1.}, 'took -1.0 seconds'),
+    ({'stall_seconds': 'long'}, "'stall_seconds' must be of type float"),
     ({'name': '\x1b[2J'}, 'not the text'),
     ({'remedy': 'x' * 2000}, 'not the text'),
     ({'depth': -1}, "'depth' must be of type int"),
-    ({'items': True}, "'items' must be of type int")], ids=lambda one: str(
+    ({'items': True}, "'items' must be of type int"),
+    ({'path': []}, 'not the place'), ({'path': [-1]}, 'not the place'),
+    ({'path': [1] * 100}, 'not the place')], ids=lambda one: str(
         one).encode('ascii', 'backslashreplace').decode()[:12])
 def test_measures_of_a_hostile_server_are_refused(changes, text):
     """They are printed in a terminal."""
-    honest = asdict(StageProfile('Cast', 0, 'this process', 1., 0., 1., 2, 3,
-                                 4))
+    honest = asdict(StageMeasurements((0,), 'Cast', 0, 'this process'))
+    honest['path'] = [0]
     assert 'Cast' == take_stages([honest])[0].name
     with pytest.raises(WireError, match=text):
         take_stages([{**honest, **changes}])
+
+
+@pytest.mark.parametrize('took', [
+    [], [[0], 'long'], [[0], -1.], [[0], float('inf')], [[], 1.],
+    [['x'], 1.], [0, 1.]])
+def test_time_of_a_batch_of_a_hostile_server_is_refused(took):
+    """Nothing of it is counted."""
+    assert ((0, 1), 2.) == take_took({'took': [[0, 1], 2.]})
+    assert (None, 0.) == take_took({})
+    with pytest.raises(WireError):
+        take_took({'took': took})
 
 
 def test_number_of_stages_of_a_hostile_server_is_bounded():

@@ -176,7 +176,7 @@ class Client:
         self.link = None
         self.generation = self.join_number = 0
         self.inbox, self.outbox = [], []
-        self.joined = None
+        self.joined = self.measured = None
         state, history, self.has_ended = saved or (None, [], False)
         self.history = list(history)
         self.session = ServerSession(
@@ -190,6 +190,9 @@ class Client:
     def is_usable(self):
         """Return whether the connection is open."""
         return True
+
+    def ask_measures(self, *, is_exact):
+        """Ask nothing: it has no clock that says when."""
 
     def report(self, **fields):
         """Send a message; it is under way for a while."""

@@ -736,9 +736,8 @@ def test_profile_says_what_the_stages_took(ahead):
     # An epoch that was running is measured, and goes on.
     epoch = stream.get_epoch_iterator()
     head = [next(epoch)[0].item() for _ in range(3)]
-    stream.measure_stages()
+    stream.measurements()
     rest = [x.item() for x, in epoch]
-    stages = stream.measure_stages()
-    stream.stop_measuring()
+    stages = stream.measurements().interval.stages
     assert sorted(head + rest) == [*range(N)]
-    assert stages[1].seconds >= 0.9 * 0.004 * len(rest) / 2
+    assert stages[2].work_seconds >= 0.9 * 0.004 * len(rest) / 2

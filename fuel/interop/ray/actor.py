@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import ray
 from numpy.typing import NDArray
 
-from fuel.profiling.report import StageProfile
 from fuel.transport.batches import dump_batch
-from fuel.workers.batch_maker import (
-    BatchMaker, Made, Measures, pickle_state)
+from fuel.workers.batch_maker import BatchMaker, Made, Note, pickle_state
 from fuel.workers.global_random import Generators
 from fuel.workers.remote_errors import pickle_error
 
@@ -34,6 +32,7 @@ class ActorReply(NamedTuple):
     `changes`: difference of the state from the first, pickled.
     `buffers`: memory of the arrays, which stays in the object store.
     `size`: bytes of these, or of a batch that is too large.
+    `note`: of what it took.
     """
 
     kind: ReplyKind
@@ -41,6 +40,7 @@ class ActorReply(NamedTuple):
     changes: bytes = b''
     buffers: tuple[NDArray[Any], ...] = ()
     size: int = 0
+    note: Note | None = None
 
 
 class _Epoch:
@@ -66,7 +66,6 @@ class PipelineActor:
         self._error: Exception | None = None
         try:
             self._stream = pickle.loads(pickled)
-            self._measures = Measures(self._stream)
             generators.install()
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             self._error = error
@@ -87,7 +86,6 @@ class PipelineActor:
             opened = pickle_state(maker.base)
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             return True, pickle_error(error)
-        self._measures.attach(maker)
         self._epochs[number] = _Epoch(maker)
         return False, opened
 
@@ -100,7 +98,8 @@ class PipelineActor:
         epoch.waiting = None
         if made.is_end:
             del self._epochs[number]
-            return ActorReply(ReplyKind.END, pickle_state(made.state))
+            return ActorReply(
+                ReplyKind.END, pickle_state(made.state), note=made.note)
         changes = b'' if made.changes is None else pickle_state(made.changes)
         if made.error is not None:
             return ActorReply(
@@ -110,14 +109,7 @@ class PipelineActor:
             epoch.waiting = made
             return ActorReply(ReplyKind.TOO_LARGE, size=size)
         return ActorReply(ReplyKind.BATCH, made.description, changes,
-                          tuple(made.buffers), size)
-
-    def measure(self, go_on: bool) -> list[StageProfile]:
-        """Return what the stages took, or measure them no more."""
-        if self._error is not None:
-            return []
-        makers = [epoch.maker for epoch in self._epochs.values()]
-        return self._measures.switch(makers, go_on=go_on)
+                          tuple(made.buffers), size, made.note)
 
     def leave(self, number: int) -> None:
         """Forget an epoch that nobody reads any more."""

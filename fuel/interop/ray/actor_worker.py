@@ -15,9 +15,9 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from fuel.epochs.state import available
 from fuel.exceptions import WorkerError
+from fuel.kernels.epoch_iterator import Waiting
 from fuel.interop.ray.actor import ActorReply, ReplyKind
 from fuel.interop.ray.object_leases import ObjectLeases
-from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load_batch
 from fuel.workers.remote_epoch import (EpochWorker, Receipt, RemoteEpoch,
                                        pipeline_error)
@@ -146,26 +146,17 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         epoch.calls.clear()
         self._actor.leave.remote(epoch.number)
 
-    def measure(self) -> list[StageProfile]:
-        """Return what the stages took so far; the first call begins."""
-        stages: list[StageProfile] = []
-        # An actor that is lost is replaced when a batch is wanted of it.
-        with suppress(ActorLostError), self._given_up_if_interrupted():
-            stages = self._get(self._actor.measure.remote(True))
-        return stages
-
-    def stop_measuring(self) -> None:
-        """Measure the stages no more."""
-        self._actor.measure.remote(False)
-
     def _wait_until_open(self, epoch: ActorEpoch) -> None:
         self._until_answered(epoch, self._open)
 
     def _receive(self, epoch: ActorEpoch,
                  ) -> tuple[Any, Exception | None, bytes] | None:
-        answer = self._until_answered(epoch, self._next)
+        with Waiting():
+            answer = self._until_answered(epoch, self._next)
         if epoch.failure is not None:
             return None
+        self.take_note(epoch, answer.note)
+        epoch.num_ready = self._count_ready(epoch)
         self._deaths = 0
         if answer.kind is ReplyKind.END:
             epoch.final = answer.payload
@@ -175,6 +166,12 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             return None, pipeline_error(answer.payload), answer.changes
         return load_batch(answer.payload, self._leases.lend(
             answer.buffers)), None, answer.changes
+
+    def _count_ready(self, epoch: ActorEpoch) -> int:
+        """Return how many batches were made and not delivered."""
+        asked = [reference for reference, _ in epoch.calls]
+        return len(ray.wait(asked, num_returns=len(asked), timeout=0)[0]
+                   ) if asked else 0
 
     def _until_answered(self, epoch: ActorEpoch,
                         ask: Callable[[ActorEpoch], Any]) -> Any:

@@ -1,0 +1,481 @@
+"""Meters of stages: what their items took, and which stage was waited for.
+
+Each stage gives its items in ``EpochIterator.__next__``, whose calls are
+nested like the stages. A call is a *frame* here: what passed in it, without
+the frames within and without waiting, is the stage's own work. The outermost
+frame of a thread is a wait of the consumer: of the trainer, or of what sends
+batches on. It is a stall by the stage that took most of it.
+
+To read a clock twice takes as long as some items. So where the items of a stage
+take less than `SHORT`, those that a compiled reader has at once are timed one
+in `PERIOD`, which then stands for all of them. A frame has a *weight*: 0 if
+it is not timed, the number of items that it stands for if it is one of many,
+and 1 if it stands for itself: so does each that takes longer, or in which
+Python reads. Frames in one of many, or of 0, are like it, but for those of 1,
+whose time is therefore taken out of what is multiplied.
+"""
+cdef extern from *:
+    """
+    #include <time.h>
+    static long long fuel_clock(void)
+    {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+
+    /* Without a call for each access, which a loaded library makes else. */
+    #ifdef __linux__
+    #define FUEL_THREAD_LOCAL _Thread_local \
+        __attribute__((tls_model("initial-exec")))
+    #else
+    #define FUEL_THREAD_LOCAL _Thread_local
+    #endif
+    /* The innermost frame of a thread. */
+    static FUEL_THREAD_LOCAL fuel_frame *fuel_top = NULL;
+    /* The wait that is under way, or was the last: the stage that took most
+       of it so far, which it owns, and how much of it; its number; how long
+       it took. */
+    static FUEL_THREAD_LOCAL struct {
+        PyObject *slowest;
+        long long most, took;
+        unsigned long long number;
+    } fuel_wait = {NULL, 0, 0, 0};
+    /* Guarded by the GIL. */
+    static unsigned long long fuel_num_waits = 0;
+    static unsigned int fuel_draws = 1;
+
+    /* One of 64 on average, and at no period that the items may have. */
+    static int fuel_period(void)
+    {
+        fuel_draws = fuel_draws * 1664525u + 1013904223u;
+        return 33 + (int)(fuel_draws >> 26);
+    }
+    """
+    ctypedef struct Wait:
+        PyObject *slowest
+        long long most, took
+        unsigned long long number
+
+    long long fuel_clock() noexcept
+    Frame *fuel_top
+    Wait fuel_wait
+    unsigned long long fuel_num_waits
+    int fuel_period() noexcept
+
+# Nanoseconds: items that take less are not all timed.
+cdef long long _SHORT = 20_000
+SHORT = _SHORT / 1e9
+PERIOD = 64
+# The first items are all timed, since a short epoch has few ticks.
+cdef Py_ssize_t _FIRST = 256
+
+
+cdef class StageMeter:
+    """What one stage took, in all its epochs in this process.
+
+    `items`, `examples`, `bytes`: of what it gave.
+    `written`: bytes of arrays that were in no item of the stages below.
+    `timed`: how many items were timed one by one.
+    `restarts`: how often what makes its items elsewhere was started again.
+    `counts_rows`: whether an item is a batch, whose rows are examples.
+    `spans`: where the beginning and end of each item go, if anywhere, as
+        (thread, number of the item, begin, end), in seconds.
+    `reports`: of stages that run elsewhere: what each process has reported
+        last.
+    `cause`: path to the stage elsewhere that took most of the time of the
+        item that is being taken, if that was waited for.
+    `stalls_below`: by these paths, seconds of stalls.
+    """
+
+    def __cinit__(self):
+        self.clear()
+
+    def clear(self):
+        """Begin anew."""
+        self.items = self.examples = self.timed = 0
+        self.bytes = self.written = 0
+        self.restarts = 0
+        self.reports, self.stalls_below = {}, {}
+        self.cause = None
+        self._work = self._input = self._room = self._stall = 0
+        self._waited_for = self._passed = 0
+        self._wait = 0
+        self._last = 0
+        self._mean = _SHORT
+        self._is_long = True
+        self._countdown = 0
+
+    @property
+    def is_exact(self):
+        """Whether every item is timed."""
+        return self._is_exact
+
+    @is_exact.setter
+    def is_exact(self, bint is_exact):
+        self._is_exact = is_exact
+        # Otherwise the next item that is timed decides.
+        self._is_long = self._is_long or is_exact
+
+    def begin_epoch(self, bint counts_rows):
+        """Count no time between two epochs as the consumer's."""
+        self.counts_rows = counts_rows
+        self._last = 0
+
+    @property
+    def work_seconds(self):
+        """What its items took, without the stages below and waiting."""
+        return self._work / 1e9
+
+    @property
+    def input_seconds(self):
+        """How long it waited for what other threads and processes make."""
+        return self._input / 1e9
+
+    @property
+    def room_seconds(self):
+        """How long it could have gone on, had there been room for items."""
+        return self._room / 1e9
+
+    @property
+    def stall_seconds(self):
+        """How long consumers waited while it was what took longest."""
+        return self._stall / 1e9
+
+    @property
+    def awaited_seconds(self):
+        """How long its own consumer waited for its items."""
+        return self._waited_for / 1e9
+
+    @property
+    def consumer_seconds(self):
+        """How long its own consumer did something else in its epochs."""
+        return max(0, self._passed - self._waited_for) / 1e9
+
+    def count_room(self, double seconds):
+        """Count time for which there was no room for its items."""
+        self._room += <long long>(seconds * 1e9)
+
+    def credit(self, double seconds):
+        """Count work on the present item that another thread has done."""
+        cdef long long took = <long long>(seconds * 1e9)
+        self._work += took
+        _compete(self, took)
+
+
+cdef void _compete(StageMeter meter, long long took) noexcept:
+    """Add to the part that a stage has of the wait that is under way."""
+    if meter._wait != fuel_wait.number:
+        meter._wait = fuel_wait.number
+        meter._in_wait = 0
+    meter._in_wait += took
+    if meter._in_wait > fuel_wait.most or fuel_wait.slowest == NULL:
+        fuel_wait.most = meter._in_wait
+        _blame(meter)
+
+
+cdef void _blame(StageMeter meter) noexcept:
+    """Let a stage be the one that took most of the wait."""
+    cdef PyObject *before = fuel_wait.slowest
+    # A stage may be gone before the wait is over: a copy of a pipeline that
+    # makes an item again.
+    Py_XINCREF(<PyObject *>meter)
+    fuel_wait.slowest = <PyObject *>meter
+    Py_XDECREF(before)
+
+
+cdef inline void enter(Frame *frame, StageMeter meter,
+                       bint is_quick) noexcept:
+    """Begin to take an item of a stage, perhaps from a compiled reader."""
+    global fuel_top
+    cdef Frame *outer = fuel_top
+    frame.outer = outer
+    frame.meter = <void *>meter
+    frame.slow = frame.quick = frame.waited = 0
+    frame.num_extents = 0
+    frame.is_told = False
+    if is_quick and not meter._is_long:
+        if outer != NULL and outer.weight != 1:
+            frame.weight = outer.weight
+        else:
+            meter._countdown -= 1
+            frame.weight = 0 if meter._countdown > 0 else meter._period
+        if frame.weight == 0:
+            fuel_top = frame
+            return
+    else:
+        frame.weight = 1
+    _begin(frame, meter)
+    fuel_top = frame
+
+
+cdef void slow_down(Frame *frame, StageMeter meter) noexcept:
+    """Let a frame stand for itself, since no compiled reader has the item."""
+    cdef int weight = frame.weight
+    frame.weight = 1
+    if weight == 0:
+        _begin(frame, meter)
+
+
+cdef void _begin(Frame *frame, StageMeter meter) noexcept:
+    global fuel_num_waits
+    cdef PyObject *before
+    frame.begin = fuel_clock()
+    meter.cause = None
+    if frame.outer == NULL:
+        fuel_num_waits += 1
+        fuel_wait.number = fuel_num_waits
+        fuel_wait.most = 0
+        if fuel_wait.slowest != NULL:
+            before, fuel_wait.slowest = fuel_wait.slowest, NULL
+            Py_XDECREF(before)
+        if meter._last:
+            meter._passed += frame.begin - meter._last
+        meter._last = frame.begin
+
+
+cdef inline void leave(Frame *frame, StageMeter meter) noexcept:
+    """Count what an item took, or an error or the end in its place."""
+    global fuel_top
+    fuel_top = frame.outer
+    if frame.weight or frame.slow:
+        _count(frame, meter)
+
+
+cdef void _count(Frame *frame, StageMeter meter) noexcept:
+    cdef Frame *outer = frame.outer
+    cdef long long end, took = 0, work, slow = frame.slow, quick = 0
+    if frame.weight:
+        end = fuel_clock()
+        took = end - frame.begin
+        work = took - slow - frame.quick - frame.waited
+        if frame.weight == 1:
+            slow = took
+        else:
+            quick = took - slow
+            work *= frame.weight
+        meter._work += work
+        meter._input += frame.waited
+        _compete(meter, work if frame.is_told else work + frame.waited)
+        _time(meter, took)
+        if meter.spans is not None:
+            _note_span(meter, frame.begin, end)
+    if outer != NULL:
+        outer.slow += slow
+        outer.quick += (
+            quick * frame.weight if outer.weight == 1 else quick)
+        return
+    if frame.weight:
+        meter._passed += end - meter._last
+        meter._last = end
+    took = slow + quick * frame.weight
+    meter._waited_for += took
+    fuel_wait.took = took
+    if fuel_wait.slowest == NULL:
+        # The frames in it have competed, or none was timed.
+        _blame(meter)
+    cdef StageMeter slowest = <StageMeter>fuel_wait.slowest
+    if slowest.cause is None:
+        slowest._stall += took
+    else:
+        _blame_below(slowest, took)
+
+
+cdef void _time(StageMeter meter, long long took) noexcept:
+    """Choose from the items that were timed whether to time the next."""
+    meter.timed += 1
+    meter._mean += (took - meter._mean) // 8
+    meter._is_long = (meter._is_exact or meter.items < _FIRST
+                      or meter._mean >= _SHORT)
+    if meter._countdown <= 0:
+        meter._period = 1 if meter._is_long else fuel_period()
+        meter._countdown = meter._period
+
+
+cdef void _note_span(StageMeter meter, long long begin,
+                     long long end) noexcept:
+    from threading import get_native_id
+    meter.spans.append(
+        (get_native_id(), meter.items, begin / 1e9, end / 1e9))
+
+
+cdef void _blame_below(StageMeter meter, long long took) noexcept:
+    meter.stalls_below[meter.cause] = (
+        meter.stalls_below.get(meter.cause, 0.) + took / 1e9)
+
+
+@cython.wraparound(False)
+cdef int measure(Frame *frame, StageMeter meter, object item) except -1:
+    """Count an item, its examples, and the bytes of its arrays."""
+    cdef Py_ssize_t place, examples = -1
+    meter.items += 1
+    if PyDict_CheckExact(item):
+        item = tuple((<dict>item).values())
+    elif PyList_CheckExact(item):
+        item = tuple(item)
+    if not PyTuple_CheckExact(item):
+        meter.examples += 1
+        return 0
+    cdef int num_known = frame.num_extents
+    frame.num_extents = 0
+    cdef Frame *outer = frame.outer
+    cdef Frame made
+    made.num_extents = 0
+    for place in range(PyTuple_GET_SIZE(item)):
+        examples = _measure_part(
+            frame, num_known, &made, meter,
+            <object>PyTuple_GET_ITEM(item, place), examples)
+    meter.examples += examples if meter.counts_rows and examples >= 0 else 1
+    if outer != NULL:
+        for place in range(made.num_extents):
+            _note_extent(outer, made.low[place], made.high[place])
+    return 0
+
+
+cdef Py_ssize_t _measure_part(
+        Frame *known, int num_known, Frame *made, StageMeter meter,
+        object part, Py_ssize_t examples) except -2:
+    """Count the bytes of a part of an item.
+
+    Returns: How many examples it has, -1 if that is not known.
+    """
+    cdef Py_ssize_t count = -1
+    cdef object element = part
+    cdef long long size = 0
+    if cnp.PyArray_Check(part):
+        if cnp.PyArray_NDIM(part):
+            count = cnp.PyArray_DIM(part, 0)
+        size = cnp.PyArray_NBYTES(part)
+        if cnp.PyArray_TYPE(part) == cnp.NPY_OBJECT:
+            part = part.ravel().tolist()
+    if PyList_CheckExact(part):
+        if count < 0:
+            count = PyList_GET_SIZE(part)
+        size, element = 0, None
+        for one in <list>part:
+            if cnp.PyArray_Check(one):
+                size += cnp.PyArray_NBYTES(one)
+                if element is None:
+                    element = one
+    elif not cnp.PyArray_Check(part):
+        element = None
+        if type(part).__name__ == 'csr_array':
+            count = len(part.indptr) - 1
+            for one in (part.data, part.indices, part.indptr):
+                _measure_array(known, num_known, made, meter, one, one.nbytes)
+    if element is not None:
+        _measure_array(known, num_known, made, meter, element, size)
+    return count if examples < 0 else examples
+
+
+cdef void _measure_array(
+        Frame *known, int num_known, Frame *made, StageMeter meter,
+        cnp.ndarray array, long long size) noexcept:
+    """Count the bytes of an array, or of a list that begins with it."""
+    meter.bytes += size
+    if (not num_known and known.outer == NULL) or not _is_known(
+            known, num_known, made, array):
+        meter.written += size
+
+
+cdef bint _is_known(Frame *known, int num_known, Frame *made,
+                    cnp.ndarray array) noexcept:
+    """Return whether an array lies in an item of the stages below."""
+    cdef size_t low = <size_t>cnp.PyArray_DATA(array), high = low
+    cdef Py_ssize_t axis, step
+    for axis in range(cnp.PyArray_NDIM(array)):
+        if not cnp.PyArray_DIM(array, axis):
+            break
+        step = (cnp.PyArray_DIM(array, axis) - 1) * cnp.PyArray_STRIDE(
+            array, axis)
+        if step < 0:
+            low += step
+        else:
+            high += step
+    high += cnp.PyArray_ITEMSIZE(array)
+    _note_extent(made, low, high)
+    cdef int place
+    for place in range(num_known):
+        if known.low[place] <= low < known.high[place]:
+            return True
+    return False
+
+
+cdef void _note_extent(Frame *frame, size_t low, size_t high) noexcept:
+    # Of the last ones, if there are many.
+    cdef int place = frame.num_extents
+    if place == 16:
+        place = 15
+    else:
+        frame.num_extents += 1
+    frame.low[place], frame.high[place] = low, high
+
+
+cdef class Waiting:
+    """Counts what passes in it as waiting for others, of the present stage.
+
+    `is_told`: whether what was waited for says what took its time, by
+        `StageMeter.credit`, so that the wait itself is no stage's.
+    """
+
+    cdef bint is_told
+    cdef long long begin, below
+
+    def __init__(self, *, bint is_told=False):
+        self.is_told = is_told
+
+    def __enter__(self):
+        self.begin = fuel_clock()
+        if fuel_top != NULL:
+            self.below = fuel_top.slow + fuel_top.quick
+
+    def __exit__(self, *_):
+        cdef Frame *top = fuel_top
+        if top != NULL:
+            top.waited += (fuel_clock() - self.begin
+                           - (top.slow + top.quick - self.below))
+            top.is_told = self.is_told
+
+
+def last_wait():
+    """Return the last wait of this thread for an item.
+
+    Returns: The stage that took most of it, and how many seconds it took.
+    """
+    if fuel_wait.slowest == NULL:
+        return None, 0.
+    return <StageMeter>fuel_wait.slowest, fuel_wait.took / 1e9
+
+
+def take_note(key, tuple path, double seconds, list report):
+    """Take what came with the item that another process has made.
+
+    `key`: of the process, or thread.
+    `path`: to the stage there that took most of the time, if one did.
+    `seconds`: what the item took there. If it was waited for much longer here,
+        something else was waited for.
+    `report`: what the stages there took so far; None for no news.
+    """
+    if fuel_top == NULL:
+        return
+    cdef StageMeter meter = <StageMeter>fuel_top.meter
+    if report is not None:
+        meter.reports[key] = report
+    meter.cause = path if path and 2e9 * seconds >= fuel_top.waited else None
+
+
+def measuring_seconds(StageMeter meter not None, item, Py_ssize_t count):
+    """Return how long it takes to measure an item `count` times."""
+    cdef Frame frame
+    cdef long long begin = fuel_clock()
+    for _ in range(count):
+        enter(&frame, meter, True)
+        measure(&frame, meter, item)
+        leave(&frame, meter)
+    return (fuel_clock() - begin) / 1e9
+
+
+def leave_frames():
+    """Forget the frames of the parent, after a fork."""
+    global fuel_top
+    fuel_top = NULL

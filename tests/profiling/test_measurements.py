@@ -1,0 +1,424 @@
+"""Measurements name the stage that was waited for, and their parts add up."""
+import json
+import os
+import pickle
+import random
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import numpy
+import pytest
+from support.waiting import wait_until
+
+from fuel.datasets import IndexableDataset
+from fuel.profiling import Measurements
+from fuel.schemes import ConstantScheme
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import (
+    Batch, Cast, Chain, Mapping, Merge, MultiProcessing, MultiThreading,
+    Unpack)
+
+# Seconds that the slow stage takes for a batch, and others at most.
+SLOW, QUICK = .006, .0003
+N, SIZE = 400, 10
+
+
+class Delay:
+    """Takes its time in one of several ways.
+
+    `kind`: ``'work'``, ``'sleep'``, ``'lock'``, which another thread holds,
+        or ``'file'``, which is read from a pipe that is filled slowly.
+    """
+
+    def __init__(self, kind, seconds):
+        self.kind, self.seconds = kind, seconds
+
+    def __call__(self):
+        """Take the time."""
+        getattr(self, self.kind)()
+
+    def work(self):
+        """Compute."""
+        end = time.perf_counter() + self.seconds
+        while time.perf_counter() < end:
+            pass
+
+    def sleep(self):
+        """Wait for nobody."""
+        time.sleep(self.seconds)
+
+    def lock(self):
+        """Wait for another thread."""
+        lock = threading.Lock()
+        lock.acquire()
+        threading.Timer(self.seconds, lock.release).start()
+        with lock:
+            pass
+
+    def file(self):
+        """Wait for what is read."""
+        reading, writing = os.pipe()
+        threading.Timer(self.seconds, os.write, (writing, b'x')).start()
+        os.read(reading, 1)
+        os.close(reading)
+        os.close(writing)
+
+
+class Slowed(IndexableDataset):
+    """A data set that takes its time."""
+
+    delay = None
+
+    def get_data(self, state=None, request=None):
+        """Return the data, later."""
+        if self.delay is not None:
+            self.delay()
+        return super().get_data(state, request)
+
+
+class Stage(Mapping):
+    """A stage that takes its time."""
+
+    def __init__(self, stream, delay, **kwargs):
+        self.delay = delay
+        super().__init__(stream, self.later, **kwargs)
+
+    def later(self, data):
+        """Return the data, later."""
+        self.delay()
+        return data
+
+
+def source(delay=None):
+    """Return a stream of 40 batches an epoch."""
+    dataset = Slowed({'x': numpy.zeros((N, 3)), 'y': numpy.arange(N)})
+    dataset.delay = delay
+    return DataStream(dataset, batch_size=SIZE)
+
+
+def as_it_is(data):
+    """Return the data."""
+    return data
+
+
+class Pipeline:
+    """A pipeline drawn at random, of which one stage is slow.
+
+    `slow`: the path of the slow stage in the measurements; None if the
+        consumer is slow.
+    """
+
+    def __init__(self, rng, stack):
+        self.stages = [rng.choice(['stage', 'stage', 'cast', 'rebatch'])
+                       for _ in range(rng.randint(1, 4))]
+        self.elsewhere = rng.choice(
+            [None, None, 'processes', 'threads', 'server'])
+        if self.elsewhere:
+            self.stages.insert(rng.randint(0, len(self.stages)), 'elsewhere')
+        # Python code in another thread of this process keeps all from work.
+        self.kind = rng.choice(['sleep', 'lock', 'file'] + (
+            [] if self.elsewhere in ('threads', 'server') else ['work']))
+        # Counted from the source.
+        can_be_slow = [0, *[place for place, kind in enumerate(
+            self.stages, 1) if kind == 'stage'], None]
+        self.slow = rng.choice(can_be_slow)
+        self.stream = source(self._delay(0, rng))
+        for place, kind in enumerate(self.stages, 1):
+            self._add(kind, place, rng, stack)
+
+    def _delay(self, place, rng):
+        if place == self.slow:
+            return Delay(self.kind, SLOW)
+        return Delay('sleep', rng.uniform(0, QUICK))
+
+    def _add(self, kind, place, rng, stack):
+        stream = self.stream
+        if kind == 'stage':
+            stream = Stage(stream, self._delay(place, rng))
+        elif kind == 'cast':
+            stream = Cast(stream, 'float32', which_sources=('x',))
+        elif kind == 'rebatch':
+            stream = Batch(Unpack(stream), ConstantScheme(SIZE))
+        elif self.elsewhere == 'processes':
+            can_share = 'rebatch' not in self.stages[:place]
+            stream = stack.enter_context(MultiProcessing(
+                stream, num_workers=rng.randint(1, 2 if can_share else 1),
+                start_method='fork', max_store=2))
+        elif self.elsewhere == 'threads':
+            stream = stack.enter_context(MultiThreading(stream, max_store=2))
+        else:
+            server = stack.enter_context(Server(stream, port=0))
+            stream = stack.enter_context(ServerDataStream(
+                ('x', 'y'), produces_examples=False, port=server.port,
+                hwm=2))
+        self.stream = stream
+
+    def expected(self):
+        """Return the name of the slow stage, and how many such are above."""
+        if self.slow == 0:
+            return 'DataStream', 0
+        above = self.stages[self.slow:]
+        return 'Stage(later)', above.count('stage')
+
+    def __repr__(self):
+        return (f'{self.stages} from the source, {self.elsewhere}, slow '
+                f'{self.slow} by {self.kind}')
+
+
+def check(seed):
+    """Measure a random pipeline, and see that the slow stage is blamed."""
+    rng = random.Random(seed)
+    with ExitStack() as stack:
+        drawn = Pipeline(rng, stack)
+        iterator = drawn.stream.get_epoch_iterator()
+        begin, in_step, count = time.perf_counter(), 0., 0
+        for _ in iterator:
+            count += 1
+            before = time.perf_counter()
+            if drawn.slow is None:
+                time.sleep(SLOW)
+            in_step += time.perf_counter() - before
+        passed = time.perf_counter() - begin
+        found = drawn.stream.measurements()
+        assert (N // SIZE, N) == (count, found.examples)
+        # All that passed is a part of somebody, and of one alone.
+        assert found.seconds == pytest.approx(passed, rel=.02, abs=.002)
+        assert found.seconds == pytest.approx(
+            found.stall_seconds + found.consumer_seconds)
+        assert found.consumer_seconds >= in_step
+        assert found.stall_seconds == pytest.approx(
+            sum(stage.stall_seconds for stage in found.stages), rel=1e-6)
+        here = [stage for stage in found.stages if len(stage.path) == 1]
+        assert found.stall_seconds == pytest.approx(sum(
+            stage.work_seconds + stage.input_seconds for stage in here),
+            rel=.02)
+        if drawn.slow is None:
+            assert found.consumer_seconds > found.stall_seconds, drawn
+            return
+        name, place = drawn.expected()
+        slow = [stage for stage in found.stages if stage.name == name][place]
+        assert found.slowest == slow, f'{drawn}\n{found}'
+        assert slow.stall_seconds > .5 * found.stall_seconds
+        if 'workers' not in slow.runs_in:
+            assert slow.work_seconds >= SLOW * (N // SIZE - 1)
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_the_slow_stage_is_blamed(seed):
+    """Wherever it runs, and whatever takes its time."""
+    check(seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize('seed', range(100, 150))
+def test_the_slow_stage_is_blamed_in_many_pipelines(seed):
+    """As above."""
+    check(seed)
+
+
+def test_a_slow_worker_among_others_is_blamed():
+    """It is one stage in one process that takes long."""
+    def late(data):
+        # The second worker makes every other batch.
+        if data[1][0] // SIZE % 2:
+            time.sleep(SLOW)
+        return data
+
+    stream = Cast(Mapping(source(), late), 'float32', which_sources=('x',))
+    with MultiProcessing(stream, num_workers=2,
+                         start_method='fork') as workers:
+        for _ in workers:
+            pass
+        found = workers.measurements()
+    assert 'Mapping(late)' == found.slowest.name
+    assert '2 workers' == found.slowest.runs_in
+    # One has not said what it made last.
+    assert 20 < found.stages[1].items <= 40
+
+
+def test_an_interval_is_what_happened_since():
+    """Between two calls; the first has none."""
+    stream = source()
+    iterator = stream.get_epoch_iterator()
+    next(iterator)
+    assert stream.measurements().interval is None
+    for _ in range(5):
+        next(iterator)
+    found = stream.measurements()
+    assert (6, 5) == (found.items, found.interval.items)
+    assert 50 == found.interval.stages[0].examples
+    assert 0 == stream.measurements().interval.items
+
+
+def test_measurements_of_ranks_add():
+    """And are plain data, which can be sent between them."""
+    streams = [source().shard(rank, 2) for rank in range(2)]
+    for stream in streams:
+        for _ in stream:
+            pass
+    one, two = (pickle.loads(pickle.dumps(stream.measurements()))
+                for stream in streams)
+    both = one + two
+    assert isinstance(both, Measurements)
+    assert N == both.examples == both.stages[0].examples
+    assert both.seconds == pytest.approx(one.seconds + two.seconds)
+    assert both.stages[0].work_seconds == pytest.approx(
+        one.stages[0].work_seconds + two.stages[0].work_seconds)
+    assert 1 == len(both.stages)
+    assert json.loads(json.dumps(both.as_dict()))['examples'] == N
+
+
+def test_short_items_are_counted_all_and_timed_in_part():
+    """The timed ones stand for the others."""
+    dataset = IndexableDataset(numpy.zeros((200000, 2)))
+    stream = DataStream(dataset, batch_size=10)
+    for _ in stream.get_epoch_iterator():
+        pass
+    stage, = stream.measurements().stages
+    assert (20000, 200000, 3200000) == (
+        stage.items, stage.examples, stage.bytes)
+    assert 256 < stage.timed < 5000
+    assert stage.work_seconds > 0
+
+
+def test_a_long_item_among_short_ones_is_timed():
+    """Where Python reads, each item stands for itself."""
+    class Hiccups(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            if request[0] == 150000:
+                time.sleep(.2)
+            return super().get_data(state, request)
+
+    stream = DataStream(Hiccups(numpy.zeros((200000, 2))), batch_size=10)
+    for _ in stream.get_epoch_iterator():
+        pass
+    found = stream.measurements()
+    assert found.stages[0].work_seconds > .2
+    assert found.stall_seconds > .2
+
+
+def test_stages_that_read_several_are_measured_apart():
+    """Each stream is a branch, and a stream that is read twice one stage."""
+    first = Mapping(source(), as_it_is)
+    chained = Chain((first, Mapping(source(Delay('sleep', .001)), as_it_is)))
+    for _ in chained:
+        pass
+    found = chained.measurements()
+    assert ['Chain', 'Mapping(as_it_is)', 'DataStream', 'Mapping(as_it_is)',
+            'DataStream'] == [stage.name for stage in found.stages]
+    assert [80, 40, 40, 40, 40] == [stage.items for stage in found.stages]
+    assert found.slowest == found.stages[4]
+    twice = Merge((first, first), ('a', 'b', 'c', 'd'))
+    assert 3 == len(twice.measurements().stages)
+
+
+def test_time_between_epochs_is_nobodys():
+    """A program does other things there: validation, say."""
+    stream = source()
+    for _ in range(3):
+        for _ in stream:
+            pass
+        time.sleep(.1)
+    assert stream.measurements().seconds < .2
+
+
+def test_errors_and_the_end_leave_the_counters_whole():
+    """An error is no item, and what comes after it is measured."""
+    calls = []
+
+    def fail(data):
+        calls.append(len(calls))
+        if len(calls) == 3:
+            raise ValueError('no')
+        return data
+
+    stream = Mapping(source(), fail)
+    iterator = stream.get_epoch_iterator()
+    count = 0
+    while True:
+        with suppress(ValueError):
+            try:
+                next(iterator)
+            except StopIteration:
+                break
+            count += 1
+    found = stream.measurements()
+    assert (39, 39, 40) == (count, found.items, found.stages[1].items)
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages))
+
+
+def test_several_epochs_at_once_in_threads():
+    """A thread's frames are its own."""
+    streams = [Stage(source(), Delay('sleep', .001)) for _ in range(3)]
+
+    def read(stream):
+        for _ in stream:
+            pass
+
+    threads = [threading.Thread(target=read, args=(stream,))
+               for stream in streams]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for stream in streams:
+        found = stream.measurements()
+        assert 40 == found.items == found.stages[1].items
+        assert found.slowest.name == 'Stage(later)'
+        assert found.stall_seconds >= .04
+
+
+def test_workers_and_their_room_are_measured():
+    """A slow consumer lets them wait for room."""
+    with MultiProcessing(source(), start_method='fork',
+                         max_store=2) as stream:
+        iterator = stream.get_epoch_iterator()
+        for _ in range(30):
+            next(iterator)
+            time.sleep(.002)
+        wait_until(lambda: stream.measurements().stages[0].queue_items == 2)
+        for _ in iterator:
+            time.sleep(.002)
+        found = stream.measurements()
+    assert ('MultiProcessing', 2) == (
+        found.stages[0].name, found.stages[0].queue_size)
+    assert (40, 400) == (found.stages[1].items, found.stages[1].examples)
+    assert found.stages[1].room_seconds > .02
+    assert found.consumer_seconds > found.stall_seconds
+
+
+def test_a_fork_begins_anew():
+    """What the parent has counted is not the child's."""
+    stream = source()
+    for _ in stream:
+        pass
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            before = stream.measurements().items
+            for _ in stream:
+                pass
+            os.write(writing, f'{before} {stream.measurements().items}'
+                     .encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b'0 40' == os.read(reading, 100)
+    os.close(reading)
+    os.close(writing)
+    assert 40 == stream.measurements().items
+
+
+def test_text_of_measurements():
+    """A table, and in the first line what the consumer waited for."""
+    stream = Stage(source(), Delay('sleep', .001))
+    for _ in stream:
+        pass
+    lines = str(stream.measurements()).splitlines()
+    assert 'the consumer waited' in lines[0]
+    assert lines[0].endswith('most for Stage(later)')
+    assert lines[1].split()[:3] == ['stage', 'runs', 'in']
+    assert lines[3].startswith('  DataStream')
