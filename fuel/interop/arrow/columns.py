@@ -1,6 +1,8 @@
 """Columns of Arrow as NumPy arrays."""
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any
 
 import numpy
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 OBJECT = numpy.dtype(object)
+# What the types of its arrays are called in files of Hugging Face.
+ARRAYS = 'datasets.features.features.Array'
 # The zones whose times NumPy's are.
 UTC = (None, 'UTC', 'Etc/UTC', '+00:00')
 
@@ -49,6 +53,78 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
                 'u' if types.is_unsigned_integer(arrow) else 'i')
         return numpy.dtype(f'{kind}{arrow.bit_width // 8}'), ()
     return OBJECT, ()
+
+
+def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
+    """Return the shape of what Hugging Face calls an Array2D, Array3D and so
+    on, which it keeps as lists of lists; None of other columns, and where a
+    length differs from row to row.
+
+    Its library need not be there: files tell it.
+    """
+    shape: Any = None
+    if isinstance(field.type, pyarrow.ExtensionType):
+        if field.type.extension_name.startswith(ARRAYS):
+            shape = field.type.shape
+    else:
+        metadata = field.metadata or {}
+        if metadata.get(b'ARROW:extension:name', b'').startswith(
+                ARRAYS.encode()):
+            with suppress(KeyError, TypeError, ValueError):
+                shape, _ = json.loads(metadata[b'ARROW:extension:metadata'])
+    return tuple(shape) if isinstance(shape, (list, tuple)) and all(
+        isinstance(length, int) and length > 0 for length in shape) else None
+
+
+def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
+    """Return a field of arrays of Hugging Face as one of tensors, others as
+    they are."""
+    shape = shape_of_arrays(field)
+    if shape is None:
+        return field
+    element = _storage(field.type)
+    for _ in shape:
+        if not _is_list(element):
+            return field
+        element = element.value_type
+    return pyarrow.field(field.name, pyarrow.fixed_shape_tensor(
+        element, shape), field.nullable)
+
+
+def as_tensors(column: pyarrow.Array | pyarrow.ChunkedArray,
+               tensor: pyarrow.FixedShapeTensorType,
+               ) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Return a column of arrays of Hugging Face as tensors.
+
+    Raises: ValueError if one has another shape.
+    """
+    if isinstance(column, pyarrow.ChunkedArray):
+        return pyarrow.chunked_array(
+            [as_tensors(chunk, tensor) for chunk in column.chunks], tensor)
+    if isinstance(column, pyarrow.ExtensionArray):
+        column = column.storage
+    there = column.is_valid()
+    values = column.drop_null()
+    for length in tensor.shape:
+        lengths = pyarrow.compute.list_value_length(values)
+        if values.null_count or pyarrow.compute.any(
+                pyarrow.compute.not_equal(lengths, length)).as_py():
+            raise ValueError(
+                f'an array of the column has another shape than '
+                f'{tuple(tensor.shape)}, which its type says')
+        values = values.flatten()
+    rows = pyarrow.FixedSizeListArray.from_arrays(
+        values, type=tensor.storage_type)
+    if column.null_count:
+        numbers = numpy.cumsum(there.to_numpy(zero_copy_only=False)) - 1
+        rows = rows.take(pyarrow.compute.if_else(
+            there, pyarrow.array(numbers), None))
+    return pyarrow.ExtensionArray.from_storage(tensor, rows)
+
+
+def _storage(arrow: pyarrow.DataType) -> pyarrow.DataType:
+    return arrow.storage_type if isinstance(
+        arrow, pyarrow.BaseExtensionType) else arrow
 
 
 def common_type(one: pyarrow.DataType,
@@ -190,10 +266,15 @@ def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
 def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
     """Return an array of objects; of lists of numbers one array each."""
     rows = numpy.empty(len(column), object)
-    arrow = column.type
+    arrow = _storage(column.type)
     if not _is_list(arrow) or type_of(arrow.value_type)[0] == OBJECT:
+        element, depth = arrow, 0
+        while _is_list(element):
+            element, depth = element.value_type, depth + 1
+        dtype = type_of(element)[0]
         for place, value in enumerate(column.to_pylist()):
-            rows[place] = value
+            rows[place] = value if dtype == OBJECT else _as_array(
+                value, dtype, depth)
         return rows
     values = rows_of(column.flatten(), name, True)
     stops = numpy.cumsum(column.value_lengths().fill_null(0))
@@ -203,6 +284,18 @@ def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
             rows[place] = values[start:stops[place]]
         start = stops[place]
     return rows
+
+
+def _as_array(value: Any, dtype: numpy.dtype[Any], depth: int) -> Any:
+    """Return nested lists of numbers as an array, those of several lengths as
+    they are."""
+    if value is None:
+        return None
+    try:
+        found = numpy.array(value, dtype)
+    except (TypeError, ValueError):
+        return value
+    return found if found.ndim == depth else found.reshape((0,) * depth)
 
 
 def _check_permutation(arrow: pyarrow.FixedShapeTensorType,

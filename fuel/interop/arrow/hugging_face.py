@@ -14,7 +14,7 @@ from fuel.datasets.rows import only_in_order
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.columns import (
-    is_there, rows_of, without_nulls)
+    as_tensor_type, as_tensors, is_there, rows_of, without_nulls)
 from fuel.interop.arrow.files import classes_of
 from fuel.interop.arrow.hugging_face_parts import (
     HuggingFaceStream, fits_state, has_exact_states, is_plain, part_order,
@@ -300,7 +300,11 @@ class HuggingFaceIterable(Dataset):
         name = self._masks.get(source, source)
         if self._schema is None:
             return own_value(parts[name])
-        column = pyarrow.array([parts[name]], self._schema.field(name).type)
+        field = self._schema.field(name)
+        column = pyarrow.array([parts[name]], field.type)
+        tensors = as_tensor_type(field).type
+        if tensors != field.type:
+            column = as_tensors(column, tensors)
         if source in self._masks:
             column = is_there(column)
         elif f'{source}_mask' in self._masks:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import (
-    common_type, is_there, rows_of, type_of, without_nulls)
+    as_tensor_type, as_tensors, common_type, is_there, rows_of, type_of,
+    without_nulls)
 from fuel.interop.arrow.messages import (
     BATCH, DICTIONARY, MAX_ROWS, ArrowMessage, messages)
 from fuel.storage.file_bytes import FileBytes, Versioned
@@ -50,7 +51,8 @@ class ArrowPart(ABC):
                     f'the name of a folder: rename one, or pass a list of '
                     f'the files, of which the folders are not looked at')
             schema = schema.append(pyarrow.field(name, value.type))
-        self.schema = schema
+        self.schema = pyarrow.schema(
+            map(as_tensor_type, schema), schema.metadata)
         #: What is looked at whether it has changed.
         self.files: Sequence[Versioned] = ()
         self.names = [*self.names, *self.constants]
@@ -105,6 +107,10 @@ class ArrowPart(ABC):
             if (name, group) not in self._is_valid:
                 column.validate(full=True)
                 self._is_valid.add((name, group))
+            arrow = self.schema.types[self.names.index(name)]
+            if isinstance(arrow, pyarrow.FixedShapeTensorType) and (
+                    column.type != arrow):
+                column = as_tensors(column, arrow)
         return column
 
     @contextmanager

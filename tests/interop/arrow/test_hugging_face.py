@@ -1,6 +1,8 @@
 """Data sets of Hugging Face keep what they say of their columns."""
 import pickle
 import shutil
+import subprocess
+import sys
 
 import numpy
 import pyarrow
@@ -9,7 +11,7 @@ from support.audio_files import RATE, encode, waves
 
 import fuel
 from fuel.exceptions import UndecodableImageError
-from fuel.interop.arrow import ArrowDataset
+from fuel.interop.arrow import ArrowDataset, HuggingFaceIterable
 from fuel.interop.audio import AudioFromBytes
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
@@ -165,3 +167,55 @@ def test_other_names_of_classes_are_refused(hugging_face, tmp_path):
     assert not ArrowDataset(paths, {'data': 'x'}).categories
     assert ('cat', 'dog') == ArrowDataset(
         [paths[0], paths[0]]).categories['label']
+
+
+@pytest.mark.parametrize('shape', [(4, 6), (4, 3, 2), (2, 2, 3, 2)])
+def test_arrays_come_as_arrays(tmp_path, hugging_face, shape):
+    """Also of files that are read without the library, and of a stream."""
+    rows = numpy.arange(5 * numpy.prod(shape), dtype='uint8').reshape(
+        5, *shape)
+    found = hugging_face.Dataset.from_dict(
+        {'x': rows}, hugging_face.Features({
+            'x': getattr(hugging_face, f'Array{len(shape)}D')(
+                shape, 'uint8')}))
+    found.to_parquet(tmp_path / 'a.parquet')
+    found.save_to_disk(tmp_path / 'saved')
+    for data in found, tmp_path / 'a.parquet', tmp_path / 'saved':
+        dataset = ArrowDataset(data)
+        assert shape == dataset.known_types()['x'].shape
+        assert numpy.uint8 == dataset[[4, 0]][0].dtype
+        numpy.testing.assert_array_equal(rows[[4, 0]], dataset[[4, 0]][0])
+    assert 0 == subprocess.run([sys.executable, '-c', f"""
+import sys
+from fuel.interop.arrow import ArrowDataset
+x, = ArrowDataset({str(tmp_path / 'a.parquet')!r})[:]
+assert x.shape == {rows.shape} and x.sum() == {rows.sum()}, x
+assert 'datasets' not in sys.modules
+"""], check=False).returncode
+    stream = HuggingFaceIterable(found.to_iterable_dataset())
+    numpy.testing.assert_array_equal(
+        rows[0], stream.get_data(stream.open())[0])
+
+
+def test_arrays_that_are_missing_or_of_no_fixed_shape(hugging_face):
+    """Nulls are refused as of other lists; a first axis may be any."""
+    def dataset(shape, rows):
+        return ArrowDataset(hugging_face.Dataset.from_dict(
+            {'x': rows}, hugging_face.Features({
+                'x': hugging_face.Array2D(shape, 'int32')})))
+
+    gaps = dataset((1, 2), [[[1, 2]], None, [[3, 4]]])
+    with pytest.raises(ValueError, match="column 'x' .*has 1 nulls"):
+        gaps[:]
+    ragged, = dataset((None, 2), [[[1, 2]], [[3, 4], [5, 6]]])[:]
+    assert [(1, 2), (2, 2)] == [one.shape for one in ragged]
+    assert {numpy.dtype('int32')} == {one.dtype for one in ragged}
+
+
+def test_nested_lists_of_numbers_are_arrays(hugging_face):
+    """Each of its shape; where a list has several lengths, lists."""
+    rows = [[[1, 2], [3, 4]], [[5, 6]], [], None, [[1], [2, 3]]]
+    found, = ArrowDataset(hugging_face.Dataset.from_dict({'x': rows}))[:]
+    assert [(2, 2), (1, 2), (0, 0)] == [one.shape for one in found[:3]]
+    assert rows[:3] == [one.tolist() for one in found[:3]]
+    assert rows[3:] == found[3:].tolist()
