@@ -240,7 +240,10 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
     elif data is paths[0] and len(paths) > 1:
         raise ValueError(
             f'{name} reads one file, got {len(paths)}; the first is '
-            f'{paths[0]!r}')
+            f'{paths[0]!r}: load each by itself, and put their streams into '
+            f'Chain or Mix, of fuel.transformers'
+            + (', or write them as Parquet, of which several files are one '
+               'table' if kind in ('csv', 'tsv', 'jsonl') else ''))
     if split is not None and split != ALL:
         more = {**more, 'which_sets': _names_of(split)}
     dataset: Dataset = getattr(import_module(module), name)(

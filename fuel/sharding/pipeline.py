@@ -26,6 +26,26 @@ from fuel.utils.ranks import process_group, ranks_wait
 Stream = TypeVar('Stream', bound=StreamLike)
 
 
+class WholeBatches:
+    """Base of stages that draw for whole batches, which ranks cannot split.
+
+    `whole`: what they do, and what else than another `by` to write.
+    """
+
+    whole: tuple[str, str]
+
+
+def refuse_split(stream: StreamLike, shard: Shard | None) -> None:
+    """Refuse to give a stage of whole batches some rows of each."""
+    if shard is not None and shard.splits and isinstance(
+            stream, WholeBatches) and not stream.produces_examples:
+        what, remedy = stream.whole
+        raise NotImplementedError(
+            f'the stage {type(stream).__name__} {what}, but the batch is '
+            f"split over ranks, so each would draw something else: {remedy}"
+            f"use by='batch'")
+
+
 def sharding_of(stream: StreamLike) -> Shard | None:
     """Return the share that a pipeline takes, None if it takes all."""
     return stage_of(stream).shard
@@ -72,6 +92,7 @@ def check_draws(stream: StreamLike) -> None:
 
 def _sharded(stream: Stream, shard: Shard) -> Stream:
     check_draws(stream)
+    refuse_split(stream, shard)
     stage = stage_of(stream)
     if stage.can_plan:
         _check_split(stage, shard)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.sharding.pipeline import WholeBatches
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
@@ -59,8 +60,8 @@ class Mapping(AgnosticTransformer):
         If a class that is derived from this one gets a `seed`; when data are
         asked for, if the function returns None.
     NotImplementedError
-        When data are asked for, if there is a `seed` and ranks split each
-        batch.
+        If there is a `seed` and ranks split each batch; by `shard`, if they
+        are to.
     RuntimeError
         When data are asked for, if there is a `seed` and the function is the
         first to import PyTorch, and draws from it.
@@ -245,8 +246,11 @@ class Mapping(AgnosticTransformer):
         return tuple([image[name] for name in names])
 
 
-class SeededMapping(SetsGenerators, SeededTransformer, Mapping):
+class SeededMapping(SetsGenerators, WholeBatches, SeededTransformer, Mapping):
     """What `Mapping` with a seed is."""
+
+    whole = ('calls a function that draws for a batch',
+             'put Mapping before the stage that makes batches, or ')
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
@@ -263,9 +267,6 @@ class SeededMapping(SetsGenerators, SeededTransformer, Mapping):
     def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch with the function applied, which
         draws from seeds of its own."""
-        self._refuse_rows(
-            'calls a function that draws for a batch',
-            'put Mapping before the stage that makes batches, or ')
         return call_with_seeds(
             Seeds.of(self._place()), super().transform_any, data)
 

@@ -18,7 +18,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.kernels import draws
 from fuel.schemes.shard import BatchPart
-from fuel.sharding.pipeline import sharding_of
+from fuel.sharding.pipeline import refuse_split, sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.transformers.base import Transformer
 from fuel.typing import RandomGenerator, Request
@@ -92,6 +92,7 @@ class SeededTransformer(Transformer):
         kind = zlib.crc32(type(self).__name__.encode())
         self.rng: Any = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)
+        refuse_split(self, sharding_of(self.data_stream))
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
@@ -160,17 +161,12 @@ class SeededTransformer(Transformer):
         numpy.random.Generator
             At each call one that begins anew.
         """
-        self._refuse_rows('draws by generator()', 'draw by draw_rows(), or ')
-        return self._generator(*more)
-
-    def _refuse_rows(self, what: str, remedy: str = '') -> None:
-        """Refuse rows of a batch that ranks split, of a stage that does
-        something for whole ones."""
         if self._splits and not self.produces_examples:
             raise NotImplementedError(
-                f'the stage {type(self).__name__} {what}, but the batch is '
-                f"split over ranks, so each would draw something else: "
-                f"{remedy}use by='batch'")
+                f'the stage {type(self).__name__} draws by generator(), but '
+                f'the batch is split over ranks, so each would draw something '
+                f"else: draw by draw_rows(), or use by='batch'")
+        return self._generator(*more)
 
     def _generator(self, *more: int) -> numpy.random.Generator:
         return numpy.random.default_rng([*self._place(), *more])

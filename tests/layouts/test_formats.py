@@ -142,6 +142,23 @@ def test_other_files_are_refused_with_what_was_seen(
     assert not content or repr(content[:8]) in str(caught.value)
 
 
+@pytest.mark.parametrize('ending, text', [
+    ('csv', 'CSVDataset reads one file, got 2.*into Chain.*write them as Par'),
+    ('jsonl', 'JSONLDataset reads one file.*write them as Parquet'),
+    ('npz', 'NPYDataset reads one file.*into Chain or Mix, of [a-z.]+$'
+     )])
+def test_several_files_of_what_is_one_say_what_to_do(tmp_path, ending, text):
+    """Where a table of several files is none, or another format would be."""
+    for name in 'ab':
+        path = tmp_path / f'{name}.{ending}'
+        if ending == 'npz':
+            numpy.savez(path, x=X)
+        else:
+            path.write_text('{"x": 1}\n')
+    with pytest.raises(ValueError, match=text):
+        fuel.load(tmp_path / f'*.{ending}')
+
+
 def test_layouts_are_of_hdf5(tmp_path):
     """Asked for elsewhere, they are a mistake."""
     numpy.save(tmp_path / 'x.npy', X)

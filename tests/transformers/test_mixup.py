@@ -258,4 +258,6 @@ def test_rows_of_a_batch_are_refused():
     """The others are on other ranks."""
     with pytest.raises(NotImplementedError, match=(
             "MixUp mixes the examples of whole batches.*use by='batch'")):
-        next(iter(MixUp(stream(), CLASSES).shard(0, 2, by='example')))
+        MixUp(stream(), CLASSES).shard(0, 2, by='example')
+    with pytest.raises(NotImplementedError, match='MixUp mixes'):
+        MixUp(stream().shard(0, 2, by='example'), CLASSES)

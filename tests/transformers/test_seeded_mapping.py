@@ -112,12 +112,21 @@ def test_ranks_draw_what_the_stage_draws(ranks, examples):
 
 
 def test_rows_of_a_batch_are_refused():
-    """A function of batches draws for a whole batch."""
-    stream = build().shard(0, 2, by='example')
-    with pytest.raises(NotImplementedError, match=(
-            'function that draws for a batch.*split over ranks.*put Mapping '
-            "before the stage that makes batches, or use by='batch'")):
-        next(iter(stream))
+    """A function of batches draws for a whole batch; where the share is
+    taken, and not in a worker of a loader."""
+    split = DataStream(
+        IndexableDataset(numpy.arange(8)), batch_size=4).shard(
+            0, 2, by='example')
+    for make in (
+            lambda: build().shard(0, 2, by='example'),
+            lambda: Mapping(build(), list).shard(
+                0, 2, by='example'),
+            lambda: Mapping(split, list, seed=3)):
+        with pytest.raises(NotImplementedError, match=(
+                'function that draws for a batch.*split over ranks.*put '
+                'Mapping before the stage that makes batches, or use '
+                "by='batch'")):
+            make()
     whole = list(Batch(build(examples=True), ConstantScheme(4)))
     rows = [list(Batch(build(examples=True), ConstantScheme(4)).shard(
         rank, 2, by='example')) for rank in range(2)]

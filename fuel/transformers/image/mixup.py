@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.memory import empty
+from fuel.sharding.pipeline import WholeBatches
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.base import check_count
 from fuel.transformers.image.base import BATCH_AXES
@@ -26,13 +27,15 @@ from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
 
 
-class ExampleMixer(SeededTransformer, SourcewiseTransformer):
+class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
     """Base of the stages that mix the examples of a batch.
 
     Subclasses implement ``_mix(arrays, share, partners, generator)``, which
     changes arrays in place, and returns the share of itself that each example
     has then.
     """
+
+    whole = 'mixes the examples of whole batches', ''
 
     def __init__(self, data_stream: StreamLike,
                  num_classes: int | None = None, alpha: float = 1., *,
@@ -87,7 +90,6 @@ class ExampleMixer(SeededTransformer, SourcewiseTransformer):
 
     def transform_batch(self, batch: Batch) -> Any:
         """Return a batch with its examples mixed."""
-        self._refuse_rows('mixes the examples of whole batches')
         sources, places = self._chosen_places()
         check_count(batch, sources)
         parts = list(batch)
@@ -192,7 +194,7 @@ class MixUp(ExampleMixer):
         data are asked for, if what is blended is no array of floating-point
         numbers, or the targets are none of the above.
     NotImplementedError
-        When data are asked for, if ranks split each batch.
+        If ranks split each batch; by `shard`, if they are to.
 
     Notes
     -----
@@ -270,7 +272,7 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
         sources differ in height or width, or the targets are none that
         :class:`MixUp` takes.
     NotImplementedError
-        When data are asked for, if ranks split each batch.
+        If ranks split each batch; by `shard`, if they are to.
 
     Notes
     -----
