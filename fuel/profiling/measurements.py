@@ -52,6 +52,13 @@ class StageMeasurements:
         Batches that are ready, and how many may be.
     restarts : int
         How often its workers, or its connection, were started again.
+    bytes_read, chunks_decoded, bytes_decoded : int
+        Bytes read from files (those of mapped files are not), and chunks
+        of HDF5 files that were decoded; of the whole process, counted for
+        its first stage that reads a data set.
+    requests, bytes_fetched, retries : int
+        Likewise, requests that servers of files have answered, what they
+        sent, and requests that were made again.
     remedy : str
         What usually helps if this stage takes the most time.
     """
@@ -73,6 +80,12 @@ class StageMeasurements:
     queue_items: int = 0
     queue_size: int = 0
     restarts: int = 0
+    bytes_read: int = 0
+    chunks_decoded: int = 0
+    bytes_decoded: int = 0
+    requests: int = 0
+    bytes_fetched: int = 0
+    retries: int = 0
     remedy: str = ''
 
     def __add__(self, other: StageMeasurements) -> StageMeasurements:
@@ -84,9 +97,13 @@ class StageMeasurements:
             other, name) for name in _SUMS})
 
 
+#: Fields that are counted for the whole process.
+IO_COUNTS = ('bytes_read', 'chunks_decoded', 'bytes_decoded', 'requests',
+             'bytes_fetched', 'retries')
 # What grows for as long as a program runs, and what goes up and down.
 _SUMS = ('items', 'examples', 'bytes', 'written', 'timed', 'work_seconds',
-         'input_seconds', 'room_seconds', 'stall_seconds', 'restarts')
+         'input_seconds', 'room_seconds', 'stall_seconds', 'restarts',
+         *IO_COUNTS)
 _LEVELS = 'queue_items', 'queue_size'
 
 

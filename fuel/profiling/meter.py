@@ -14,10 +14,11 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED
 from fuel.kernels.epoch_iterator import StageMeter
 from fuel.profiling.measurements import (
-    Measurements, Path, StageMeasurements, sum_of)
+    IO_COUNTS, Measurements, Path, StageMeasurements, sum_of)
 from fuel.profiling.report import (
     MORE_WORKERS, WORKERS, Profile, StageProfile, remedy, sentence, stages_in)
 from fuel.utils.checks import not_negative, positive
+from fuel.utils.io_counts import io_counts
 
 
 def measure(stream: Any) -> Measurements:
@@ -41,8 +42,12 @@ def measure_and_compare(stream: Any) -> Measurements:
 def measure_stages(stream: Any) -> list[StageMeasurements]:
     """Return what each stage took so far, the outermost first."""
     found: list[StageMeasurements] = []
+    counts = {name: getattr(io_counts, name) for name in IO_COUNTS}
     for number, (depth, one) in enumerate(_stages_here(stream)):
-        found += _measure_stage(one, number, depth)
+        measured = list(_measure_stage(one, number, depth))
+        if counts and stage_of(one).dataset is not None:
+            measured[0], counts = replace(measured[0], **counts), {}
+        found += measured
     return found
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.urls import Secrets
+from fuel.utils.io_counts import io_counts
 from fuel.utils.seams import fault_point
 
 logger = logging.getLogger(__name__)
@@ -185,6 +186,7 @@ class Patient:
                         self._name, attempt, self._secrets.hide(
                             error) or 'there was no answer', left)
                 await pause(wait)
+                io_counts.count(retries=1)
         raise AssertionError
 
     async def close(self) -> None:

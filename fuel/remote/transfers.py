@@ -18,6 +18,7 @@ from fuel.remote.pages import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
     Record, Resident, by_first, overlapping)
 from fuel.remote.store import Answer, Patient
+from fuel.utils.io_counts import io_counts
 
 Result = TypeVar('Result')
 
@@ -41,6 +42,7 @@ class TransferCounts:
         """Count one answer."""
         self.requests += 1
         self.nbytes += len(data)
+        io_counts.count(requests=1, bytes_fetched=len(data))
 
 
 class Transfers:

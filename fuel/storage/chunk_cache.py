@@ -19,6 +19,7 @@ from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.storage.buffers import Buffers, buffer_nbytes
 from fuel.storage.memory_limit import usable_memory
 from fuel.utils.forks import Step, at_fork
+from fuel.utils.io_counts import io_counts
 
 Decoded = NDArray[numpy.uint8]
 #: Fills arrays with chunks, whose numbers it is given.
@@ -147,7 +148,7 @@ class ChunkStore:
             if decoded is None:
                 decoded = numpy.empty(self.slots.nbytes(chunk), numpy.uint8)
                 decode([chunk], [decoded])
-                self.num_decoded += 1
+                self._count([chunk])
             return decoded
 
     def fill(self, chunks: Sequence[int], decode: Decode) -> None:
@@ -162,6 +163,11 @@ class ChunkStore:
                     if self.slots[chunk] is None
                     and self._decoding.setdefault(chunk, lock) is lock]
             self._decode(absent, decode)
+
+    def _count(self, chunks: Sequence[int]) -> None:
+        self.num_decoded += len(chunks)
+        io_counts.count(chunks_decoded=len(chunks), bytes_decoded=sum(
+            map(self.slots.nbytes, chunks)))
 
     def _decode(self, chunks: Sequence[int], decode: Decode,
                 ) -> Decoded | None:
@@ -186,7 +192,7 @@ class ChunkStore:
                 for chunk in chunks:
                     self.slots[chunk] = decoded = buffers.pop(chunk)
                     self._filling.pop(chunk, None)
-                self.num_decoded += len(chunks)
+                self._count(chunks)
             return decoded
         finally:
             for chunk in chunks:

@@ -19,6 +19,7 @@ from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
+from fuel.utils.io_counts import io_counts
 
 # Places at which a file is probed for being in memory, and bytes between two
 # of them at least.
@@ -237,6 +238,7 @@ class RawFile(FileWatch):
             if not more:
                 break
             data += more
+        io_counts.count(bytes_read=len(data))
         return data
 
     def read_into(self, buffer: memoryview, address: int) -> int:
@@ -249,6 +251,7 @@ class RawFile(FileWatch):
                 if not count:
                     break
                 total += count
+            io_counts.count(bytes_read=total)
             return total
         data = self.read(address, len(buffer))
         buffer[:len(data)] = data

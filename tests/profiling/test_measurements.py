@@ -7,11 +7,12 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 
+import h5py
 import numpy
 import pytest
 from support.waiting import wait_until
 
-from fuel.datasets import IndexableDataset
+from fuel.datasets import HDF5Dataset, IndexableDataset
 from fuel.profiling import Measurements
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
@@ -422,3 +423,37 @@ def test_text_of_measurements():
     assert lines[0].endswith('most for Stage(later)')
     assert lines[1].split()[:3] == ['stage', 'runs', 'in']
     assert lines[3].startswith('  DataStream')
+
+
+def test_what_is_read_and_decoded_is_counted(tmp_path):
+    """Of compressed chunks, once each where they fit into the cache."""
+    values = numpy.arange(4000.).reshape(400, 10)
+    path = tmp_path / 'chunks.hdf5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=values, chunks=(20, 10),
+                            compression='gzip')
+    with HDF5Dataset(path, {'x': 'x'}) as dataset:
+        stream = DataStream(dataset, batch_size=20)
+        before = stream.measurements().stages[0]
+        for _ in range(2):
+            for _ in stream:
+                pass
+        found = stream.measurements().stages[0] - before
+    assert (20, values.nbytes) == (found.chunks_decoded, found.bytes_decoded)
+    assert 0 < found.bytes_read < 2 * path.stat().st_size
+    assert 0 == found.requests == found.retries
+
+
+def test_what_is_read_in_workers_is_counted(tmp_path):
+    """It comes with their reports."""
+    path = tmp_path / 'chunks.hdf5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=numpy.zeros((400, 10)),
+                            chunks=(20, 10), compression='gzip')
+    with HDF5Dataset(path, {'x': 'x'}) as dataset, MultiProcessing(
+            DataStream(dataset, batch_size=20),
+            start_method='fork') as stream:
+        for _ in stream:
+            pass
+        found = stream.measurements().stages
+    assert [0, 20] == [stage.chunks_decoded for stage in found]

@@ -66,6 +66,19 @@ def test_requests_that_failed_are_repeated(server, url, data, waits, fault):
     assert len(waits) == 7 or (fault == 'reset' and waits)
 
 
+def test_measurements_count_what_comes_and_what_failed(
+        server, url, data, waits):
+    """Requests that were answered, their bytes, and those made again."""
+    stream = open_stream(url)
+    before = stream.measurements().stages[0]
+    server.plan = [faults.status(503)] * 3
+    read_epoch(stream, data)
+    found = stream.measurements().stages[0] - before
+    assert 3 == found.retries == len(waits)
+    assert found.requests > 0
+    assert found.bytes_fetched >= NUM_EXAMPLES * 20 * 15
+
+
 def test_waits_grow_and_heed_the_server(server, url, waits):
     """Up to a bound; with an element of chance."""
     server.plan = [faults.status(500)] * 10 + [
