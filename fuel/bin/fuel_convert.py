@@ -44,7 +44,7 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '-r', '--output_filename', '--output-filename', default=None,
         help='name of the converted file (default: the name by which the '
-        'data set finds it)')
+        'data set finds it; of your own data, that of the file or folder)')
     layout = parser.add_argument_group('layout of the converted file')
     layout.add_argument(
         '--chunk-rows', type=positive_number, default=None, metavar='N',

@@ -186,7 +186,7 @@ def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the sources of a layout, and how they are stored."""
     return [
         (name, ('sparse ' if source['sparse'] else '') + source['type'],
-         '' if source['type'] == 'text' and source['shape'] is None
+         '' if source['type'] == 'text' and not source['shape']
          else 'of any shape' if source['shape'] is None
          else str(tuple(source['shape'])).replace('None', '?'),
          '' if source['layout'] is None else _layout(source['layout']))

@@ -242,10 +242,14 @@ class ClassFolder:
                         found.append(ClassFile(split, name, path))
                     elif not file.startswith('.'):
                         others.append(path)
-        if found and others:
+        noun = self.kind.noun
+        if found and len(others) == 1:
+            log.warning('1 file beside the %ss, %s, has the extension of no '
+                        '%s, and is left out', noun, others[0], noun)
+        elif found and others:
             log.warning('%d files beside the %ss, such as %s, have the '
                         'extension of no %s, and are left out', len(others),
-                        self.kind.noun, others[0], self.kind.noun)
+                        noun, others[0], noun)
         self._warn_of_nested(directory, found)
         return found
 

@@ -94,8 +94,8 @@ def convert_tokens(directory: Folder, output_directory: Folder,
             if not pieces.num_documents:
                 raise BadInputFile(paths[0], 'there is no document')
             if pieces.num_empty:
-                log.warning('left out: %d documents without text',
-                            pieces.num_empty)
+                log.warning('left out: %d document%s without text',
+                            pieces.num_empty, 's' * (pieces.num_empty > 1))
             _write(h5file, pieces, held_out(
                 pieces.num_documents, hold_out, seed, None), encoder)
         pieces.remove()

@@ -233,9 +233,12 @@ class CSVDataset(RecordsDataset):
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources."""
-        types = {source: SourceType(dtype)
+        shapes = {source: (len(numbers),) if is_list else () for source, (
+            numbers, is_list) in self._columns.items()}
+        types = {source: SourceType(dtype, shapes[source])
                  for source, dtype in self.dtypes.items()}
-        masks = dict.fromkeys(self._masks, SourceType(numpy.dtype(bool)))
+        masks = {mask: SourceType(numpy.dtype(bool), shapes[source])
+                 for mask, source in self._masks.items()}
         return {**types, **masks}
 
     def _check_renewed(self) -> None:

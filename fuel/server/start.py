@@ -61,10 +61,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
         num_clients=num_clients, max_bytes=max_bytes, curve=curve,
         journal=journal, reconnect=reconnect)
     server._listen()
-    sys.stderr.write(f'Fuel server: {server.address}\n')
-    sys.stderr.flush()
     try:
-        _wait(server)
+        _announce_and_wait(server)
     finally:
         server.stop()
         termination.disarm()
@@ -73,9 +71,15 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
             close()
 
 
-def _wait(server: Server) -> None:
-    """Wait for a signal, or for the server to fail."""
+def _announce(server: Server) -> None:
+    sys.stderr.write(f'Fuel server: {server.address}\n')
+    sys.stderr.flush()
+
+
+def _announce_and_wait(server: Server) -> None:
+    """Say where the server listens; wait for a signal, or for it to fail."""
     if threading.current_thread() is not threading.main_thread():
+        _announce(server)
         server.wait()
         return
     ended = threading.Event()
@@ -83,6 +87,8 @@ def _wait(server: Server) -> None:
     previous = signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
         termination.arm(signal.SIGTERM, _GRACE)
+        # Whoever reads the line may end the process at once.
+        _announce(server)
         while not ended.wait(0.1) and not server.wait(0):
             pass
     except KeyboardInterrupt:

@@ -187,6 +187,9 @@ def test_info_of_folders_and_other_formats(tmp_path, capsys):
     assert 'the_well; fuel.load opens it as' in shown
     assert 'train  10 examples' in shown
     assert 'NPYDataset; fuel.load opens it as' in shown
+    (tmp_path / 'x.csv').write_text('n,text\n1,a\n2,b\n')
+    assert 0 == fuel_info.main([str(tmp_path / 'x.csv')])
+    assert '    n     int64  ()\n    text  text' in capsys.readouterr().out
     (tmp_path / 'empty').mkdir()
     assert 2 == status_of([str(tmp_path / 'empty')])
     assert 'has no files of data' in capsys.readouterr().err

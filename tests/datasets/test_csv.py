@@ -205,7 +205,11 @@ def test_masks_tell_where_cells_are(tmp_path):
     assert (2.5, [False, True], [True, False]) == (
         x[1], b.tolist(), text.tolist())
     path.write_text('n,x\n1,\n ,2.5\n')
-    both, there = CSVDataset(path, {'both': ['n', 'x']}, masks='both')[:]
+    dataset = CSVDataset(path, {'both': ['n', 'x']}, masks='both')
+    assert {'both': (2,), 'both_mask': (2,)} == {
+        source: known.shape for source, known
+        in dataset.known_types().items()}
+    both, there = dataset[:]
     assert [[True, False], [False, True]] == there.tolist()
     assert numpy.isnan(both[0, 1])
     with pytest.raises(ValueError, match="masks names 'q'"):
