@@ -1,11 +1,12 @@
 """Where the time of a pipeline goes, stage by stage."""
 from fuel.profiling.measurements import Measurements, StageMeasurements
-from fuel.profiling.meter import profile
-from fuel.profiling.report import Profile, StageProfile
+from fuel.profiling.profiler import profile
+from fuel.profiling.report import Headroom, Profile, StageProfile
 
-__all__ = ['Measurements', 'Profile', 'StageMeasurements', 'StageProfile',
-           'profile']
+__all__ = ['Headroom', 'Measurements', 'Profile', 'StageMeasurements',
+           'StageProfile', 'profile']
 
 # Pickles and error texts name the public path.
-for _public in Measurements, Profile, StageMeasurements, StageProfile:
+for _public in (
+        Headroom, Measurements, Profile, StageMeasurements, StageProfile):
     _public.__module__ = __name__

@@ -20,8 +20,8 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.epochs.stage import stage_of
 from fuel.profiling import Profile, StageMeasurements, StageProfile
-from fuel.profiling.report import remedy, sentence
-from fuel.profiling.meter import with_shares
+from fuel.profiling.bottleneck import remedy, sentence
+from fuel.profiling.profiler import with_shares
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
@@ -216,7 +216,8 @@ def test_stages_of_a_server_are_measured_there():
     reader, _, worst, _ = profile.stages
     assert 0 < reader.waiting <= reader.seconds
     assert worst.share > .5
-    assert worst.items >= 30
+    # What the server says comes a batch or two later.
+    assert worst.items >= 25
     assert profile.bottleneck.startswith('Mapping(slow) takes ')
     assert f'in {server_place}' in profile.bottleneck
     assert 'MultiProcessing(stream, num_workers=...)' in profile.bottleneck

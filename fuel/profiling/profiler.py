@@ -1,0 +1,276 @@
+"""A profile: items of a pipeline are read, all timed."""
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fuel.describe.pipeline import HERE
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import NOT_STARTED
+from fuel.profiling.bottleneck import sentence, stages_in
+from fuel.profiling.measurements import StageMeasurements
+from fuel.profiling.meter import (
+    measure_stages, remote_stage, stages_here, time_all)
+from fuel.profiling.report import Headroom, Profile, StageProfile
+from fuel.utils.checks import not_negative, positive
+
+# How many items are looked at to find one with as many examples as usual.
+_MOST_TRIED = 10
+# What a step takes that the clock does not see.
+_TICK = 1e-9
+
+
+def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
+            step: Callable[[Any], object] | None = None,
+            headroom: bool = False) -> Profile:
+    """Measure where the time of a pipeline goes.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        The outermost stage. What a
+        :class:`~fuel.transformers.MultiProcessing`, or
+        :class:`~fuel.interop.ray.RayWorkers`, runs is measured in its
+        workers; what a :class:`~fuel.streams.ServerDataStream` reads, in the
+        server, for all its clients.
+    batches : int, optional
+        How many batches, or examples, to measure; as many epochs are begun
+        as it takes. Defaults to 100.
+    warm_up : int, optional
+        How many come before that are not measured: the first ones wait for
+        files and processes. Defaults to 2.
+    step : callable, optional
+        Called with each batch, in the place of training. With it, waiting
+        is what training would wait. Defaults to None: nothing is done with
+        the batches.
+    headroom : bool, optional
+        Whether to call `step` as often again, with copies of one batch that
+        is there, and so to find how fast training could be if data cost
+        nothing. Defaults to False.
+
+    Returns
+    -------
+    Profile
+        ``print(profile)`` shows a table and the bottleneck.
+
+    Raises
+    ------
+    ValueError
+        If `headroom` is asked for without a `step`.
+    TypeError
+        If a batch cannot be copied, and `headroom` is asked for.
+
+    Notes
+    -----
+    The stream is put back to where it stood, if no epoch was running and
+    its state can be told. Conversions that the data set does while it reads
+    are measured there. Stages in other processes are measured from the start
+    of the profile, with what they make ahead.
+
+    A step that changes its batch gets a new copy each time, which is made
+    while the clock stands. A step that returns before its work is done, as
+    those of PyTorch and JAX on a GPU do, must wait for its result at its
+    end: ``torch.cuda.synchronize()``, ``jax.block_until_ready(...)``.
+    Otherwise the clock sees how long it takes to ask for the work.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> from fuel.transformers import Mapping
+    >>> def slow(batch):
+    ...     return [[numpy.sort(part) for part in batch] for _ in range(99)][0]
+    >>> stream = DataStream(IndexableDataset(numpy.arange(4000)[::-1].copy()),
+    ...                     batch_size=500)
+    >>> found = profile(Mapping(stream, slow), batches=20)
+    >>> [stage.name for stage in found.stages]
+    ['Mapping(slow)', 'DataStream']
+    >>> found.bottleneck.split(':')[0].startswith('Mapping(slow) takes')
+    True
+    """
+    positive('batches', batches)
+    not_negative('warm_up', warm_up)
+    if headroom and step is None:
+        raise ValueError(
+            'headroom=True compares training steps, and there is none: pass '
+            'step=..., a function of a batch')
+    before = _state_of(stream)
+    reading = _Reading(stream)
+    try:
+        reading.read(warm_up)
+        reading.restart()
+        begin = time.perf_counter()
+        items, step_seconds = reading.read(batches, step)
+        seconds = time.perf_counter() - begin
+        measured = reading.measured()
+        skipped = reading.num_skipped()
+        examples = measured[0].examples if measured else 0
+        ready = reading.ready_item(examples / items) if (
+            headroom and items) else None
+    finally:
+        reading.stop()
+        if before is not None:
+            stream.load_state_dict(before)
+    stages = with_shares(
+        [_as_profile(stage) for stage in measured], step_seconds)
+    found = Profile(
+        stages, seconds, step_seconds, items, examples,
+        sentence(stages, seconds, step_seconds), skipped)
+    if ready is None or step is None:
+        return found
+    return replace(found, headroom=_measure_headroom(
+        found, ready, step, warm_up))
+
+
+class _Ready(NamedTuple):
+    """A batch, and how many examples it has."""
+
+    item: Any
+    examples: int
+
+
+def _measure_headroom(now: Profile, ready: _Ready,
+                      step: Callable[[Any], object],
+                      warm_up: int) -> Headroom:
+    """Return how fast training is with a batch that is there."""
+    seconds = 0.
+    for number in range(-warm_up, now.batches):
+        try:
+            item = copy.deepcopy(ready.item)
+        except Exception as error:
+            raise TypeError(
+                'headroom=True gives each step a copy of one batch, and this '
+                f'batch cannot be copied: {error}') from error
+        begin = time.perf_counter()
+        step(item)
+        if number >= 0:
+            seconds += time.perf_counter() - begin
+    rate = now.batches / (seconds or _TICK)
+    examples = rate * ready.examples
+    return Headroom(
+        rate, examples, now.batches_per_second, now.examples_per_second,
+        rate / now.batches_per_second if not examples
+        else examples / now.examples_per_second)
+
+
+def _as_profile(stage: StageMeasurements) -> StageProfile:
+    return StageProfile(
+        stage.name, stage.depth, stage.runs_in,
+        max(0., stage.work_seconds + stage.input_seconds),
+        stage.input_seconds, 0., stage.items, stage.examples, stage.written,
+        stage.processes, stage.remedy)
+
+
+def _state_of(stream: Any) -> Any:
+    with suppress(Exception):
+        state = stream.state_dict()
+        if state['epoch'] == NOT_STARTED:
+            return state
+    return None
+
+
+class _Reading:
+    """Reads a pipeline whose items are all timed.
+
+    Stages elsewhere are measured from its beginning, with what they make
+    ahead, those of this process since `restart`.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._iterator: Any = None
+        # Examples that the epochs before the running one have left out.
+        self._skipped = 0
+        self._before = {stage.path: stage for stage in measure_stages(stream)}
+        # Those that are started for the profile alone.
+        self._idle = [
+            one for _, one in stages_here(stream)
+            if remote_stage(one) and not remote_stage(one).is_running]
+        time_all(stream, is_exact=True)
+
+    def read(self, count: int,
+             step: Callable[[Any], object] | None = None
+             ) -> tuple[int, float]:
+        """Read some items, in as many epochs as it takes.
+
+        Returns: How many, and the seconds of the steps.
+        """
+        done, seconds, fruitless = 0, 0., 0
+        while done < count and fruitless < 2:
+            fruitless += 1
+            if self._iterator is None:
+                self._iterator = self._stream.get_epoch_iterator()
+            for item in self._iterator:
+                if step is not None:
+                    begin = time.perf_counter()
+                    step(item)
+                    seconds += time.perf_counter() - begin
+                done, fruitless = done + 1, 0
+                if done == count:
+                    return done, seconds
+            self._iterator = None
+            self._skipped += stage_of(self._stream).skipped.count
+        return done, seconds
+
+    def ready_item(self, usual: float) -> _Ready:
+        """Return an item that has as many examples as others have.
+
+        `usual`: how many they have on average; the last of an epoch may have
+            fewer.
+        """
+        meter, best = runtime_of(self._stream).meter, _Ready(None, -1)
+        for _ in range(_MOST_TRIED):
+            items: list[Any] = []
+            before = meter.examples
+            self.read(1, items.append)
+            found = _Ready(items.pop(), meter.examples - before)
+            best = max(best, found, key=lambda ready: ready.examples)
+            if best.examples >= usual:
+                break
+        return best
+
+    def num_skipped(self) -> int:
+        """Return how many examples were left out of all epochs."""
+        return self._skipped + (0 if self._iterator is None else stage_of(
+            self._stream).skipped.count)
+
+    def restart(self) -> None:
+        """Measure the stages of this process anew."""
+        self._before.update({
+            stage.path: stage for stage in measure_stages(self._stream)
+            if len(stage.path) == 1})
+
+    def measured(self) -> list[StageMeasurements]:
+        """Return what each stage took."""
+        return [stage - self._before[stage.path]
+                if stage.path in self._before else stage
+                for stage in measure_stages(self._stream)]
+
+    def stop(self) -> None:
+        """Time no more than before, and leave the epoch."""
+        self._iterator = None
+        time_all(self._stream, is_exact=False)
+        for one in self._idle:
+            one.close()
+
+
+def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
+                place: str = HERE) -> list[StageProfile]:
+    """Return stages with their parts of the time in the same place.
+
+    `step_seconds`: time of what else is done there.
+    """
+    found = list(stages_in(place, stages))
+    seconds = step_seconds + sum(stage.seconds for stage, _ in found)
+    shared = []
+    for stage, inner in found:
+        share = stage.seconds / seconds if seconds else 0.
+        shared += [replace(stage, share=share),
+                   *with_shares(inner, place=stage.runs_in)]
+    return shared
