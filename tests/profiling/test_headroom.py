@@ -40,8 +40,8 @@ def test_headroom_is_what_the_data_cost():
                            headroom=True)
     found = profile.headroom
     assert isinstance(found, Headroom)
-    assert 1.5 < found.factor < 2.5
-    assert found.steps_per_second < 1 / NAP
+    assert 1.3 < found.factor < 3
+    assert 0 < found.steps_per_second < 1 / NAP
     assert found.examples_per_second == pytest.approx(
         SIZE * found.steps_per_second)
     assert found.factor == pytest.approx(
@@ -53,7 +53,7 @@ def test_headroom_is_what_the_data_cost():
 def test_no_headroom_where_the_step_is_the_bottleneck():
     """Faster data would change nothing."""
     profile = fuel.profile(source(), batches=30, step=step, headroom=True)
-    assert .8 < profile.headroom.factor < 1.2
+    assert .6 < profile.headroom.factor < 1.5
     assert profile.bottleneck.startswith('The training step takes')
 
 
@@ -87,7 +87,7 @@ def test_copies_are_made_while_the_clock_stands():
 
     stream = Mapping(source(), lambda batch: (batch[0], Heavy()))
     profile = fuel.profile(stream, batches=10, step=step, headroom=True)
-    assert profile.headroom.factor > .8
+    assert profile.headroom.factor > .4
 
 
 def test_workers_of_the_profile_are_gone_before_data_are_free():
