@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel import config
 from fuel.bin.commands import CommandParser, pipe_friendly
@@ -16,14 +16,12 @@ from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
                                    options_argument, shuffle_rows)
 from fuel.bin.listing import aligned, human_size
 from fuel.bin.layouts import is_hdf5_file, open_described
-from fuel.bin.preview import draw_dataset, draw_preview
+from fuel.bin.preview import preview_file
+from fuel.describe.preview import Preview
 from fuel.storage.open_files import open_with_h5py
 from fuel.exceptions import ConfigurationError
 from fuel.layouts.recognition import PLAIN
 from fuel.remote.urls import StorageOptions
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 __all__ = ['main', 'make_parser']
 
@@ -218,15 +216,10 @@ def _text(facts: Mapping[str, Any]) -> str:
             f'Size on disk: {human_size(size)}'])])
 
 
-def _save_preview(picture: Image.Image, path: str) -> None:
-    try:
-        picture.save(path)
-    except ValueError as error:
-        raise ValueError(f'cannot draw into {path!r}: expected the extension '
-                         'of a kind of picture, such as .png') from error
-    except OSError as error:
-        raise OSError(f'cannot draw into {path!r}: '
-                      f'{error.strerror or error}') from error
+def _save(preview: Preview, path: str) -> None:
+    if preview.error is not None:
+        raise preview.error
+    preview.save(path)
     print(f'wrote {path}', file=sys.stderr)
 
 
@@ -273,12 +266,12 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
         if not is_hdf5_file(filename):
             with open_described(filename, options) as (dataset, layout):
                 if picture:
-                    _save_preview(draw_dataset(dataset), picture)
+                    _save(dataset.preview(), picture)
             return {'file': filename, 'sources': {}, 'layout': layout}
         with open_with_h5py(filename, storage_options=options) as h5file:
             facts = describe_file(h5file)
             if picture and facts['splits']:
-                _save_preview(draw_preview(h5file), picture)
+                _save(preview_file(h5file), picture)
         if not facts['splits']:
             facts['layout'] = _layout_facts(
                 filename, options, facts['sources'], picture)
@@ -316,9 +309,9 @@ def _layout_facts(filename: str, options: StorageOptions | None,
         if picture and root and (
                 'problem' in layout or _is_of_root(layout, root)):
             with open_with_h5py(filename, storage_options=options) as h5file:
-                _save_preview(draw_preview(h5file), picture)
+                _save(preview_file(h5file), picture)
         elif picture:
-            _save_preview(draw_dataset(dataset), picture)
+            _save(dataset.preview(), picture)
     return layout
 
 

@@ -13,6 +13,7 @@ from fuel.datasets.checks import (
 from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
+from fuel.describe.preview import Preview
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
 from fuel.schemes import SequentialExampleScheme
@@ -21,6 +22,7 @@ from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.utils.checks import positive
 from fuel.utils.other_libraries import (
     DATASET_KEYWORDS, FOR_DATASETS, no_member)
 from fuel.utils.overrides import covers
@@ -128,6 +130,52 @@ class Dataset(NamedArguments):
     def _repr_html_(self) -> str:
         from fuel.describe.html import dataset_html
         return dataset_html(self)
+
+    def preview(self, count: int = 40) -> Preview:
+        """Return some examples to look at: images, texts, rows of a table,
+        curves and histograms.
+
+        They are spread evenly over all, or are the first ones of a data set
+        that is read in order. Epochs that run and the global generators are
+        not disturbed, and nothing else is read: of a remote file, 8 examples
+        at most. What fails is shown, and does not raise.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many examples.  Defaults to 40; fewer if they are so large
+            that all would take more than 256 MB.
+
+        Returns
+        -------
+        fuel.describe.preview.Preview
+            ``print`` shows it as text, a notebook as pictures, and
+            ``save('examples.png')`` draws it into a file.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> dataset = IndexableDataset({
+        ...     'length': numpy.linspace(1, 2, 6),
+        ...     'kind': numpy.arange(6) % 2})
+        >>> dataset.preview(count=3)
+        IndexableDataset: 3 of 6 examples
+           length  kind
+        0  1       0
+        2  1.4     0
+        5  2       1
+        kind: 0 (2), 1 (1)
+        """
+        from fuel.describe.samples import preview_dataset
+        return preview_dataset(self, positive('count', count))
+
+    def is_read_once(self) -> bool:
+        """Return whether the data can be read only once.
+
+        A hook for previews, which would use them up.
+        """
+        return False
 
     def known_types(self) -> SourceTypes:
         """Return what is known of an example of each source.

@@ -140,6 +140,10 @@ class IterableDataset(Dataset):
         return next((len(part) for part in self.iterables if isinstance(
             part, (list, tuple, str, range, numpy.ndarray))), None)
 
+    def is_read_once(self) -> bool:
+        """Return whether an iterable is an iterator, or a generator."""
+        return any(isinstance(part, Iterator) for part in self.iterables)
+
     def claim(self, place: int) -> None:
         """Note that an iterable which can be read only once is being read.
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import (
-    batch_size_of, chooses_examples, is_random_access, num_examples_of,
-    num_requests_of, parts_of_scheme)
+    batch_size_of, chooses_examples, is_random_access, is_scheme,
+    num_examples_of, num_requests_of, parts_of_scheme)
 from fuel.schemes.shard import Shard
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
@@ -214,6 +214,10 @@ def copied(stream: Stream) -> Stream:
 def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
     ours = copy.copy(scheme)
     _copy_generators(ours)
+    for name, value in vars(ours).items():
+        if is_scheme(value):
+            # It draws from that one's generators.
+            vars(ours)[name] = _copied_scheme(value)
     parts = parts_of_scheme(ours)
     if parts:
         vars(ours)['schemes'] = list(map(_copied_scheme, parts))

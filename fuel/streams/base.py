@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
+from fuel.describe.preview import Preview
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch
@@ -24,6 +25,7 @@ from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils.arguments import (
     NamedArguments, safely, unknown_argument)
+from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.other_libraries import (
     FOR_STREAMS, Elsewhere, names_shown, no_member)
@@ -615,6 +617,52 @@ class AbstractDataStream(NamedArguments):
         fuel.describe.PipelineGraph
         """
         return PipelineGraph(self)
+
+    def preview(self, count: int = 40) -> Preview:
+        """Return some of what the stream makes to look at: images, texts,
+        rows of a table, curves and histograms.
+
+        A copy of the pipeline makes the batch with which the next epoch would
+        begin, in this process. Epochs that run, the state, the order and the
+        global generators are not disturbed. What fails is shown, and does not
+        raise.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many examples of the batch; of a stream of examples, how many
+            are made.  Defaults to 40.
+
+        Returns
+        -------
+        fuel.describe.preview.Preview
+            ``print`` shows it as text, a notebook as pictures, and
+            ``save('batch.png')`` draws it into a file.
+
+        Notes
+        -----
+        The functions of stages are called as in an epoch. A stream whose
+        batches come from a server, or from an iterator that can be read only
+        once, is not read.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> stream = DataStream(
+        ...     IndexableDataset({'kind': numpy.arange(6) % 2}), batch_size=4)
+        >>> stream.preview()
+        DataStream(IndexableDataset): 4 examples of the first batch
+           kind
+        0  0
+        1  1
+        2  0
+        3  1
+        kind: 0 (2), 1 (2)
+        """
+        from fuel.describe.samples import preview_stream
+        return preview_stream(self, positive('count', count))
 
     @property
     def runs_in(self) -> str | None:

@@ -12,6 +12,7 @@ from support import raw_data
 
 from fuel.bin import fuel_convert, fuel_info
 from fuel.datasets import H5PYDataset
+from fuel.describe import examples, panels
 
 BLOCK = """
 Metadata for iris.hdf5
@@ -254,15 +255,14 @@ def run_info(path):
 
 def test_preview_draws_text_as_text(tmp_path, monkeypatch):
     """Never b'...'; long curves keep their extremes; bombs are no images."""
-    from fuel.bin import preview
-    assert 'a, ä' == preview.as_text(numpy.array([b'a', 'ä'.encode()]))
-    assert 'ä' == preview.as_text('ä'.encode())
+    assert 'a, ä' == examples.shown_text(numpy.array([b'a', 'ä'.encode()]))
+    assert 'ä' == examples.shown_text('ä'.encode())
     curve = numpy.zeros(10 ** 6)
     curve[5], curve[7] = 3, -2
-    thin = preview.thinned(curve)
+    thin = panels.thinned(curve)
     assert (-2, 3) == (thin.min(), thin.max())
-    assert len(thin) < 3 * preview.WIDTH
-    monkeypatch.setattr('fuel.converters.raw.images.MAX_PIXELS', 10)
+    assert len(thin) < 3 * panels.WIDTH
+    monkeypatch.setattr(examples, 'MAX_PIXELS', 10)
     path = str(tmp_path / 'a.hdf5')
     with h5py.File(path, 'w') as h5file:
         image = raw_data.jpeg(numpy.random.RandomState(0))
@@ -270,40 +270,43 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
             'x', (1,), h5py.vlen_dtype(numpy.dtype('uint8')))
         source[0] = image
     with h5py.File(path) as h5file:
-        assert preview.as_image(h5file['x'][0]) is None
+        assert examples.as_image(h5file['x'][0]) is None
 
 
 def test_preview_draws_a_picture_of_each_long_curve():
     """On one scale, each with its lowest and highest numbers."""
-    from fuel.bin import preview
-    quiet, loud = numpy.zeros(preview.LONG), numpy.zeros(preview.LONG - 1)
+    quiet, loud = numpy.zeros(panels.LONG), numpy.zeros(panels.LONG - 1)
     loud[:2] = 5, -5
-    panel = numpy.asarray(preview.panel_of([quiet, loud], ['a', 'b']))
-    side, margin = preview.THUMBNAIL, preview.MARGIN
+    panel = numpy.asarray(picture_of([quiet, loud], ['a', 'b']))
+    side, margin = panels.THUMBNAIL, panels.MARGIN
     first, second = [
-        panel[:side, left:left + side, 0] == preview.INK[0]
+        panel[:side, left:left + side, 0] == panels.INK[0]
         for left in (margin, 2 * margin + side)]
     assert [1] * side == first.sum(axis=0).tolist()
     assert side == second[:, 0].sum()
     assert [1] * (side - 1) == second[:, 1:].sum(axis=0).tolist()
     # A short one is drawn over the others, and nothing is drawn of none.
-    short = preview.panel_of([quiet, loud, loud[:9]])
-    assert preview.PLOT_HEIGHT == short.height
-    assert preview.PLOT_HEIGHT == preview.panel_of([]).height
+    short = picture_of([quiet, loud, loud[:9]])
+    assert panels.PLOT_HEIGHT == short.height
+    assert panels.PLOT_HEIGHT == picture_of([]).height
 
 
-def test_preview_draws_a_bar_for_each_number(tmp_path):
+def picture_of(*arguments):
+    """Return what is drawn of the examples of a source."""
+    return panels.picture_of(panels.Panel('x', *arguments))
+
+
+def test_preview_draws_a_bar_for_each_number():
     """As many as there are examples, as high as their numbers."""
-    from fuel.bin import preview
-    examples = list(numpy.array([[0], [4], [2]], 'uint8'))
-    assert 'the first 3: 0 to 4' == preview.range_of(examples)
-    assert 'the first 1' == preview.range_of([b'a'])
-    ink = numpy.asarray(preview.panel_of(examples))[..., 0] == preview.INK[0]
+    numbers = list(numpy.array([[0], [4], [2]], 'float32'))
+    assert ': 0 to 4' == examples.numbers_in(numbers)
+    assert not examples.numbers_in([numpy.array(b'a')])
+    ink = numpy.asarray(picture_of(numbers))[..., 0] == panels.INK[0]
     heights = ink.sum(axis=0)
     drawn = heights[heights > 0]
     assert 3 == (numpy.diff((heights > 0).astype(int)) == 1).sum()
     assert drawn.min() < 4
-    assert drawn.max() > .9 * (preview.PLOT_HEIGHT - 2 * preview.MARGIN)
+    assert drawn.max() > .9 * (panels.PLOT_HEIGHT - 2 * panels.MARGIN)
 
 
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
@@ -395,10 +398,9 @@ def test_info_says_why_shuffles_cannot_be_measured(
 def test_preview_of_audio_without_its_library_says_what_to_install(
         monkeypatch):
     """In the place of a curve of bytes."""
-    from fuel.bin import preview
     monkeypatch.setitem(sys.modules, 'soundfile', None)
     monkeypatch.delitem(sys.modules, 'fuel.interop.audio', raising=False)
-    found = preview.as_curve(numpy.frombuffer(b'fLaC\0\0', 'uint8'))
+    found = examples.as_curve(numpy.frombuffer(b'fLaC\0\0', 'uint8'))
     assert 'audio file, 6 bytes (soundfile is not installed' in str(found)
     image = numpy.arange(20, dtype='uint8')
-    assert image is preview.as_curve(image)
+    assert image is examples.as_curve(image)

@@ -10,7 +10,9 @@ from scipy import sparse
 from support.layouts import MINIATURES, miniature_named
 
 import fuel
-from fuel.bin import fuel_info, layouts, preview
+from fuel.bin import fuel_info, layouts
+from fuel.describe import panels, samples
+from fuel.describe.examples import as_image
 from fuel.layouts import opening
 from fuel.layouts.recognition import find_call
 
@@ -51,12 +53,12 @@ def test_preview_draws_what_is_recognised(miniature, tmp_path, monkeypatch):
     """Examples of each source of the data set, also of a folder."""
     drawn = []
 
-    def panel_of(examples, captions=()):
-        drawn.append(examples)
-        return made(examples, captions)
+    def picture_of(panel):
+        drawn.append(panel.examples)
+        return made(panel)
 
-    made = preview.panel_of
-    monkeypatch.setattr(preview, 'panel_of', panel_of)
+    made = panels.picture_of
+    monkeypatch.setattr(panels, 'picture_of', picture_of)
     files = miniature.write(tmp_path, numpy.random.default_rng(1)).files
     files = files if isinstance(files, str) else str(tmp_path)
     picture = str(tmp_path / 'a.png')
@@ -84,7 +86,7 @@ def test_preview_of_what_is_not_recognised(tmp_path, capsys):
     assert 0 == fuel_info.main([path, '--preview', picture])
     assert 'not recognised' in capsys.readouterr().out
     with Image.open(picture) as image:
-        assert image.height < 2 * preview.PLOT_HEIGHT
+        assert image.height < 2 * panels.PLOT_HEIGHT
 
 
 @pytest.mark.parametrize('shape, is_one', [
@@ -92,7 +94,7 @@ def test_preview_of_what_is_not_recognised(tmp_path, capsys):
     ((9, 8, 1), True), ((9, 8), True), ((9, 8, 5), False)])
 def test_images_are_drawn_with_channels_first_or_last(shape, is_one):
     """As the files of others have them."""
-    image = preview.as_image(numpy.arange(
+    image = as_image(numpy.arange(
         numpy.prod(shape)).reshape(shape).astype('u1'))
     assert is_one == (image is not None)
     if is_one:
@@ -101,14 +103,13 @@ def test_images_are_drawn_with_channels_first_or_last(shape, is_one):
 
 def test_preview_of_large_examples_is_of_fewer(tmp_path, monkeypatch):
     """What is drawn fits into memory."""
-    monkeypatch.setattr(preview, 'MOST_BYTES', 3000)
-    numpy.save(tmp_path / 'x.npy', numpy.zeros((50, 100)))
+    monkeypatch.setattr(samples, 'MOST_BYTES', 3000)
+    numpy.save(tmp_path / 'x.npy', numpy.arange(5000.).reshape(50, 100))
     with fuel.load(str(tmp_path / 'x.npy')) as dataset:
-        rows = []
-        monkeypatch.setattr(type(dataset), '__getitem__', lambda _, row: (
-            rows.append(int(row)) or (numpy.zeros(100),)))
-        preview.draw_dataset(dataset)
-    assert [0, 0, 24, 49] == rows
+        shown = dataset.preview()
+    assert [0, 24, 49] == shown.numbers
+    assert [0, 2400, 4900] == [
+        example[0] for example in shown.panels[0].examples]
 
 
 @pytest.mark.parametrize('arguments', [[], ['--preview', 'a.png']])

@@ -20,7 +20,7 @@ from fuel.datasets import (
 )
 from fuel.datasets.vocabulary import build_vocabulary
 from fuel.describe import SourceType
-from fuel.describe.html import pixels
+from fuel.describe.examples import pixels
 from fuel.describe.pipeline import short
 from fuel.schemes import IterationScheme, ShuffledScheme
 from fuel.streams import AbstractDataStream, DataStream, ServerDataStream
@@ -275,8 +275,8 @@ def test_strip_of_images():
     for html in (dataset._repr_html_(),
                  DataStream(dataset, batch_size=20)._repr_html_()):
         assert 8 == html.count('data:image/png;base64,')
-        assert 'alt="example 0"' in html
-        assert 'alt="example 49"' in html
+        assert 'alt="features 0"' in html
+        assert 'alt="features 7"' in html
 
     class Own(IndexableDataset):
         def get_data(self, state=None, request=None):

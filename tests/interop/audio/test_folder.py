@@ -10,7 +10,9 @@ from PIL import Image
 from support.audio_files import RATE, decode, encode, waves
 
 import fuel
-from fuel.bin import fuel_convert, fuel_info, preview
+from fuel.bin import fuel_convert, fuel_info
+from fuel.describe.examples import as_curve
+from fuel.describe.panels import INK
 from fuel.interop.audio import AudioFromBytes
 from fuel.streams import DataStream
 
@@ -130,11 +132,11 @@ def test_preview_draws_the_samples(own, capsys):
     assert 'audio' in capsys.readouterr().out
     with h5py.File(path) as h5file:
         content = h5file['audio'][0]
-    curve = preview.as_curve(content)
+    curve = as_curve(content)
     assert_array_equal(decode(content), curve)
     with Image.open('a.png') as image:
-        ink = numpy.asarray(image)[..., 0] == preview.INK[0]
+        ink = numpy.asarray(image)[..., 0] == INK[0]
     assert ink.any()
     # What only begins like one is drawn as it is.
     other = numpy.frombuffer(b'ID3 and more', 'uint8')
-    assert other is preview.as_curve(other)
+    assert other is as_curve(other)

@@ -1,0 +1,168 @@
+"""Examples as they are shown: arrays, images, curves and texts."""
+from __future__ import annotations
+
+import io
+import re
+import reprlib
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+from PIL import Image
+
+from fuel.exceptions import UndecodableAudioError
+from fuel.utils.arguments import safely
+from fuel.utils.printing import printable
+from fuel.utils.sparse import is_sparse, to_dense
+
+Array: TypeAlias = NDArray[Any]
+
+# A file of a kilobyte can claim to be an image of gigabytes.
+MAX_PIXELS = 1 << 26
+# Of matrices; smaller ones say more as curves.
+SMALLEST_SHEET = 8
+# What audio files begin with, and how much of them is drawn.
+AUDIO = re.compile(rb'RIFF....WAVE|RF64|fLaC|OggS|FORM....AIF|ID3|'
+                   rb'\xff[\xf2\xf3\xfa\xfb]|\.snd|caff', re.DOTALL)
+MOST_SAMPLES = 1 << 20
+# Of a text in a row of a table, in letters.
+LONGEST = 60
+# Numbers that a row of a table shows of an example.
+FEW = 6
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 2 * LONGEST
+
+
+def shown_array(part: Any) -> Array:
+    """Return the data of a source in an example, with its zeros; samples of
+    what is an audio file; of what is no array, one of that object."""
+    if is_sparse(part):
+        return numpy.asarray(to_dense(part)[0])
+    if isinstance(part, (bytes, bytearray, memoryview)) and safely(
+            True, _is_file, bytes(part)):
+        part = numpy.frombuffer(part, 'uint8')
+    try:
+        array = numpy.asarray(part)
+    except (TypeError, ValueError, RuntimeError):
+        array = numpy.empty((), object)
+        array[()] = part
+    return as_curve(array)
+
+
+def _is_file(content: bytes) -> bool:
+    """Return whether bytes are no text."""
+    try:
+        content.decode('utf8')
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def as_curve(example: Array) -> Array:
+    """Return samples of what is an audio file, or a text where the library
+    that decodes them is missing; else the example itself."""
+    if example.dtype != 'uint8' or example.ndim != 1:
+        return example
+    if not AUDIO.match(example[:12].tobytes()):
+        return example
+    try:
+        # By its name: it is built on streams, which show themselves by this.
+        audio = import_module('fuel.interop.audio')
+        return numpy.asarray(audio.first_samples(
+            example.tobytes(), MOST_SAMPLES))
+    except ImportError as error:
+        return numpy.array(f'audio file, {example.size} bytes ({error})')
+    except UndecodableAudioError:
+        return example
+
+
+def is_numeric(example: Array) -> bool:
+    """Return whether an example is of numbers."""
+    return example.dtype.kind in 'buif'
+
+
+def as_image(example: Array, is_labelled: bool = False
+             ) -> Image.Image | None:
+    """Return an image of an example, None if it is none.
+
+    `is_labelled`: whether its axes are called height and width.
+    """
+    array = numpy.asarray(example)
+    if array.dtype == 'uint8' and array.ndim == 1 and array.size > 16:
+        return _decoded(array.tobytes())
+    if array.ndim == 2 and (
+            is_labelled or min(array.shape) >= SMALLEST_SHEET):
+        array = array[None]
+    if array.ndim == 3 and array.shape[0] not in (1, 3) and (
+            array.shape[2] in (1, 3)):
+        # As files of others have them, channels last.
+        array = array.transpose(2, 0, 1)
+    if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
+            array.shape[1:]) < 2 or not is_numeric(array):
+        return None
+    array = pixels(array).transpose(1, 2, 0)
+    return Image.fromarray(array[..., 0] if array.shape[2] == 1
+                           else array).convert('RGB')
+
+
+def _decoded(content: bytes) -> Image.Image | None:
+    """Return the image in a file, None if it cannot be decoded."""
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None
+            return image.convert('RGB')
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError,
+            Image.DecompressionBombWarning):
+        return None
+
+
+def pixels(array: Array) -> NDArray[numpy.uint8]:
+    """Spread numbers over 0 to 255, unless they use that range."""
+    if array.dtype == numpy.uint8 and array.max(initial=0) > 1:
+        return array
+    finite = array[numpy.isfinite(array)].astype('float64')
+    low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
+    scaled = (array.astype('float64') - low) * (255 / (high - low or 1))
+    return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
+
+
+def shown_text(example: Any) -> str:
+    """Return what a person reads of an example, never ``b'...'``, and
+    nothing that steers a terminal."""
+    if isinstance(example, numpy.ndarray):
+        return ', '.join(shown_text(item) for item in example.ravel()[:100])
+    if isinstance(example, bytes):
+        return printable(example.decode('utf8', 'replace'))
+    if isinstance(example, str):
+        return printable(example)
+    return printable(safely(type(example).__name__, _short.repr, example)
+                     if not isinstance(example, numpy.generic)
+                     else str(example))
+
+
+def cell_of(example: Array) -> str:
+    """Return an example as the cell of a table: its few numbers, the start of
+    its text, or what kind of array it is."""
+    if not is_numeric(example):
+        text = shown_text(example)
+        return text if len(text) <= LONGEST else f'{text[:LONGEST - 3]}...'
+    if example.size <= FEW:
+        return ', '.join([
+            str(number.item()) if number.dtype.kind in 'bui'
+            else f'{number:g}' for number in example.ravel()])
+    return f'{example.dtype} {example.shape}{numbers_in([example])}'
+
+
+def numbers_in(examples: Sequence[Array]) -> str:
+    """Say which numbers examples hold, nothing of what are no numbers."""
+    numbers = [numpy.ravel(example) for example in examples]
+    numbers = [array for array in numbers if array.size]
+    if not numbers or not all(map(is_numeric, numbers)):
+        return ''
+    low = min(float(array.min()) for array in numbers)
+    high = max(float(array.max()) for array in numbers)
+    return f': {low:g} to {high:g}'

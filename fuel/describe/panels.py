@@ -1,0 +1,299 @@
+"""What is drawn of the examples of one source."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy
+from PIL import Image, ImageDraw
+
+from fuel.describe.examples import (
+    FEW, Array, as_image, cell_of, is_numeric, numbers_in)
+
+COLUMNS = 10
+ROWS = 4
+THUMBNAIL = 72
+MARGIN = 4
+WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
+PLOT_HEIGHT = 120
+LABEL_HEIGHT = 12
+# A curve from here on has a picture of its own.
+LONG = 4 * WIDTH
+# Of a histogram: so many classes have a bar each, all others come together.
+MOST_CLASSES = 20
+INK = (40, 80, 160)
+PAPER = (255, 255, 255)
+
+Point = tuple[float, float]
+
+
+class Plot(NamedTuple):
+    """What is drawn of numbers, in a box from (0, 0) to (1, 1), upwards.
+
+    `lines`: the points of each curve.
+    `bars`: left, right and height of each bar.
+    `labels`: the middle of each text below, and the text.
+    """
+
+    lines: Sequence[Sequence[Point]] = ()
+    bars: Sequence[tuple[float, float, float]] = ()
+    labels: Sequence[tuple[float, str]] = ()
+
+
+class Panel:
+    """Examples of one source, and what they are drawn as.
+
+    `name`: of the source.
+    `examples`: arrays; of a text, those of a string.
+    `captions`: the class of each, if that is known.
+    `count`: how many there are, in words.
+    `is_labelled`: whether the axes are called height and width.
+    `class_names`: of the numbers of classes.
+    """
+
+    def __init__(self, name: str, examples: Sequence[Array],
+                 captions: Sequence[str] = (), count: str = '',
+                 is_labelled: bool = False,
+                 class_names: Sequence[str] = ()) -> None:
+        self.name = name
+        self.examples = examples
+        self.captions = captions
+        self.count = count
+        self.is_labelled = is_labelled
+        self.class_names = class_names
+
+    @cached_property
+    def title(self) -> str:
+        """How many examples there are, and the range of their numbers."""
+        return f'{self.count}{numbers_in(self.examples)}'
+
+    @cached_property
+    def images(self) -> list[Image.Image]:
+        """A picture of each example, if all are images, or curves that are
+        too long to be seen one over the other; else none."""
+        found = []
+        for example in self.examples:
+            image = as_image(example, self.is_labelled)
+            if image is None:
+                return _waves(self.examples)
+            found.append(image)
+        return found
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all examples are numbers (bool)."""
+        return all(map(is_numeric, self.examples))
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether a row of a table shows an example (bool)."""
+        return not self.images and not any(
+            is_numeric(example) and example.size > FEW
+            for example in self.examples)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether each example is one number (bool)."""
+        return bool(self.examples) and self.is_numeric and all(
+            example.size == 1 for example in self.examples)
+
+    @cached_property
+    def counts(self) -> list[tuple[str, int]]:
+        """How often each class, or number, is found, where examples are
+        single numbers: integers, or sorted ones; else empty."""
+        if not self.is_single:
+            return []
+        numbers = numpy.concatenate([one.ravel() for one in self.examples])
+        is_sorted = len(numbers) > 2 and bool(
+            (numbers[1:] >= numbers[:-1]).all())
+        if numbers.dtype.kind == 'f' and not is_sorted:
+            return []
+        numbers = numbers[numpy.isfinite(numbers)]
+        found = Counter(numbers.tolist())
+        if len(found) < MOST_CLASSES:
+            return [(self.name_of(number), found[number])
+                    for number in sorted(found)]
+        heights, edges = numpy.histogram(
+            numbers.astype('float64'), MOST_CLASSES)
+        return [(f'{low:.4g}', int(height)) for low, height in zip(
+            edges, heights, strict=False)]
+
+    def name_of(self, number: float) -> str:
+        """Return the name of a class, or of a number as it is."""
+        names = self.class_names
+        if isinstance(number, int) and 0 <= number < len(names):
+            return names[number]
+        return f'{number:g}' if isinstance(number, float) else str(number)
+
+    @property
+    def classes(self) -> list[tuple[str, int]]:
+        """How often each class is found, if there are few."""
+        return self.counts if len(self.counts) < MOST_CLASSES else []
+
+    @property
+    def kind(self) -> str:
+        """What the examples are, '' where a table shows them (str)."""
+        if self.is_tabular:
+            return ''
+        kinds = sorted({f'{one.dtype} {one.shape}' for one in self.examples})
+        more = f' and {len(kinds) - 1} other shapes' * (len(kinds) > 1)
+        what = 'images of ' if self.images and not _waves(
+            self.examples) else ''
+        return f'{what}{kinds[0]}{more}{numbers_in(self.examples)}'
+
+    @property
+    def cells(self) -> list[str]:
+        """Each example as the cell of a table (list of str)."""
+        return list(map(cell_of, self.examples))
+
+    @cached_property
+    def plot(self) -> Plot:
+        """Bars or curves of the numbers (Plot)."""
+        if self.counts:
+            return _histogram(self.counts)
+        if self.is_single:
+            return _bars(numpy.concatenate(
+                [one.ravel() for one in self.examples]).astype('float64'))
+        return _curves(self.examples)
+
+
+def _histogram(counts: list[tuple[str, int]]) -> Plot:
+    pitch = 1 / max(len(counts), COLUMNS)
+    most = max(count for _, count in counts)
+    # Labels that do not touch each other.
+    step = -(-len(counts) * max(len(name) for name, _ in counts) // 64) or 1
+    return Plot(
+        bars=[(place * pitch, (place + .8) * pitch, count / most)
+              for place, (_, count) in enumerate(counts)],
+        labels=[((place + .4) * pitch, name)
+                for place, (name, _) in enumerate(counts)][::step])
+
+
+def _bars(numbers: Array) -> Plot:
+    """Return a bar for each number, from the lowest or zero on."""
+    numbers = finite(numbers)
+    low, high = min(numbers.min(), 0.), max(numbers.max(), 0.)
+    heights = (numbers - low) / ((high - low) or 1)
+    pitch = 1 / max(len(numbers), COLUMNS * ROWS)
+    return Plot(bars=[(place * pitch, (place + .7) * pitch, height)
+                      for place, height in enumerate(heights.tolist())])
+
+
+def _curves(examples: Sequence[Array]) -> Plot:
+    """Return each example as a curve, all on one scale."""
+    curves = [thinned(numpy.ravel(example).astype('float64'))
+              for example in examples if example.size]
+    if not curves:
+        return Plot()
+    curves = list(map(finite, curves))
+    low = min(curve.min() for curve in curves)
+    height = max(curve.max() for curve in curves) - low or 1
+    lines = []
+    for curve in curves:
+        x = numpy.linspace(0, 1, max(len(curve), 2)).tolist()
+        y = ((curve - low) / height).tolist()
+        lines.append(list(zip(x, y * 2 if len(y) == 1 else y, strict=True)))
+    return Plot(lines)
+
+
+def finite(numbers: Array) -> Array:
+    """Return numbers, the infinite ones as the largest and the lowest of the
+    others, and zero for those that are none."""
+    numbers = numbers.astype('float64')
+    others = numbers[numpy.isfinite(numbers)]
+    low, high = (others.min(), others.max()) if others.size else (0., 0.)
+    return numpy.nan_to_num(numbers, posinf=high, neginf=low)
+
+
+def thinned(curve: Array) -> Array:
+    """Return no more of a curve than can be seen: the lowest and the highest
+    number of each part."""
+    part = curve.size // WIDTH
+    if part < 4:
+        return curve
+    parts = curve[:curve.size // part * part].reshape(-1, part)
+    thin: Array = numpy.stack([parts.min(axis=1), parts.max(axis=1)],
+                              axis=1).ravel()
+    return thin
+
+
+def _waves(examples: Sequence[Array]) -> list[Image.Image]:
+    """Return a small picture of each long curve, all on one scale; none if
+    some are no curves, or all are short."""
+    if not examples or any(
+            curve.ndim != 1 or not is_numeric(curve)
+            or curve.size < THUMBNAIL for curve in examples) or max(
+                curve.size for curve in examples) < LONG:
+        return []
+    curves = list(map(finite, examples))
+    low = min(curve.min() for curve in curves)
+    step = (max(curve.max() for curve in curves) - low or 1) / (THUMBNAIL - 1)
+    found = []
+    for curve in curves:
+        picture = Image.new('RGB', (THUMBNAIL, THUMBNAIL), PAPER)
+        pen = ImageDraw.Draw(picture)
+        for x, part in enumerate(numpy.array_split(curve, THUMBNAIL)):
+            ends = [THUMBNAIL - 1 - round((end - low) / step)
+                    for end in (part.min(), part.max())]
+            pen.line([(x, ends[0]), (x, ends[1])], fill=INK)
+        found.append(picture)
+    return found
+
+
+def contact_sheet(images: Sequence[Image.Image],
+                  captions: Sequence[str]) -> Image.Image:
+    """Draw images in rows, each with the name of its class below."""
+    rows = -(-len(images) // COLUMNS)
+    pitch = THUMBNAIL + MARGIN + (LABEL_HEIGHT if captions else 0)
+    sheet = Image.new('RGB', (WIDTH, rows * pitch), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for i, image in enumerate(images):
+        row, column = divmod(i, COLUMNS)
+        left, top = MARGIN + column * (THUMBNAIL + MARGIN), row * pitch
+        sheet.paste(thumbnail(image), (left, top))
+        if captions:
+            # One line, as long as the image is wide.
+            pen.text((left, top + THUMBNAIL), captions[i][:12], fill=INK)
+    return sheet
+
+
+def thumbnail(image: Image.Image, side: int = THUMBNAIL) -> Image.Image:
+    """Return an image whose longer side has so many pixels."""
+    scale = side / max(image.size)
+    return image.resize([max(1, round(length * scale))
+                         for length in image.size])
+
+
+def picture_of(panel: Panel) -> Image.Image:
+    """Return a picture of examples: images, waves, texts or curves."""
+    if panel.images:
+        return contact_sheet(panel.images, panel.captions)
+    plot = panel.plot if panel.is_numeric else Plot()
+    height = PLOT_HEIGHT + LABEL_HEIGHT * bool(plot.labels)
+    picture = Image.new('RGB', (WIDTH, height), PAPER)
+    pen = ImageDraw.Draw(picture)
+    if not panel.is_numeric:
+        for i, text in enumerate(panel.cells[:PLOT_HEIGHT // LABEL_HEIGHT]):
+            pen.text((MARGIN, LABEL_HEIGHT * i), text, fill=INK)
+    bottom = PLOT_HEIGHT - MARGIN
+    across, up = WIDTH - 2 * MARGIN, bottom - MARGIN
+    for left, right, high in plot.bars:
+        pen.rectangle((MARGIN + left * across, bottom - 1 - high * up,
+                       MARGIN + right * across, bottom), fill=INK)
+    for line in plot.lines:
+        pen.line([(MARGIN + x * across, bottom - y * up) for x, y in line],
+                 fill=INK)
+    for middle, text in plot.labels:
+        pen.text((MARGIN + middle * across, PLOT_HEIGHT), text, fill=INK,
+                 anchor=_anchor())
+    return picture
+
+
+def _anchor() -> Any:
+    """Return how a label is put over the middle, None where the font of old
+    versions of Pillow cannot."""
+    from PIL import ImageFont
+    return 'ma' if isinstance(
+        ImageFont.load_default(), ImageFont.FreeTypeFont) else None

@@ -1,0 +1,314 @@
+"""Examples that a preview shows, read beside all that runs."""
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import numpy
+
+from fuel.datasets.checks import is_sequential
+from fuel.describe.examples import Array, shown_array
+from fuel.describe.panels import Panel
+from fuel.describe.pipeline import (
+    Described, ask, dataset_stage, described, short)
+from fuel.describe.preview import Preview
+from fuel.describe.source_types import SourceType
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.readers import close_state
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
+from fuel.remote.urls import is_url
+from fuel.sharding.pipeline import copied_pipeline
+from fuel.utils.arguments import safely
+from fuel.utils.overrides import covers
+from fuel.utils.sparse import count_rows, iterate_rows
+
+# Of all examples that are drawn, unless the first has more.
+MOST_BYTES = 1 << 28
+# How many examples are read of what lies elsewhere, or is shown unasked.
+FEW = 8
+# The sources that hold classes, best first.
+LABELS = ('targets', 'labels', 'fine_labels')
+
+
+def preview_dataset(dataset: Any, count: int) -> Preview:
+    """Return examples of each source of a data set, spread evenly over all;
+    the first ones of a data set that is read in order."""
+    error: Exception | None = None
+    examples: dict[int, tuple[Any, ...]] = {}
+    which = ''
+    with _generators_kept():
+        try:
+            if is_sequential(dataset):
+                first, error = _first_examples(dataset, count)
+                examples = dict(enumerate(first))
+                which = f'the first {len(examples)}'
+            else:
+                total = len(dataset)
+                examples, error = _spread_examples(
+                    dataset, total, FEW if is_elsewhere(dataset) else count)
+                which = f'{len(examples)} of {total}'
+        except Exception as problem:  # noqa: BLE001 (it is shown)
+            error = problem
+    title = f'{type(dataset).__name__}: ' + (
+        f'{which} examples' if which else 'nothing was read')
+    panels = _panels(dataset_stage(dataset), [
+        list(map(shown_array, parts))
+        for parts in zip(*examples.values(), strict=True)],
+        which, _names_of(dataset) if examples else ())
+    return Preview(title, panels, error, list(examples))
+
+
+def _first_examples(dataset: Any, count: int) -> tuple[
+        list[tuple[Any, ...]], Exception | None]:
+    """Return the first examples of a data set that is read in order, and the
+    error at which that ended, if one did."""
+    if ask(dataset, 'is_read_once'):
+        raise _used_up()
+    found: list[tuple[Any, ...]] = []
+    examples = iter(dataset)
+    try:
+        found += islice(examples, count)
+    except Exception as error:  # noqa: BLE001 (it is shown)
+        return found, error
+    finally:
+        ask(examples, 'close')
+    return found, None
+
+
+def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
+        dict[int, tuple[Any, ...]], Exception | None]:
+    """Return examples spread evenly over all that can be read, by their
+    numbers, and the first error of the others, if there are any."""
+    count = min(count, total)
+    if not count:
+        return {}, None
+    size = _size_of(dataset)
+    count = max(1, min(count, MOST_BYTES // max(1, size)))
+    rows = numpy.linspace(0, total - 1, count).astype('int64').tolist()
+    batch = safely(None, dataset.__getitem__, rows)
+    if batch is not None and all(
+            safely(-1, count_rows, part) == count for part in batch):
+        return dict(zip(rows, zip(
+            *map(iterate_rows, batch), strict=True), strict=True)), None
+    found, first = {}, None
+    for row in rows:
+        try:
+            found[row] = dataset[row]
+        except Exception as error:  # noqa: BLE001 (it is shown)
+            first = first or error
+    return found, first
+
+
+def _size_of(dataset: Any) -> int:
+    """Return how many bytes an example has, as far as that is known, else the
+    first one."""
+    types = ask(dataset, 'known_types', {})
+    known = [types.get(source) for source in dataset.sources]
+    sizes = [_bytes_of(one) for one in known]
+    if None not in sizes:
+        return sum(size or 0 for size in sizes)
+    first: tuple[Any, ...] = safely((), dataset.__getitem__, 0)
+    return sum(shown_array(part).nbytes for part in first)
+
+
+def _bytes_of(known: SourceType | None) -> int | None:
+    """Return how many bytes an example of a source has, if that is known."""
+    if known is None or known.dtype is None or known.dtype.hasobject:
+        return None
+    lengths = [length for length in known.shape or () if length is not None]
+    if known.shape is None or len(lengths) < len(known.shape):
+        return None
+    return known.dtype.itemsize * math.prod(lengths)
+
+
+def is_elsewhere(dataset: object) -> bool:
+    """Return whether the details of a data set name a URL."""
+    return any(is_url(str(detail).split(' ')[0])
+               for detail in ask(dataset, 'details', ()))
+
+
+def is_quick(dataset: object, may_open: bool) -> bool:
+    """Return whether a few examples are read in a moment, of a data set that
+    runs nobody's functions.
+
+    `may_open`: whether a local file may be opened for it.
+    """
+    return bool(ask(dataset, 'known_length')) and covers(
+        dataset, 'takes_requests', ('get_data',)) and (
+        ask(dataset, 'has_rows_at_hand') or (
+            may_open and not is_elsewhere(dataset)
+            and is_sequential(dataset) is False))
+
+
+def preview_stream(stream: Any, count: int) -> Preview:
+    """Return examples of the batch with which the next epoch of a stream
+    would begin; of a stream of examples, the first ones."""
+    error: Exception | None = None
+    columns: list[list[Array]] = []
+    which = 'nothing was read'
+    with _generators_kept():
+        try:
+            columns, which, error = _first_items(stream, count)
+        except Exception as problem:  # noqa: BLE001 (it is shown)
+            error = problem
+    stages = described(stream)
+    panels = _panels(stages[0], columns, which) if stages else []
+    return Preview(f'{short(stream)}: {which}', panels, error)
+
+
+def _first_items(stream: Any, count: int) -> tuple[
+        list[list[Array]], str, Exception | None]:
+    """Return the examples of each source, which they are, and the error at
+    which that ended, if one did."""
+    _refuse_used_up(stream)
+    ours = copied_pipeline(stream, may_draw=True)
+    pairs = list(zip(_streams(ours), _streams(stream), strict=True))
+    source = _without_copies(ours)
+    error = None
+    try:
+        if stage_of(stream).stream.produces_examples:
+            items: list[Any] = []
+            try:
+                items += islice(source.get_epoch_iterator(), count)
+            except Exception as problem:  # noqa: BLE001 (it is shown)
+                error = problem
+            columns = [list(map(shown_array, parts))
+                       for parts in zip(*items, strict=True)]
+            return columns, f'the first {len(items)} examples', error
+        batch = next(source.get_epoch_iterator(), None)
+        if batch is None:
+            return [], 'no batches', None
+        sizes = {safely(1, count_rows, part) for part in batch}
+        size = max(sizes, default=0)
+        shown = f'the first {count} of {size}' if size > count else str(size)
+        return ([_rows_of(part, count) for part in batch],
+                f'{shown} examples of the first batch', None)
+    finally:
+        _close(pairs)
+
+
+def _rows_of(part: Any, count: int) -> list[Array]:
+    """Return the first rows of the data of a source in a batch."""
+    try:
+        return [shown_array(row) for row in islice(iterate_rows(part), count)]
+    except TypeError:
+        return [shown_array(part)]
+
+
+def _refuse_used_up(stream: Any) -> None:
+    """Refuse a pipeline of which something would be taken away."""
+    for one in _streams(stream):
+        runs_in = safely(None, getattr, one, 'runs_in')
+        if runs_in is not None and not child_streams(one):
+            raise ValueError(
+                f'its batches come from {runs_in}, and a preview would take '
+                'one from those who read it: preview the stream there')
+        if ask(vars(one).get('dataset'), 'is_read_once'):
+            raise _used_up()
+
+
+def _used_up() -> ValueError:
+    return ValueError('the data can be read only once, so a preview would '
+                      'use them up: put them into a list')
+
+
+def _streams(stream: Any) -> Iterator[Any]:
+    """Yield the streams of a pipeline, outermost first."""
+    yield stream
+    for child in child_streams(stream):
+        yield from _streams(child)
+
+
+def _without_copies(stream: Any) -> Any:
+    """Return a pipeline without the stages that pass on what others make,
+    such as worker processes, none of which is started."""
+    stage = stage_of(stream)
+    inputs = list(map(_without_copies, stage.inputs))
+    if stage.passes_items_on and len(inputs) == 1:
+        return inputs[0]
+    if inputs:
+        stage.replace_inputs(inputs)
+    return stream
+
+
+def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Close the states of data sets that the copies of streams opened."""
+    for ours, theirs in pairs:
+        dataset = vars(ours).get('dataset')
+        if dataset is None:
+            continue
+        kept = [id(state) for state in _states(theirs)]
+        for state in {id(state): state for state in _states(ours)}.values():
+            if state is not None and id(state) not in kept:
+                close_state(dataset, state)
+
+
+def _states(stream: Any) -> list[Any]:
+    """Return the states of a data set that a stream and its epochs have."""
+    shown = [vars(stream), *[
+        epoch.attributes for _, epoch in runtime_of(stream).holders]]
+    return [attributes['data_state'] for attributes in shown
+            if 'data_state' in attributes]
+
+
+@contextmanager
+def _generators_kept() -> Iterator[None]:
+    """Put the global generators back afterwards, which stages may draw
+    from."""
+    python = random.getstate()
+    state: Any = numpy.random.get_state(legacy=False)
+    torch = sys.modules.get('torch')
+    generator = vars(torch).get('default_generator') if torch else None
+    drawn = None if generator is None else generator.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        numpy.random.set_state(state)
+        if generator is not None:
+            generator.set_state(drawn)
+
+
+def _names_of(dataset: Any) -> Sequence[str]:
+    """Return the names of the classes of a data set, if it has some."""
+    names = safely(None, getattr, dataset, 'class_names')
+    return list(map(str, names)) if isinstance(names, (list, tuple)) else ()
+
+
+def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
+            names: Sequence[str] = ()) -> list[Panel]:
+    """Return what is drawn of each source.
+
+    `names`: of the classes.
+    """
+    by_source = {source.name: examples for source, examples in zip(
+        stage.sources, columns, strict=False)}
+    label = next((name for name in LABELS if name in by_source), None)
+    found = []
+    for source in stage.sources:
+        axes = source.axes or ()
+        found.append(Panel(
+            source.name, by_source.get(source.name, []), (), which,
+            axes[-2:] == ('height', 'width'),
+            names if source.name == label else ()))
+    if label is not None:
+        _add_captions(found, label)
+    return found
+
+
+def _add_captions(panels: list[Panel], label: str) -> None:
+    """Let each example of the other sources have the name of its class."""
+    classes = next(panel for panel in panels if panel.name == label)
+    if classes.is_single and all(
+            example.dtype.kind in 'bui' for example in classes.examples):
+        captions = [classes.name_of(example.item())
+                    for example in classes.examples]
+        for panel in panels:
+            if panel is not classes and len(panel.examples) == len(captions):
+                panel.captions = captions
