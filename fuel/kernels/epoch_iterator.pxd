@@ -32,6 +32,7 @@ cdef class StageMeter:
     cdef public dict reports
     cdef readonly dict stalls_below
     cdef public tuple cause
+    cdef public StageMeter owner
     # Nanoseconds; `_passed` and `_waited_for` of waits of its consumer.
     cdef long long _work, _input, _room, _stall, _waited_for, _passed
     # Of the wait that is under way: its number, and this stage's part of it.

@@ -20,6 +20,7 @@ class StageMeter:
     spans: list[tuple[int, int, float, float]] | None
     reports: dict[object, list[Any]]
     cause: tuple[int, ...] | None
+    owner: StageMeter | None
     stalls_below: dict[tuple[int, ...], float]
     @property
     def work_seconds(self) -> float: ...

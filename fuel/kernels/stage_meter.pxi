@@ -85,6 +85,8 @@ cdef class StageMeter:
         last.
     `cause`: path to the stage elsewhere that took most of the time of the
         item that is being taken, if that was waited for.
+    `owner`: of a copy of the stage, whose items are none of the pipeline's,
+        the meter that its time goes to.
     `stalls_below`: by these paths, seconds of stalls.
     """
 
@@ -244,6 +246,7 @@ cdef inline void leave(Frame *frame, StageMeter meter) noexcept:
 
 cdef void _count(Frame *frame, StageMeter meter) noexcept:
     cdef Frame *outer = frame.outer
+    cdef StageMeter owner
     cdef long long end, took = 0, work, slow = frame.slow, quick = 0
     if frame.weight:
         end = fuel_clock()
@@ -254,9 +257,10 @@ cdef void _count(Frame *frame, StageMeter meter) noexcept:
         else:
             quick = took - slow
             work *= frame.weight
-        meter._work += work
-        meter._input += frame.waited
-        _compete(meter, work if frame.is_told else work + frame.waited)
+        owner = meter if meter.owner is None else meter.owner
+        owner._work += work
+        owner._input += frame.waited
+        _compete(owner, work if frame.is_told else work + frame.waited)
         _time(meter, took)
         if meter.spans is not None:
             _note_span(meter, frame.begin, end)
@@ -266,7 +270,8 @@ cdef void _count(Frame *frame, StageMeter meter) noexcept:
             quick * frame.weight if outer.weight == 1 else quick)
         return
     if frame.weight:
-        meter._passed += end - meter._last
+        # Another epoch of the stream may have begun meanwhile.
+        meter._passed += end - (meter._last or frame.begin)
         meter._last = end
     took = slow + quick * frame.weight
     meter._waited_for += took
@@ -347,7 +352,8 @@ cdef Py_ssize_t _measure_part(
             count = cnp.PyArray_DIM(part, 0)
         size = cnp.PyArray_NBYTES(part)
         if cnp.PyArray_TYPE(part) == cnp.NPY_OBJECT:
-            part = part.ravel().tolist()
+            part = cnp.PyArray_ToList(part) if cnp.PyArray_NDIM(
+                part) == 1 else []
     if PyList_CheckExact(part):
         if count < 0:
             count = PyList_GET_SIZE(part)
@@ -360,12 +366,28 @@ cdef Py_ssize_t _measure_part(
     elif not cnp.PyArray_Check(part):
         element = None
         if type(part).__name__ == 'csr_array':
-            count = len(part.indptr) - 1
-            for one in (part.data, part.indices, part.indptr):
-                _measure_array(known, num_known, made, meter, one, one.nbytes)
+            count = _measure_sparse(known, num_known, made, meter, part)
     if element is not None:
         _measure_array(known, num_known, made, meter, element, size)
     return count if examples < 0 else examples
+
+
+cdef Py_ssize_t _measure_sparse(
+        Frame *known, int num_known, Frame *made, StageMeter meter,
+        object part) except -2:
+    """Count the bytes of a sparse batch; return its rows."""
+    try:
+        arrays = part.data, part.indices, part.indptr
+    except Exception:
+        # Not SciPy's, though it has its name.
+        return -1
+    for one in arrays:
+        if not cnp.PyArray_Check(one):
+            return -1
+    for one in arrays:
+        _measure_array(
+            known, num_known, made, meter, one, cnp.PyArray_NBYTES(one))
+    return cnp.PyArray_SIZE(arrays[2]) - 1
 
 
 cdef void _measure_array(

@@ -105,6 +105,12 @@ def _measure_stage(stream: Any, number: int, depth: int,
             below.remedy.replace(WORKERS, MORE_WORKERS))
 
 
+def keep_sums(meter: StageMeter) -> None:
+    """Keep the sums alone of what workers have reported that are gone."""
+    reports = list(meter.reports.values())
+    meter.reports = {None: sum_of(reports)} if reports else {}
+
+
 def time_all(stream: Any, *, is_exact: bool) -> None:
     """Time each item of a pipeline, or only those that take long.
 

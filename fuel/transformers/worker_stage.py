@@ -12,6 +12,7 @@ from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.profiling.meter import keep_sums
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
@@ -221,6 +222,7 @@ class WorkerStage(RemoteStream, Transformer):
         if team is None or not team.is_usable():
             if team is not None:
                 team.close()
+                keep_sums(runtime_of(self).meter)
                 runtime_of(self).meter.restarts += 1
             team = self._team = self._start_team()
         return team
@@ -260,6 +262,7 @@ class WorkerStage(RemoteStream, Transformer):
             team = vars(self).pop('_team', None)
             if team is not None:
                 team.close()
+                keep_sums(runtime_of(self).meter)
         finally:
             if is_locked:
                 runtime_of(self).lock.release()

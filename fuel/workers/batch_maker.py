@@ -35,8 +35,8 @@ Buffers = list[NDArray[numpy.uint8]]
 Extent = tuple[int, int]
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
-# Seconds between two reports of what the stages took: one takes 0.1 ms.
-_REPORT = 0.05
+# Seconds between two reports of what the stages took: one takes 0.2 ms.
+_REPORT = 0.1
 
 
 class Note(NamedTuple):

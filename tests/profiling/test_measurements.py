@@ -13,6 +13,7 @@ import pytest
 from support.waiting import wait_until
 
 from fuel.datasets import HDF5Dataset, IndexableDataset
+from fuel.epochs.runtime import runtime_of
 from fuel.profiling import Measurements
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
@@ -457,3 +458,74 @@ def test_what_is_read_in_workers_is_counted(tmp_path):
             pass
         found = stream.measurements().stages
     assert [0, 20] == [stage.chunks_decoded for stage in found]
+
+
+def test_examples_that_are_left_out_are_work_of_their_stages():
+    """The copies that make the rest of a batch again are the same stages."""
+    def fail(data):
+        if (data[1] == 77).any():
+            time.sleep(.02)
+            raise ValueError('no')
+        return data
+
+    dataset = IndexableDataset({'x': numpy.zeros((N, 3)),
+                                'y': numpy.arange(N)})
+    stream = Mapping(DataStream(dataset, batch_size=SIZE, on_error='skip'),
+                     fail)
+    for _ in stream:
+        pass
+    found = stream.measurements()
+    assert N - 1 == found.examples
+    assert 'Mapping(fail)' == found.slowest.name
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages))
+
+
+def test_an_epoch_that_begins_within_another_is_measured():
+    """In a function of the stream itself, say."""
+    streams = []
+
+    def peek(data):
+        next(streams[0].get_epoch_iterator())
+        return data
+
+    inner = source()
+    streams.append(inner)
+    stream = Mapping(inner, peek)
+    for _ in stream:
+        pass
+    found = stream.measurements()
+    assert (40, 80) == (found.items, found.stages[1].items)
+    assert 0 < found.seconds < 10
+    assert found.seconds == pytest.approx(
+        found.stall_seconds + found.consumer_seconds)
+
+
+@pytest.mark.parametrize('part', [
+    numpy.float32(1), numpy.zeros(()), 'text', b'bytes', None, 5,
+    numpy.array([[None, 'a'], [3, 4]], object),
+    numpy.array([numpy.zeros(3), None], object),
+    numpy.ma.masked_array([1, 2], [True, False]),
+    numpy.zeros(3, [('a', 'i4'), ('b', 'f8')]), [], [numpy.zeros(3), 'x'],
+    type('csr_array', (), {})(), type('csr_array', (), {
+        'data': 1, 'indices': 2, 'indptr': 3})(), {'a': 1},
+    numpy.zeros((5, 4))[::-1, ::2]])
+def test_items_of_any_kind_are_counted(part):
+    """Whatever a stage gives, and however it is named."""
+    stream = Mapping(source(), lambda data: (part, part))
+    assert 40 == len(list(stream))
+    assert 40 == stream.measurements().items
+    as_dicts = [*stream.get_epoch_iterator(as_dict=True)]
+    assert 40 == len(as_dicts)
+    assert 80 == stream.measurements().items
+
+
+def test_workers_that_are_gone_stay_in_the_sums():
+    """However often workers are started again."""
+    with MultiProcessing(source(), start_method='fork') as stream:
+        for number in range(1, 4):
+            for _ in stream:
+                pass
+            stream.close()
+            assert 40 * number == stream.measurements().stages[1].items
+        assert 1 == len(runtime_of(stream).meter.reports)
