@@ -1,7 +1,7 @@
 """Make the pictures of this manual: what stages and schemes do.
 
-``python docs/make_pictures.py`` writes docs/pictures/*.png. It needs
-scikit-learn, for its two photographs.
+``python docs/make_pictures.py`` writes docs/pictures/*.png and describe.svg.
+It needs scikit-learn, for its photographs and digits.
 """
 import io
 import itertools
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 from PIL import Image
-from sklearn.datasets import load_sample_images
+from sklearn.datasets import load_digits, load_sample_images
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.schemes import (
@@ -18,7 +18,13 @@ from fuel.schemes import (
     SequentialScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Mix, Padding, ScaleAndShift
+from fuel.transformers import (
+    Batch,
+    Mix,
+    MultiProcessing,
+    Padding,
+    ScaleAndShift,
+)
 from fuel.transformers.image import (
     CenterCrop,
     CutMix,
@@ -377,6 +383,20 @@ def _segments(segments):
     return colours.transpose(2, 0, 1).repeat(5, 1)
 
 
+def write_descriptions():
+    """Write what a data set and a pipeline show of themselves."""
+    digits = load_digits()
+    dataset = IndexableDataset({
+        'image': (digits.images * (255 / 16)).astype('uint8')[:, None],
+        'targets': digits.target.astype('uint8')}, axis_labels={
+            **LABELS, 'targets': ('batch',)})
+    dataset.preview().save(FOLDER / 'preview.png')
+    stream = MultiProcessing(ScaleAndShift(
+        DataStream(dataset, batch_size=32, shuffle=True), 1 / 255, 0,
+        dtype='float32', which_sources='image'), num_workers=2)
+    stream.describe().save(FOLDER / 'describe.svg')
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -393,6 +413,7 @@ def main():
     write_windows()
     write_mixtures()
     write_packing()
+    write_descriptions()
 
 
 if __name__ == '__main__':

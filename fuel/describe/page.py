@@ -46,7 +46,7 @@ def panel_html(panel: Panel) -> str:
     """Return images, a histogram or curves; nothing of what a table shows."""
     if panel.images:
         drawing = _images(panel)
-    elif panel.is_tabular and not panel.is_single:
+    elif panel.is_tabular and not (panel.is_single or panel.counts):
         return ''
     else:
         drawing = _plot(panel.plot)

@@ -102,9 +102,10 @@ class Panel:
     @cached_property
     def counts(self) -> list[tuple[str, int]]:
         """How often each class, or number, is found, where examples are
-        single numbers: integers, or sorted ones; else empty."""
+        single numbers, integers or sorted ones, or a few texts that come
+        again and again; else empty."""
         if not self.is_single:
-            return []
+            return self._count_texts()
         numbers = numpy.concatenate([one.ravel() for one in self.examples])
         is_sorted = len(numbers) > 2 and bool(
             (numbers[1:] >= numbers[:-1]).all())
@@ -119,6 +120,15 @@ class Panel:
             numbers.astype('float64'), MOST_CLASSES)
         return [(f'{low:.4g}', int(height)) for low, height in zip(
             edges, heights, strict=False)]
+
+    def _count_texts(self) -> list[tuple[str, int]]:
+        """Return how often each text is found, if there are few."""
+        if any(one.ndim or one.dtype.kind not in 'USOT'
+               for one in self.examples):
+            return []
+        found = sorted(Counter(self.cells).items())
+        return found if len(found) < min(
+            MOST_CLASSES, 1 + len(self.examples) / 2) else []
 
     def name_of(self, number: float) -> str:
         """Return the name of a class, or of a number as it is."""
@@ -262,19 +272,23 @@ def contact_sheet(images: Sequence[Image.Image],
 def thumbnail(image: Image.Image, side: int = THUMBNAIL) -> Image.Image:
     """Return an image whose longer side has so many pixels."""
     scale = side / max(image.size)
+    # Pixels stay squares where they become larger.
+    kind = Image.Resampling.NEAREST if scale > 1 else (
+        Image.Resampling.BICUBIC)
     return image.resize([max(1, round(length * scale))
-                         for length in image.size])
+                         for length in image.size], kind)
 
 
 def picture_of(panel: Panel) -> Image.Image:
     """Return a picture of examples: images, waves, texts or curves."""
     if panel.images:
         return contact_sheet(panel.images, panel.captions)
-    plot = panel.plot if panel.is_numeric else Plot()
+    is_drawn = panel.is_numeric or bool(panel.counts)
+    plot = panel.plot if is_drawn else Plot()
     height = PLOT_HEIGHT + LABEL_HEIGHT * bool(plot.labels)
     picture = Image.new('RGB', (WIDTH, height), PAPER)
     pen = ImageDraw.Draw(picture)
-    if not panel.is_numeric:
+    if not is_drawn:
         for i, text in enumerate(panel.cells[:PLOT_HEIGHT // LABEL_HEIGHT]):
             pen.text((MARGIN, LABEL_HEIGHT * i), text, fill=INK)
     bottom = PLOT_HEIGHT - MARGIN

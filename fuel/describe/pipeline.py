@@ -235,7 +235,7 @@ def _text(stage: Described) -> str:
 def source_text(source: Source) -> str:
     """Return name, type, shape and axes of a source, as far as known."""
     parts = [source.name, type_text(source.type)]
-    if source.axes is not None:
+    if source.axes:
         parts.append('[' + ', '.join(
             axis or '?' for axis in source.axes) + ']')
     return ' '.join(part for part in parts if part)

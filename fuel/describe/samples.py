@@ -305,10 +305,11 @@ def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
 def _add_captions(panels: list[Panel], label: str) -> None:
     """Let each example of the other sources have the name of its class."""
     classes = next(panel for panel in panels if panel.name == label)
-    if classes.is_single and all(
-            example.dtype.kind in 'bui' for example in classes.examples):
-        captions = [classes.name_of(example.item())
-                    for example in classes.examples]
+    if classes.counts and not any(
+            example.dtype.kind == 'f' for example in classes.examples):
+        captions = [classes.name_of(example.item()) if classes.is_single
+                    else cell for example, cell in zip(
+                        classes.examples, classes.cells, strict=True)]
         for panel in panels:
             if panel is not classes and len(panel.examples) == len(captions):
                 panel.captions = captions

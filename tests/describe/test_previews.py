@@ -287,7 +287,9 @@ def test_fresh_data_set_shows_its_examples(tmp_path):
     (numpy.zeros(5, 'uint8'), [('0', 5)]),
     (numpy.array([True, False]), [('0', 1), ('1', 1)]),
     (numpy.repeat([.5, 2], 3), [('0.5', 3), ('2', 3)]),
-    (numpy.array([.5, 2, 1]), []), (numpy.array(['a', 'b']), [])])
+    (numpy.array([.5, 2, 1]), []), (numpy.array(['a', 'b']), []),
+    (numpy.array(['b', 'a', 'b']), [('a', 1), ('b', 2)]),
+    ([{'a': 1}] * 2, [("{'a': 1}", 2)])])
 def test_classes_and_sorted_numbers_are_counted(numbers, counts):
     """In the place of a flat line."""
     names = ('no', 'no', 'no', 'three') if numbers[0] == 3 else ()
