@@ -8,6 +8,7 @@ from fuel.config_parser import config
 from fuel.version import version as __version__
 
 if TYPE_CHECKING:
+    from fuel import export as export
     from fuel.loading import load
     from fuel.profiling import profile
 
@@ -15,12 +16,14 @@ __all__ = ['__version__', 'config', 'load', 'profile']
 
 
 # They need data sets and stages, which `import fuel` alone does not load.
-_LATER = {'load': 'fuel.loading', 'profile': 'fuel.profiling'}
+_LATER = {'export': 'fuel.export', 'load': 'fuel.loading',
+          'profile': 'fuel.profiling'}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+        found = import_module(_LATER[name])
+        return found if name == 'export' else getattr(found, name)
     text = f'module {__name__!r} has no attribute {name!r}'
     for module in ('datasets', 'schemes', 'streams', 'transformers'):
         # Only classes, for which tools do not ask.

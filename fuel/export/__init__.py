@@ -1,0 +1,8 @@
+"""Measurements for loggers and for Prometheus, without a package."""
+from fuel.export.flat import as_flat
+from fuel.export.prometheus import MetricsServer, serve_metrics
+
+__all__ = ['MetricsServer', 'as_flat', 'serve_metrics']
+
+# Pickles and error texts name the public path.
+MetricsServer.__module__ = __name__

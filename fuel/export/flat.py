@@ -1,0 +1,135 @@
+"""Measurements as numbers with names, for what logs a number by its name."""
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, NamedTuple
+
+from fuel.profiling.measurements import Measurements, StageMeasurements
+from fuel.profiling.meter import measure
+
+# Fields that go up and down.
+_LEVELS = ('processes', 'queue_items', 'queue_size')
+_UNITS = ('seconds', 'bytes')
+# What the names of these fields leave out.
+_IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
+# What MLflow and TensorBoard do not take in a name.
+_UNWANTED = re.compile(r'[^A-Za-z0-9_.-]+')
+# What is logged of each step, of all that `as_flat` returns.
+_OF_A_STEP = (
+    'fuel.pipeline.stall.ratio', 'fuel.pipeline.examples_per_second',
+    'fuel.stage.stall.ratio', 'fuel.stage.queue.ratio')
+
+
+class Metric(NamedTuple):
+    """A number that is exported.
+
+    `field`: what it is in `Measurements` or `StageMeasurements`.
+    `name`: such as ``'fuel.stage.work.seconds'``, by the conventions of
+        OpenTelemetry, with the unit at its end.
+    `grows`: whether it is a sum, which never falls.
+    """
+
+    field: str
+    name: str
+    grows: bool
+
+
+def _metrics(group: str, kind: type[Any]) -> list[Metric]:
+    """Return the metrics of what has numbers as fields."""
+    found = []
+    for field in dataclasses.fields(kind):
+        if str(field.type) in ('int', 'float') and field.name != 'depth':
+            words = _IN_FULL.get(field.name, field.name).split('_')
+            words.sort(key=_UNITS.__contains__)
+            found.append(Metric(
+                field.name, '.'.join(['fuel', group, *words]),
+                field.name not in _LEVELS))
+    return found
+
+
+OF_PIPELINES = _metrics('pipeline', Measurements)
+OF_STAGES = _metrics('stage', StageMeasurements)
+
+
+def as_flat(measured: Measurements) -> dict[str, float]:
+    """Return measurements as a flat dict, such as loggers take.
+
+    Parameters
+    ----------
+    measured : Measurements
+        What ``stream.measurements()`` returned, or its `interval`: what
+        happened since it was called before.
+
+    Returns
+    -------
+    dict of str to float
+        Names are made of words as in OpenTelemetry, the unit last, and of
+        the stage behind a slash: ``'fuel.stage.work.seconds/1.Cast'``, by
+        which TensorBoard and Weights & Biases group them.  Beside the fields
+        there are:
+
+        ``fuel.pipeline.stall.ratio``
+            part of the time that the consumer waited, 0 to 1;
+        ``fuel.pipeline.examples_per_second``
+            examples that it got;
+        ``fuel.stage.stall.ratio/...``
+            part of the time that it waited for this stage: the largest is
+            what to mend;
+        ``fuel.stage.queue.ratio/...``
+            how full the queue is, 0 to 1, where there is one.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list(range(6))), batch_size=3)
+    >>> batches = list(stream)
+    >>> flat = as_flat(stream.measurements())
+    >>> flat['fuel.pipeline.examples'], flat['fuel.stage.items/0.DataStream']
+    (6, 2)
+    """
+    found: dict[str, float] = {
+        metric.name: getattr(measured, metric.field)
+        for metric in OF_PIPELINES}
+    found['fuel.pipeline.stall.ratio'] = measured.stall_share
+    found['fuel.pipeline.examples_per_second'] = measured.examples_per_second
+    for stage in measured.stages:
+        place = place_of(stage)
+        end = f'/{place}.' + _UNWANTED.sub('_', stage.name).strip('_')
+        for metric in OF_STAGES:
+            found[metric.name + end] = getattr(stage, metric.field)
+        found['fuel.stage.stall.ratio' + end] = (
+            stage.stall_seconds / measured.seconds if measured.seconds else 0.)
+        if stage.queue_size:
+            found['fuel.stage.queue.ratio' + end] = min(
+                1., stage.queue_items / stage.queue_size)
+    return found
+
+
+def place_of(stage: StageMeasurements) -> str:
+    """Return where a stage is in the pipeline, such as ``'0-1'``."""
+    return '-'.join(map(str, stage.path))
+
+
+class StepLog:
+    """What a stream took between some steps and the next, for a logger.
+
+    It leaves alone what ``stream.measurements()`` calls the interval.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._last = measure(stream)
+
+    def take(self) -> Measurements:
+        """Return what happened since the last call."""
+        now = measure(self._stream)
+        last, self._last = self._last, now
+        return now - last
+
+
+def flat_step(measured: Measurements) -> dict[str, float]:
+    """Return the few numbers that are logged every so many steps."""
+    return {name: value for name, value in as_flat(measured).items()
+            if name.partition('/')[0] in _OF_A_STEP}

@@ -1,0 +1,266 @@
+"""Measurements in Prometheus' text format, over HTTP."""
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any, NamedTuple, Self
+
+from fuel.export.flat import OF_PIPELINES, OF_STAGES, place_of
+from fuel.profiling.measurements import StageMeasurements
+from fuel.profiling.meter import measure
+from fuel.sharding.pipeline import sharding_of
+from fuel.typing import StreamLike
+from fuel.utils.forks import Step, each_at_fork
+from fuel.version import version
+
+log = logging.getLogger(__name__)
+
+# Connections at a time, and seconds that each may take.
+_MOST, _PATIENCE = 8, 5.
+# Characters of a label.
+_LONGEST = 200
+_ESCAPES = str.maketrans({'\\': r'\\', '"': r'\"', '\n': r'\n'})
+
+Labels = Mapping[str, object]
+
+
+class Sample(NamedTuple):
+    """A number, at the time it is asked for.
+
+    `name`: such as ``'fuel.stage.work.seconds'``.
+    `grows`: whether it is a sum, which never falls.
+    """
+
+    name: str
+    grows: bool
+    labels: Labels
+    value: float
+
+
+def text_of(samples: Iterable[Sample]) -> bytes:
+    """Return numbers in Prometheus' text format, version 0.0.4."""
+    families: dict[str, list[str]] = {}
+    for sample in samples:
+        name = sample.name.replace('.', '_')
+        if sample.grows:
+            name += '_total'
+        labels = ','.join(
+            f'{key}="{_escape(value)}"' for key, value
+            in sample.labels.items() if value is not None)
+        lines = families.setdefault(name, [
+            f'# TYPE {name} {"counter" if sample.grows else "gauge"}'])
+        lines.append(f'{name}{{{labels}}} {sample.value!r}')
+    lines = [line for family in families.values() for line in family]
+    # A name that is no text is no reason to say nothing.
+    return '\n'.join([*lines, '']).encode(errors='replace')
+
+
+def _escape(value: object) -> str:
+    return str(value)[:_LONGEST].translate(_ESCAPES)
+
+
+def samples_of_stages(stages: Iterable[StageMeasurements],
+                      labels: Labels) -> Iterable[Sample]:
+    """Yield what stages took."""
+    for stage in stages:
+        here = {**labels, 'stage': stage.name, 'path': place_of(stage),
+                'runs_in': stage.runs_in}
+        for metric in OF_STAGES:
+            yield Sample(metric.name, metric.grows, here,
+                         getattr(stage, metric.field))
+
+
+def _samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
+    measured = measure(stream)
+    for metric in OF_PIPELINES:
+        yield Sample(metric.name, metric.grows, labels,
+                     getattr(measured, metric.field))
+    yield from samples_of_stages(measured.stages, labels)
+
+
+def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
+                  port: int, *, host: str = '127.0.0.1',
+                  rank: int | None = None) -> MetricsServer:
+    """Serve measurements of streams to Prometheus, from now on.
+
+    A thread answers ``GET /metrics`` with the text format of Prometheus;
+    reading the counters waits for nothing that the epochs do.  There are
+    names and numbers of stages in it, and no data.
+
+    Parameters
+    ----------
+    streams : AbstractDataStream or dict of str to AbstractDataStream
+        The outermost stages.  The keys become the label ``stream``.
+    port : int
+        0 takes a free one: see `MetricsServer.port`.
+    host : str, optional
+        Where to listen.  Defaults to ``'127.0.0.1'``: only this host
+        connects.  ``''`` means every interface; nothing is encrypted, and
+        nobody is asked who he is.
+    rank : int, optional
+        The label ``rank``.  Defaults to None: that by which the stream is
+        sharded, if it is.
+
+    Returns
+    -------
+    MetricsServer
+        Serves until it is closed, or the process ends.
+
+    Raises
+    ------
+    OSError
+        If the port is taken, or the host is not one of this machine.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list(range(6))), batch_size=3)
+    >>> batches = list(stream)
+    >>> with serve_metrics({'train': stream}, port=0) as server:
+    ...     text = urlopen(server.address).read().decode()
+    >>> [line for line in text.splitlines() if 'pipeline_examples' in line]
+    ['# TYPE fuel_pipeline_examples_total counter',
+     'fuel_pipeline_examples_total{stream="train"} 6']
+    """
+    named = dict(streams) if isinstance(streams, Mapping) else {None: streams}
+    labelled: list[tuple[StreamLike, Labels]] = []
+    for name, stream in named.items():
+        shard = sharding_of(stream)
+        number = shard.rank if rank is None and shard is not None else rank
+        labelled.append((stream, {'stream': name, 'rank': number}))
+
+    def collect() -> Iterable[Sample]:
+        for stream, labels in labelled:
+            yield from _samples_of(stream, labels)
+    return MetricsServer(collect, port, host)
+
+
+class MetricsServer:
+    """Answers ``GET /metrics`` until it is closed.
+
+    Returned by :func:`serve_metrics`; a context manager, which closes it.
+
+    Attributes
+    ----------
+    address : str
+        Such as ``'http://127.0.0.1:9464/metrics'``.
+    port : int
+        Where it listens.
+    """
+
+    def __init__(self, collect: Callable[[], Iterable[Sample]], port: int,
+                 host: str) -> None:
+        try:
+            self._server = _Server(host, port, collect)
+        except OSError as error:
+            raise OSError(
+                error.errno, f'cannot serve metrics at port {port} of '
+                f'{host or "all interfaces"} ({os.strerror(error.errno or 0)}'
+                '): choose another port, 0 for a free one, and a host of '
+                'this machine') from error
+        self.port: int = self._server.server_address[1]
+        shown = f'[{host}]' if ':' in host else host or '0.0.0.0'  # noqa: S104
+        self.address = f'http://{shown}:{self.port}/metrics'
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(.1,),
+            name='fuel-metrics', daemon=True)
+        self._thread.start()
+        _all.add(self)
+
+    def close(self) -> None:
+        """Close the port; harmless if it is closed."""
+        if self in _all:
+            _all.discard(self)
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+
+    def leave_to_parent(self) -> None:
+        """Close the port in a child, which has no thread that answers."""
+        _all.discard(self)
+        self._server.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_all = each_at_fork(Step.OWNERSHIP, in_child=MetricsServer.leave_to_parent)
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    """A few connections at a time, each for a few seconds."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int,
+                 collect: Callable[[], Iterable[Sample]]) -> None:
+        self.collect = collect
+        self._open: dict[socket.socket, float] = {}
+        if ':' in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Return whether there is room for a connection."""
+        self._open[request] = time.monotonic() + _PATIENCE
+        return len(self._open) <= _MOST
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Cut connections that take too long."""
+        now = time.monotonic()
+        for request, deadline in list(self._open.items()):
+            if now > deadline:
+                # Its thread, which waits for it, closes it.
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let a connection that fails be no matter of the program."""
+        log.debug('a connection for metrics failed: %s', sys.exception())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version, sys_version = f'Fuel/{version}', ''
+    timeout = _PATIENCE
+
+    def do_GET(self) -> None:
+        """Answer with the numbers."""
+        if self.path.partition('?')[0] != '/metrics':
+            self.send_error(404, explain='metrics are at /metrics')
+            return
+        try:
+            text = text_of(self.server.collect())
+        except Exception:
+            log.exception('the metrics cannot be read')
+            self.send_error(500, explain='the log says why')
+            return
+        self.send_response(200)
+        self.send_header('Content-Type',
+                         'text/plain; version=0.0.4; charset=utf-8')
+        self.send_header('Content-Length', str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing of each request."""
+        log.debug(format, *args)
