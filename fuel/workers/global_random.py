@@ -94,14 +94,16 @@ def warn_if_drawn() -> Iterator[None]:
 
 
 @contextmanager
-def refuse_if_drawn(stream: object) -> Iterator[None]:
+def refuse_if_drawn(stream: object, is_alone: Callable[[], bool],
+                    ) -> Iterator[None]:
     """Raise if something is drawn from them, or they are set.
 
-    The threads that share them with this one must not draw meanwhile.
+    `is_alone`: returns whether the threads that share them with this one
+        could not draw meanwhile.
     """
     before = _present()
     yield
-    if before != _present():
+    if before != _present() and is_alone():
         raise ValueError(
             f'a stage of {type(stream).__name__} draws from numpy.random or '
             'random, or sets their seed: the threads would share them with '

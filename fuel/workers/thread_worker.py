@@ -58,6 +58,7 @@ class ThreadProducer:
     `max_batches`: how many batches of an epoch may wait.
     `is_asked`: whether the consumer has asked for a batch.
     `is_awaited`: whether it waits, which it does while the first one is made.
+    `num_waits`: how often it has ceased to wait, also at an error.
     `wanted`: gets a value when something was made that is waited for.
     `failure`: what ended the thread, if something did.
     """
@@ -71,6 +72,7 @@ class ThreadProducer:
             num_threads, f'fuel-{name}-pure', is_nested=True)
         self.is_asked = False
         self.is_awaited = False
+        self.num_waits = 0
         self.wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.failure: BaseException | None = None
         # The epochs that have room are made in turn.
@@ -116,9 +118,12 @@ class ThreadProducer:
             self.is_asked and self._find() is not None)
 
     def _find(self) -> ThreadEpoch | None:
-        """Return an epoch that has room for another batch."""
+        """Return an epoch that has room for another batch; for one while it
+        is not known whether a stage draws, since a consumer that gets it no
+        longer waits."""
+        room = self.max_batches if self._is_known_to_draw_nothing else 1
         return next((epoch for epoch in list(self._epochs)
-                     if len(epoch.made) < self.max_batches), None)
+                     if len(epoch.made) < room), None)
 
     def _take_step(self) -> None:
         if self._full_since:
@@ -171,7 +176,7 @@ class ThreadProducer:
             prepare=partial(_run_ahead, threads=self.in_any_order), **options)
 
     def _make(self, epoch: ThreadEpoch) -> None:
-        maker = epoch.maker
+        maker, number = epoch.maker, self.num_waits
         assert maker is not None
         if len(self._epochs) > 1:
             # The others come first the next time.
@@ -185,7 +190,8 @@ class ThreadProducer:
             self.leave(epoch)
             epoch.fail(error)
             return
-        self._is_known_to_draw_nothing = True
+        if number == self.num_waits:
+            self._is_known_to_draw_nothing = True
         changes = b'' if made.changes is None else pickle_state(made.changes)
         if made.is_end:
             epoch.final = pickle_state(made.state)
@@ -195,9 +201,12 @@ class ThreadProducer:
         epoch.made.append((made, changes))
 
     def _watched(self) -> AbstractContextManager[None]:
-        """Refuse draws from the global generators, until a batch was made."""
+        """Refuse draws from the global generators, until a batch was made
+        while the consumer waited, which draws from them too."""
+        number = self.num_waits
         return (nullcontext() if self._is_known_to_draw_nothing
-                else refuse_if_drawn(self.stream))
+                else refuse_if_drawn(
+                    self.stream, lambda: number == self.num_waits))
 
     def leave(self, epoch: ThreadEpoch) -> None:
         """Make nothing more of an epoch."""
@@ -317,9 +326,18 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
 
     def _wait(self, is_there: Callable[[], bool]) -> None:
         """Wait until a condition is true."""
-        producer, waited = self._producer, 0.0
+        producer = self._producer
         producer.is_awaited = True
-        producer.go_on()
+        try:
+            producer.go_on()
+            self._watch_until(is_there)
+        finally:
+            producer.num_waits += 1
+            producer.is_awaited = False
+
+    def _watch_until(self, is_there: Callable[[], bool]) -> None:
+        """Wait, and raise what keeps a condition from being true."""
+        producer, waited = self._producer, 0.0
         while not is_there():
             if producer.failure is not None and self.error is None:
                 self.error = WorkerError(
@@ -346,7 +364,6 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
                 producer.wanted.get(timeout=interval)
             self.waiter.is_waiting = False
             waited += min(time.monotonic() - begin, interval)
-        producer.is_awaited = False
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""

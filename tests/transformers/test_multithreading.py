@@ -741,3 +741,30 @@ def test_profile_says_what_the_stages_took(ahead):
     stages = stream.measurements().interval.stages
     assert sorted(head + rest) == [*range(N)]
     assert stages[2].work_seconds >= 0.9 * 0.004 * len(rest) / 2
+
+
+@pytest.mark.parametrize('draws', [False, True])
+def test_program_may_draw_after_an_error_of_threads_that_are_late(draws):
+    """A stage that is late is not taken for one that draws; one that draws
+    is found at the next batch."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(batch):
+        begun.set()
+        assert go_on.wait(20)
+        return batch if not draws else (batch[0] + random.random(),)
+
+    stream = DataStream(IndexableDataset(numpy.arange(8)), batch_size=2)
+    with MultiThreading(Mapping(stream, wait), timeout=0.3) as ahead:
+        epoch = iter(ahead)
+        with pytest.raises(WorkerError, match='have made nothing'):
+            next(epoch)
+        assert begun.wait(20)
+        random.random()
+        go_on.set()
+        if not draws:
+            assert [0, 1, 2, 3, 4, 5, 6, 7] == [
+                number for batch, in epoch for number in batch]
+            return
+        with pytest.raises(ValueError, match='draws from numpy.random'):
+            list(epoch)
