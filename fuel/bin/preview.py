@@ -11,7 +11,8 @@ from fuel.bin.describe import is_ragged, source_names
 from fuel.describe.examples import Array, shown_array
 from fuel.describe.panels import COLUMNS, ROWS, Panel
 from fuel.describe.preview import Preview
-from fuel.describe.samples import LABELS
+from fuel.describe.samples import FEW, LABELS
+from fuel.remote.urls import is_url
 from fuel.storage import choose_reader
 from fuel.storage.scales import class_names, scale
 from fuel.utils.hdf5_errors import names_file
@@ -23,7 +24,8 @@ def preview_file(h5file: h5py.File) -> Preview:
     their names if the file has classes, else over all."""
     panels = []
     for name in source_names(h5file):
-        rows, captions = choose_rows(h5file, name, COLUMNS * ROWS)
+        rows, captions = choose_rows(
+            h5file, name, FEW if is_url(h5file.filename) else COLUMNS * ROWS)
         examples = _examples(h5file[name], rows)
         num_rows = len(h5file[name]) if h5file[name].shape else 0
         count = (f'{len(rows)} of {len(set(captions))} classes' if captions

@@ -21,6 +21,8 @@ Array: TypeAlias = NDArray[Any]
 
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26
+# No kind of file that another program decodes, such as PostScript.
+FORMATS = ('PNG', 'JPEG', 'GIF', 'BMP', 'WEBP', 'TIFF', 'PPM', 'JPEG2000')
 # Of matrices; smaller ones say more as curves.
 SMALLEST_SHEET = 8
 # What audio files begin with, and how much of them is drawn.
@@ -111,7 +113,7 @@ def as_image(example: Array, is_labelled: bool = False
 def _decoded(content: bytes) -> Image.Image | None:
     """Return the image in a file, None if it cannot be decoded."""
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 return None
             return image.convert('RGB')

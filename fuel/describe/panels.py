@@ -4,13 +4,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from fuel.describe.examples import (
     FEW, Array, as_image, cell_of, is_numeric, numbers_in)
+from fuel.utils.printing import printable
 
 COLUMNS = 10
 ROWS = 4
@@ -59,10 +60,14 @@ class Panel:
                  class_names: Sequence[str] = ()) -> None:
         self.name = name
         self.examples = examples
-        self.captions = captions
+        self.label(captions)
         self.count = count
         self.is_labelled = is_labelled
         self.class_names = class_names
+
+    def label(self, captions: Sequence[str]) -> None:
+        """Give each example the name of its class."""
+        self.captions = [_cut(caption) for caption in captions]
 
     @cached_property
     def title(self) -> str:
@@ -170,6 +175,7 @@ class Panel:
 
 
 def _histogram(counts: list[tuple[str, int]]) -> Plot:
+    counts = [(_cut(name), count) for name, count in counts]
     pitch = 1 / max(len(counts), COLUMNS)
     most = max(count for _, count in counts)
     # Labels that do not touch each other.
@@ -265,7 +271,7 @@ def contact_sheet(images: Sequence[Image.Image],
         sheet.paste(thumbnail(image), (left, top))
         if captions:
             # One line, as long as the image is wide.
-            pen.text((left, top + THUMBNAIL), captions[i][:12], fill=INK)
+            write(pen, (left, top + THUMBNAIL), captions[i])
     return sheet
 
 
@@ -290,7 +296,7 @@ def picture_of(panel: Panel) -> Image.Image:
     pen = ImageDraw.Draw(picture)
     if not is_drawn:
         for i, text in enumerate(panel.cells[:PLOT_HEIGHT // LABEL_HEIGHT]):
-            pen.text((MARGIN, LABEL_HEIGHT * i), text, fill=INK)
+            write(pen, (MARGIN, LABEL_HEIGHT * i), text)
     bottom = PLOT_HEIGHT - MARGIN
     across, up = WIDTH - 2 * MARGIN, bottom - MARGIN
     for left, right, high in plot.bars:
@@ -300,14 +306,23 @@ def picture_of(panel: Panel) -> Image.Image:
         pen.line([(MARGIN + x * across, bottom - y * up) for x, y in line],
                  fill=INK)
     for middle, text in plot.labels:
-        pen.text((MARGIN + middle * across, PLOT_HEIGHT), text, fill=INK,
-                 anchor=_anchor())
+        write(pen, (MARGIN + middle * across, PLOT_HEIGHT), text, INK, True)
     return picture
 
 
-def _anchor() -> Any:
-    """Return how a label is put over the middle, None where the font of old
-    versions of Pillow cannot."""
-    from PIL import ImageFont
-    return 'ma' if isinstance(
-        ImageFont.load_default(), ImageFont.FreeTypeFont) else None
+def write(pen: ImageDraw.ImageDraw, place: Point, text: str,
+          colour: tuple[int, int, int] = INK,
+          is_middle: bool = False) -> None:
+    """Write a text into a picture; what the font of an old Pillow lacks is
+    escaped."""
+    if not isinstance(pen.getfont(), ImageFont.FreeTypeFont):
+        text = text.encode('latin-1', 'backslashreplace').decode('latin-1')
+    if is_middle:
+        place = place[0] - pen.textlength(text) / 2, place[1]
+    pen.text(place, text, fill=colour)
+
+
+def _cut(name: str) -> str:
+    """Return the name of a class, as long as an image is wide."""
+    name = printable(name)
+    return name if len(name) <= 12 else f'{name[:9]}...'

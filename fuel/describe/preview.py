@@ -125,7 +125,7 @@ class Preview:
         Exception
             What could not be read, if nothing could.
         """
-        from fuel.describe.panels import picture_of
+        from fuel.describe.panels import picture_of, write
         from PIL import Image, ImageDraw
         if self.error is not None and not any(
                 panel.examples for panel in self.panels):
@@ -138,8 +138,8 @@ class Preview:
             (255, 255, 255))
         pen, top = ImageDraw.Draw(sheet), 0
         for panel, picture in zip(self.panels, pictures, strict=True):
-            pen.text((rim, top + 2), printable(
-                f'{panel.name}   {panel.title}'), fill=(0, 0, 0))
+            write(pen, (rim, top + 2), printable(
+                f'{panel.name}   {panel.title}'), (0, 0, 0))
             sheet.paste(picture, (0, top + line))
             top += line + picture.height + rim
         return sheet

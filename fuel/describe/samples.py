@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -26,12 +26,14 @@ from fuel.remote.urls import is_url
 from fuel.sharding.pipeline import copied_pipeline
 from fuel.utils.arguments import safely
 from fuel.utils.overrides import covers
-from fuel.utils.sparse import count_rows, iterate_rows
+from fuel.utils.sparse import count_bytes, count_rows, iterate_rows
 
 # Of all examples that are drawn, unless the first has more.
 MOST_BYTES = 1 << 28
 # How many examples are read of what lies elsewhere, or is shown unasked.
 FEW = 8
+# Errors before one example, at which all others are taken for bad too.
+MOST_ERRORS = 3
 # The sources that hold classes, best first.
 LABELS = ('targets', 'labels', 'fine_labels')
 
@@ -73,12 +75,25 @@ def _first_examples(dataset: Any, count: int) -> tuple[
     found: list[tuple[Any, ...]] = []
     examples = iter(dataset)
     try:
-        found += islice(examples, count)
-    except Exception as error:  # noqa: BLE001 (it is shown)
-        return found, error
+        return found, _take(found, examples, count)
     finally:
         ask(examples, 'close')
-    return found, None
+
+
+def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
+          count: int) -> Exception | None:
+    """Put the next items into a list, as long as they are small enough to be
+    kept; return the error at which they ended, if one did."""
+    size = 0
+    try:
+        for item in islice(items, count):
+            found.append(item)
+            size += sum(safely(0, count_bytes, part) for part in item)
+            if size > MOST_BYTES:
+                break
+    except Exception as error:  # noqa: BLE001 (it is shown)
+        return error
+    return None
 
 
 def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
@@ -91,18 +106,23 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
     size = _size_of(dataset)
     count = max(1, min(count, MOST_BYTES // max(1, size)))
     rows = numpy.linspace(0, total - 1, count).astype('int64').tolist()
-    batch = safely(None, dataset.__getitem__, rows)
+    # What lies elsewhere is not asked again: that may take minutes.
+    batch = dataset[rows] if is_elsewhere(dataset) else safely(
+        None, dataset.__getitem__, rows)
     if batch is not None and all(
             safely(-1, count_rows, part) == count for part in batch):
         return dict(zip(rows, zip(
             *map(iterate_rows, batch), strict=True), strict=True)), None
-    found, first = {}, None
+    found: dict[int, tuple[Any, ...]] = {}
+    errors: list[Exception] = []
     for row in rows:
         try:
             found[row] = dataset[row]
         except Exception as error:  # noqa: BLE001 (it is shown)
-            first = first or error
-    return found, first
+            errors.append(error)
+            if len(errors) == MOST_ERRORS and not found:
+                break
+    return found, errors[0] if errors else None
 
 
 def _size_of(dataset: Any) -> int:
@@ -170,14 +190,10 @@ def _first_items(stream: Any, count: int) -> tuple[
     ours = copied_pipeline(stream, may_draw=True)
     pairs = list(zip(_streams(ours), _streams(stream), strict=True))
     source = _without_copies(ours)
-    error = None
     try:
         if stage_of(stream).stream.produces_examples:
-            items: list[Any] = []
-            try:
-                items += islice(source.get_epoch_iterator(), count)
-            except Exception as problem:  # noqa: BLE001 (it is shown)
-                error = problem
+            items: list[tuple[Any, ...]] = []
+            error = _take(items, source.get_epoch_iterator(), count)
             columns = [list(map(shown_array, parts))
                        for parts in zip(*items, strict=True)]
             return columns, f'the first {len(items)} examples', error
@@ -312,4 +328,4 @@ def _add_captions(panels: list[Panel], label: str) -> None:
                         classes.examples, classes.cells, strict=True)]
         for panel in panels:
             if panel is not classes and len(panel.examples) == len(captions):
-                panel.captions = captions
+                panel.label(captions)

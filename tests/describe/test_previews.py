@@ -12,7 +12,7 @@ import h5py
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from support import pipelines
 
 from fuel.datasets import (
@@ -23,6 +23,7 @@ from fuel.datasets import (
     IterableDataset,
 )
 from fuel.describe import samples
+from fuel.describe.examples import as_image
 from fuel.describe.pipeline import described
 from fuel.describe.panels import PLOT_HEIGHT, Panel, picture_of
 from fuel.streams import DataStream, ServerDataStream
@@ -257,6 +258,35 @@ def test_no_more_is_read_than_shown(tmp_path):
         remote.has_rows_at_hand())
 
 
+def test_large_examples_are_fewer(monkeypatch):
+    """Also of what is read in order."""
+    monkeypatch.setattr(samples, 'MOST_BYTES', 3000)
+    dataset = IterableDataset(list(numpy.zeros((50, 100))))
+    for shown in (dataset.preview(), DataStream(dataset).preview()):
+        assert 4 == len(shown.panels[0].examples)
+        assert 'the first 4 examples' in shown.title
+
+
+def test_nothing_is_asked_again_and_again():
+    """Where all is bad; and a server that does not answer only once."""
+    class Bad(IndexableDataset):
+        asked = 0
+
+        def get_data(self, state=None, request=None):
+            self.asked += 1
+            raise OSError('no answer')
+
+    class Remote(Bad):
+        def details(self):
+            return ['https://host/x.hdf5', 'splits train']
+
+    bad, remote = Bad(numpy.arange(99)), Remote(numpy.arange(99))
+    assert 'OSError: no answer' in str(bad.preview())
+    assert 1 + samples.MOST_ERRORS == bad.asked
+    assert 'OSError: no answer' in str(remote.preview())
+    assert 1 == remote.asked
+
+
 def test_fresh_data_set_shows_its_examples(tmp_path):
     """Without a stream; a stream opens no file to show itself, and neither
     does one of a file that is gone raise."""
@@ -345,6 +375,10 @@ def test_encoded_images_are_decoded(monkeypatch):
     dataset = IterableDataset({'image': [file.getvalue()] * 3})
     shown = DataStream(dataset).preview()
     assert [(40, 20)] * 3 == [image.size for image in shown.panels[0].images]
+    # Another program would decode it.
+    script = io.BytesIO()
+    Image.new('RGB', (40, 20), 'red').save(script, 'EPS')
+    assert as_image(numpy.frombuffer(script.getvalue(), 'uint8')) is None
     monkeypatch.setattr('fuel.describe.examples.MAX_PIXELS', 10)
     assert [] == DataStream(dataset).preview().panels[0].images
 
@@ -358,6 +392,20 @@ def test_many_sources_are_cut_off():
     assert 'and 22 more: column8, ' in shown._repr_html_()
     assert shown.picture().height > 30 * PLOT_HEIGHT
     assert max(map(len, str(shown).splitlines()[:5])) < 90
+
+
+def test_long_and_foreign_names_are_drawn(monkeypatch):
+    """Also by the font of old versions of Pillow, which lacks letters."""
+    dataset = all_kinds()
+    dataset.class_names = ('cat', '\u732b' * 50, 'a\nb', 'd')
+    expected = dataset.preview().picture()
+    assert {'cat', '\u732b' * 9 + '...', r'a\nb', 'd'} == set(
+        dataset.preview().panels[0].captions)
+    monkeypatch.setattr(ImageDraw.ImageDraw, 'font',
+                        # Of all versions, under another name since 10.1.
+                        getattr(ImageFont, 'load_default_imagefont',
+                                ImageFont.load_default)())
+    assert expected.size == dataset.preview().picture().size
 
 
 def test_picture_is_saved(tmp_path):
