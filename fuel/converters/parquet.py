@@ -1,6 +1,7 @@
 """One's own table, in Parquet or Arrow files."""
 from __future__ import annotations
 
+import logging
 import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -20,8 +21,11 @@ from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.table import (
     Column, columns_of, filled_by, read_with_mask)
+from fuel.datasets.named_splits import files_by_name
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.exceptions import DamagedFileError
+
+log = logging.getLogger(__name__)
 
 __all__ = ['convert_parquet', 'fill_subparser']
 
@@ -64,6 +68,12 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     # Loaded where it is used: it needs the extra.
     arrow: Any = import_module('fuel.interop.arrow')
     paths = input_paths(directory, files)
+    by_split = files_by_name(paths, os.path.commonpath(
+        [os.path.dirname(path) for path in paths]))
+    if len(by_split) > 1:
+        log.warning('files of the splits %s become one: convert those of each '
+                    'by themselves, unless this is meant',
+                    ', '.join(by_split))
     columns: dict[str, Any] = dict(map(parse_source, sources))
     try:
         if not columns:

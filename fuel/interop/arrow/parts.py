@@ -51,8 +51,10 @@ class ArrowPart(ABC):
                     f'the name of a folder: rename one, or pass a list of '
                     f'the files, of which the folders are not looked at')
             schema = schema.append(pyarrow.field(name, value.type))
-        self.schema = pyarrow.schema(
-            map(as_tensor_type, schema), schema.metadata)
+        fields = list(map(as_tensor_type, schema))
+        self.schema = pyarrow.schema(fields, schema.metadata)
+        self._tensors = {field.name: field.type for field, arrow in zip(
+            fields, schema.types, strict=True) if field.type != arrow}
         #: What is looked at whether it has changed.
         self.files: Sequence[Versioned] = ()
         self.names = [*self.names, *self.constants]
@@ -107,10 +109,8 @@ class ArrowPart(ABC):
             if (name, group) not in self._is_valid:
                 column.validate(full=True)
                 self._is_valid.add((name, group))
-            arrow = self.schema.types[self.names.index(name)]
-            if isinstance(arrow, pyarrow.FixedShapeTensorType) and (
-                    column.type != arrow):
-                column = as_tensors(column, arrow)
+            if name in self._tensors:
+                column = as_tensors(column, self._tensors[name])
         return column
 
     @contextmanager

@@ -6,7 +6,7 @@ import pyarrow.parquet
 import pytest
 
 import fuel
-from fuel.bin import fuel_info
+from fuel.bin import fuel_convert, fuel_info
 from fuel.interop.arrow import ArrowDataset
 
 ROWS = {'train': [1, 2, 3], 'test': [7, 8]}
@@ -80,6 +80,20 @@ def test_pattern_of_several_splits_is_refused(tmp_path, name):
     for given, split in ((sorted(tmp_path.iterdir()), None),
                          (pattern, 'all')):
         assert 5 == len(fuel.load(given, split))
+
+
+def test_conversion_of_several_splits_says_so(tmp_path, caplog):
+    """A shell makes one list of them."""
+    for split, rows in ROWS.items():
+        pyarrow.parquet.write_table(
+            pyarrow.table({'x': rows}),
+            tmp_path / f'{split}-00000-of-00001.parquet')
+    convert = ['parquet', '-o', str(tmp_path), '-r', 'a.hdf5']
+    files = sorted(map(str, tmp_path.glob('*.parquet')))
+    assert not fuel_convert.main([*convert, files[0]])
+    assert 'splits' not in caplog.text
+    assert not fuel_convert.main([*convert, *files])
+    assert 'files of the splits test, train become one' in caplog.text
 
 
 def test_files_that_are_no_splits_are_one_table(tmp_path):
