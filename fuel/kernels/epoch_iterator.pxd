@@ -35,6 +35,9 @@ cdef class StageMeter:
     cdef public StageMeter owner
     # Nanoseconds; `_passed` and `_waited_for` of waits of its consumer.
     cdef long long _work, _input, _room, _stall, _waited_for, _passed
+    # What was said of them: an item that stands for too much is made up for by
+    # those that come, since a sum that falls looks like one that began anew.
+    cdef long long _most_work, _most_input, _most_spent
     # Of the wait that is under way: its number, and this stage's part of it.
     cdef unsigned long long _wait
     cdef long long _in_wait

@@ -24,8 +24,9 @@ cdef extern from *:
         return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
     }
 
-    /* Without a call for each access, which a loaded library makes else. */
-    #ifdef __linux__
+    /* Without a call for each access, which a loaded library makes else. Other
+       C libraries of Linux load none that is made like this. */
+    #ifdef __GLIBC__
     #define FUEL_THREAD_LOCAL _Thread_local \
         __attribute__((tls_model("initial-exec")))
     #else
@@ -101,6 +102,7 @@ cdef class StageMeter:
         self.reports, self.stalls_below = {}, {}
         self.cause = None
         self._work = self._input = self._room = self._stall = 0
+        self._most_work = self._most_input = self._most_spent = 0
         self._waited_for = self._passed = 0
         self._wait = 0
         self._last = 0
@@ -127,12 +129,14 @@ cdef class StageMeter:
     @property
     def work_seconds(self):
         """What its items took, without the stages below and waiting."""
-        return self._work / 1e9
+        self._most_work = max(self._most_work, self._work)
+        return self._most_work / 1e9
 
     @property
     def input_seconds(self):
         """How long it waited for what other threads and processes make."""
-        return self._input / 1e9
+        self._most_input = max(self._most_input, self._input)
+        return self._most_input / 1e9
 
     @property
     def room_seconds(self):
@@ -152,7 +156,9 @@ cdef class StageMeter:
     @property
     def consumer_seconds(self):
         """How long its own consumer did something else in its epochs."""
-        return max(0, self._passed - self._waited_for) / 1e9
+        self._most_spent = max(
+            self._most_spent, self._passed - self._waited_for)
+        return self._most_spent / 1e9
 
     def count_room(self, double seconds):
         """Count time for which there was no room for its items."""

@@ -82,7 +82,7 @@ def _measure_stage(stream: Any, number: int, depth: int,
     here = StageMeasurements(
         (number,), _label(stream), depth, HERE, 1, meter.items,
         meter.examples, meter.bytes, meter.written, meter.timed,
-        max(0., meter.work_seconds), meter.input_seconds, meter.room_seconds,
+        meter.work_seconds, meter.input_seconds, meter.room_seconds,
         meter.stall_seconds, restarts=meter.restarts, remedy=remedy(stream))
     stage = remote_stage(stream)
     if stage is None:

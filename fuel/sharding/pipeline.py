@@ -14,7 +14,6 @@ import zlib
 from typing import Any, TypeVar
 
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, is_scheme,
@@ -205,9 +204,6 @@ def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
 def copied(stream: Stream) -> Stream:
     """Return a copy of a stream, with the data but own generators."""
     ours: Stream = stage_of(stream).copy()
-    # What it does is done for the stream.
-    meter = runtime_of(stream).meter
-    runtime_of(ours).meter.owner = meter.owner or meter
     _copy_generators(ours)
     stage = stage_of(ours)
     if stage.scheme is not None:

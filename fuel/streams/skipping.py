@@ -12,6 +12,7 @@ from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_skippable, skip
+from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import Stage, stage_of
@@ -198,6 +199,7 @@ class _Again:
             # The read that failed is not counted yet.
             state['requested'] += epoch.step
         self._stream: Any = copied_pipeline(stage.stream)
+        _measure_as(self._stream, stage.stream)
         _bottom(self._stream).on_error = 'raise'
         stage_of(self._stream).load(state)
         self._iterator = self._stream.get_epoch_iterator()
@@ -252,6 +254,14 @@ def _without_dataset(position: Any) -> Any:
     return position._replace(
         dataset_position=None,
         children=list(map(_without_dataset, position.children)))
+
+
+def _measure_as(copy: StreamLike, stream: StreamLike) -> None:
+    """Count what a copy of a pipeline takes as the work of its stages."""
+    runtime_of(copy).meter.owner = runtime_of(stream).meter
+    for ours, theirs in zip(
+            stage_of(copy).inputs, stage_of(stream).inputs, strict=True):
+        _measure_as(ours, theirs)
 
 
 def _bottom(stream: StreamLike) -> Any:

@@ -14,6 +14,7 @@ from support.waiting import wait_until
 
 from fuel.datasets import HDF5Dataset, IndexableDataset
 from fuel.epochs.runtime import runtime_of
+from fuel.kernels.epoch_iterator import StageMeter
 from fuel.profiling import Measurements
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
@@ -269,7 +270,28 @@ def test_measurements_of_ranks_add():
     assert both.stages[0].work_seconds == pytest.approx(
         one.stages[0].work_seconds + two.stages[0].work_seconds)
     assert 1 == len(both.stages)
+    # Of the rank's own stages, though they were made from others.
+    assert both.stages[0].stall_seconds == pytest.approx(both.stall_seconds)
+    assert 0 < both.stages[0].work_seconds <= both.stall_seconds
     assert json.loads(json.dumps(both.as_dict()))['examples'] == N
+
+
+def test_previews_are_not_measured():
+    """They are of no epoch of the stream."""
+    stream = Mapping(source(), lambda data: data)
+    assert str(stream.preview())
+    assert [0., 0.] == [
+        stage.work_seconds for stage in stream.measurements().stages]
+
+
+def test_sums_do_not_fall():
+    """Though an item that was timed stood for too much of the stage below."""
+    meter = StageMeter()
+    found = []
+    for seconds in 1., -.25, .5, -2.:
+        meter.credit(seconds)
+        found.append(meter.work_seconds)
+    assert [1., 1., 1.25, 1.25] == found
 
 
 def test_short_items_are_counted_all_and_timed_in_part():
