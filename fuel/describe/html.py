@@ -20,15 +20,21 @@ def stream_html(stream: object) -> str:
         rows += _rows(stage)
     previews = [_shown_at_once(stage.subject) for stage in stages
                 if is_dataset(stage.subject)]
-    return f'<table>{"".join(rows)}</table>{"".join(previews)}'
+    return _table(rows) + ''.join(previews)
 
 
 def dataset_html(dataset: object) -> str:
     """Return a data set as a table, with a few examples, unless that takes
     long."""
     rows = _rows(dataset_stage(dataset))
-    return (f'<table>{_row(_HEAD[:-1], "th")}{"".join(rows)}</table>'
-            f'{_shown_at_once(dataset, may_open=True)}')
+    return _table([_row(_HEAD[:-1], 'th'), *rows]) + _shown_at_once(
+        dataset, may_open=True)
+
+
+def _table(rows: list[str]) -> str:
+    """Return rows as a table that can be moved where the page is narrow."""
+    return ('<div style="overflow-x: auto"><table>'
+            f'{"".join(rows)}</table></div>')
 
 
 def _row(cells: tuple[str, ...], tag: str = 'td') -> str:

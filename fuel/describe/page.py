@@ -42,11 +42,14 @@ def lines_html(text: str) -> str:
             f'{escape_html(text)}</pre>')
 
 
-def panel_html(panel: Panel) -> str:
-    """Return images, a histogram or curves; nothing of what a table shows."""
+def panel_html(panel: Panel, rows: int) -> str:
+    """Return images, a histogram or curves; nothing of what a table with so
+    many rows shows."""
     if panel.images:
         drawing = _images(panel)
-    elif panel.is_tabular and not (panel.is_single or panel.counts):
+    elif panel.is_tabular and not (
+            any(count > 1 for _, count in panel.counts)
+            or (panel.is_single and len(panel.examples) > rows)):
         return ''
     else:
         drawing = _plot(panel.plot)

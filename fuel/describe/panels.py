@@ -24,6 +24,8 @@ LABEL_HEIGHT = 12
 LONG = 4 * WIDTH
 # Of a histogram: so many classes have a bar each, all others come together.
 MOST_CLASSES = 20
+# Columns of a matrix that is drawn as that many curves.
+MOST_CHANNELS = 8
 INK = (40, 80, 160)
 PAPER = (255, 255, 255)
 
@@ -198,9 +200,11 @@ def _bars(numbers: Array) -> Plot:
 
 
 def _curves(examples: Sequence[Array]) -> Plot:
-    """Return each example as a curve, all on one scale."""
-    curves = [thinned(numpy.ravel(example).astype('float64'))
-              for example in examples if example.size]
+    """Return each example as a curve, or as one for each of its few channels,
+    all on one scale."""
+    curves = [thinned(numpy.ravel(channel).astype('float64'))
+              for example in examples for channel in _channels(example)
+              if channel.size]
     if not curves:
         return Plot()
     curves = list(map(finite, curves))
@@ -212,6 +216,13 @@ def _curves(examples: Sequence[Array]) -> Plot:
         y = ((curve - low) / height).tolist()
         lines.append(list(zip(x, y * 2 if len(y) == 1 else y, strict=True)))
     return Plot(lines)
+
+
+def _channels(example: Array) -> Sequence[Array]:
+    """Return the channels of steps of a few numbers; of all else, itself."""
+    if example.ndim != 2 or min(example.shape) > MOST_CHANNELS:
+        return [example]
+    return list(example.T if example.shape[0] > example.shape[1] else example)
 
 
 def finite(numbers: Array) -> Array:

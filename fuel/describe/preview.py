@@ -104,7 +104,7 @@ class Preview:
         panels = [panel for panel in self.panels[:MOST_SOURCES]
                   if panel.examples]
         tabular = [panel for panel in panels if panel.is_tabular]
-        parts = [panel_html(panel) for panel in panels]
+        parts = [panel_html(panel, MOST_ROWS) for panel in panels]
         if len(tabular) > 1 or not all(
                 panel.is_single for panel in tabular):
             parts.insert(0, table_html(self._rows(tabular)))

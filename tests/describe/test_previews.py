@@ -383,6 +383,28 @@ def test_encoded_images_are_decoded(monkeypatch):
     assert [] == DataStream(dataset).preview().panels[0].images
 
 
+def test_channels_have_curves_of_their_own():
+    """Of matrices with few rows or columns, whichever comes first."""
+    waves = numpy.arange(60.).reshape(20, 3)
+    for example, count in ((waves, 3), (waves.T, 3), (waves.ravel(), 1),
+                           (numpy.zeros((9, 3, 4)), 1)):
+        lines = Panel('x', [example] * 2).plot.lines
+        assert 2 * count == len(lines)
+    assert [0, 1] == [y for _, y in Panel('x', [waves[:, :1]]).plot.lines[0]
+                      ][::19]
+
+
+def test_drawing_of_what_the_table_shows_is_left_out():
+    """A few different numbers are in its rows; classes are counted."""
+    dataset = IndexableDataset({
+        'length': numpy.array([.5, 2, 1]), 'kind': numpy.array([0, 1, 1])})
+    html = dataset.preview()._repr_html_()
+    assert 1 == html.count('<svg')
+    assert 2 == IndexableDataset({
+        'length': numpy.sin(numpy.arange(9.)), 'kind': numpy.arange(9) // 5,
+        }).preview()._repr_html_().count('<svg')
+
+
 def test_many_sources_are_cut_off():
     """In text and HTML; the picture has all."""
     dataset = IndexableDataset(
