@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 from typing import Any, NamedTuple
 
 from fuel.profiling.measurements import Measurements, StageMeasurements
@@ -116,16 +117,32 @@ class StepLog:
     """What a stream took between some steps and the next, for a logger.
 
     It leaves alone what ``stream.measurements()`` calls the interval.
+
+    `every`: how many steps there are in between.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, every: int) -> None:
         self._stream = stream
+        self._every = every
+        self._steps = 0
         self._last = measure(stream)
+        self._is_checked = False
 
-    def take(self) -> Measurements:
-        """Return what happened since the last call."""
+    def step(self) -> Measurements | None:
+        """Return what happened since so many steps, None in between."""
+        self._steps += 1
+        if self._steps % self._every:
+            return None
         now = measure(self._stream)
         last, self._last = self._last, now
+        if not (now.items or self._is_checked):
+            warnings.warn(
+                f'the trainer has made {self._every} steps, and no batch of '
+                f'{type(self._stream).__name__} was read in this process: '
+                'workers of a DataLoader are not measured. Use num_workers=0, '
+                'and MultiProcessing(stream, num_workers=...), which is',
+                stacklevel=2)
+        self._is_checked = True
         return now - last
 
 

@@ -1,19 +1,23 @@
-"""A data module for Lightning, whose checkpoints hold the position."""
+"""A data module for Lightning, whose checkpoints hold the position, and a
+callback that logs what the data take."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.utils.extras import from_extra
+from fuel.export.flat import StepLog, flat_step
 from fuel.typing import State, StreamLike
+from fuel.utils.checks import positive
+from fuel.utils.extras import from_extra
 
 with from_extra('lightning', 'lightning', 'torch'):
-    from lightning import LightningDataModule
+    from lightning import Callback, LightningDataModule
+    from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
     from torch.utils.data import DataLoader
 
     from fuel.interop.torch import StreamIterable, as_iterable
 
-__all__ = ['DataModule']
+__all__ = ['DataModule', 'LightningMonitor']
 
 
 class DataModule(LightningDataModule):
@@ -98,6 +102,11 @@ class DataModule(LightningDataModule):
         return [] if stream is None else DataLoader(
             _as_iterable(stream), **self._options)
 
+    @property
+    def train_stream(self) -> StreamLike | None:
+        """What this rank is trained on, or None (AbstractDataStream)."""
+        return None if self._train is None else self._train.stream
+
     def state_dict(self) -> State:
         """Return the position after the batches that were trained on."""
         return {} if self._train is None else self._train.state_dict()
@@ -128,6 +137,12 @@ class TrainingBatches:
         self._loop: Any = None
         self._epoch = self._trained_before = 0
         self._loaded: State | None = None
+
+    @property
+    def stream(self) -> StreamLike:
+        """The stream, or this rank's part of it (AbstractDataStream)."""
+        stream: StreamLike = self._batches.stream
+        return stream
 
     def __len__(self) -> int:
         """Return the number of batches of an epoch, if it is known."""
@@ -191,3 +206,80 @@ def _as_iterable(stream: StreamLike | StreamIterable) -> StreamIterable:
     """Return a stream as an iterable, unless it is one."""
     return (stream if isinstance(stream, StreamIterable)
             else as_iterable(stream))
+
+
+class LightningMonitor(Callback):
+    """A callback of Lightning that logs what training data take.
+
+    Every so many steps it gives the loggers of the trainer what happened
+    since: ``fuel.pipeline.stall.ratio``, the part of the time in which
+    training waited for data, ``fuel.pipeline.examples_per_second``,
+    ``fuel.stage.stall.ratio/...``, the same part by the stage that was waited
+    for, and ``fuel.stage.queue.ratio/...``, how full queues are.
+    TensorBoard and Weights & Biases get the name of the slowest stage too.
+    The numbers are those of the rank that logs.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream or StreamIterable, optional
+        What is trained on.  Defaults to None: the training stream of the
+        :class:`DataModule`.
+    every_n_steps : int, optional
+        Defaults to None: as ``Trainer(log_every_n_steps=...)`` says, 50.
+
+    Raises
+    ------
+    ValueError
+        When training starts, if there is no stream to measure.
+
+    Warns
+    -----
+    UserWarning
+        If the batches are read by workers of a `DataLoader`, which are not
+        measured, while those of Fuel's
+        :class:`~fuel.transformers.MultiProcessing` are.
+
+    Examples
+    --------
+    ::
+
+        lightning.Trainer(callbacks=[LightningMonitor()]).fit(
+            module, datamodule=DataModule(train=stream))
+    """
+
+    def __init__(self, stream: StreamLike | StreamIterable | None = None,
+                 every_n_steps: int | None = None) -> None:
+        self._given = stream
+        self._every = (None if every_n_steps is None
+                       else positive('every_n_steps', every_n_steps))
+        self._log: StepLog | None = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Measure from here on."""
+        stream = self._given
+        if stream is None and isinstance(trainer.datamodule, DataModule):
+            stream = trainer.datamodule.train_stream
+        if stream is None:
+            raise ValueError(
+                'LightningMonitor finds no stream, since there is no '
+                'fuel.interop.lightning.DataModule to train on: pass the '
+                'stream, LightningMonitor(stream)')
+        if isinstance(stream, StreamIterable):
+            stream = stream.stream
+        self._log = StepLog(stream, self._every or max(
+            1, trainer.log_every_n_steps))
+
+    def on_train_batch_end(self, trainer: Any, *_: object) -> None:
+        """Log, if it is time."""
+        found = None if self._log is None else self._log.step()
+        if found is None:
+            return
+        slowest = '' if found.slowest is None else found.slowest.name
+        for logger in trainer.loggers:
+            metrics: dict[str, Any] = dict(flat_step(found))
+            if isinstance(logger, TensorBoardLogger):
+                logger.experiment.add_text(
+                    'fuel.pipeline.slowest', slowest, trainer.global_step)
+            elif isinstance(logger, WandbLogger):
+                metrics['fuel.pipeline.slowest'] = slowest
+            logger.log_metrics(metrics, trainer.global_step)

@@ -5,10 +5,11 @@ import signal
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.utils.data import DataLoader
 from trainer_pipelines import Log, build, options
 
-from fuel.interop.lightning import DataModule
+from fuel.interop.lightning import DataModule, LightningMonitor
 from fuel.interop.torch import as_iterable, to_torch
 from fuel.transformers import Filter
 
@@ -51,7 +52,7 @@ class Model(lightning.LightningModule):
 def main(folder, source='module', workers=0, devices=1, epochs=2,
          kill_at=None, resume=None, save_every=1, unknown=False,
          settings=None, save_at_end=False, same=False,
-         saves_before=False):
+         saves_before=False, monitor=0, names_stream=False):
     """Train, and write down what each rank got."""
     stream = build()
     if unknown:
@@ -71,10 +72,14 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
             else {'save_on_train_epoch_end': True})
     trainer = lightning.Trainer(
         max_epochs=epochs, accelerator='cpu', devices=devices,
-        strategy='ddp' if devices > 1 else 'auto', logger=False,
+        strategy='ddp' if devices > 1 else 'auto', logger=[
+            CSVLogger(folder, 'csv', ''),
+            TensorBoardLogger(folder, 'board', '')] if monitor else False,
         enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, callbacks=[ModelCheckpoint(
-            folder, save_last=True, **when)], **settings or {})
+            folder, save_last=True, **when), *([LightningMonitor(
+                batches if names_stream else None, monitor)]
+                if monitor else [])], **settings or {})
     keywords = ({'datamodule': data} if source == 'module'
                 else {'train_dataloaders': data})
     trainer.fit(model, **keywords, ckpt_path=resume and os.path.join(

@@ -1,4 +1,5 @@
 """Train with the Trainer of Transformers; see tests/interop/trainers."""
+import json
 import os
 import signal
 
@@ -9,6 +10,7 @@ from trainer_pipelines import EXAMPLES, Log, build, options
 
 from fuel.interop.accelerate import prepare
 from fuel.interop.torch import as_iterable
+from fuel.interop.transformers import TransformersMonitor
 from fuel.transformers import Filter
 
 
@@ -59,7 +61,7 @@ class Watch(transformers.TrainerCallback):
 
 def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
          resume=None, config=None, whole=False, unknown=False, max_steps=-1,
-         examples=EXAMPLES):
+         examples=EXAMPLES, monitor=0):
     """Train, and write down what each rank got."""
     model = Model()
     arguments = transformers.TrainingArguments(
@@ -76,8 +78,13 @@ def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
     trainer = kind(
         model, arguments, callbacks=[Watch(model, kill_at)],
         train_dataset=as_iterable(build(), as_dict=True, uneven='drop'))
+    if monitor:
+        trainer.add_callback(TransformersMonitor(
+            trainer, every_n_steps=monitor))
     trainer.train(resume_from_checkpoint=resume and os.path.join(
         folder, resume))
+    with open(os.path.join(folder, 'history'), 'w') as file:
+        json.dump(trainer.state.log_history, file)
 
 
 if __name__ == '__main__':

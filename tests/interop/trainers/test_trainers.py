@@ -1,9 +1,12 @@
-"""Each example once, on two real processes, and after a run was killed.
+"""Each example once, on two real processes, and after a run was killed; and
+what their data take is logged.
 
 65 examples in batches of 4 divide by nothing.  The programs are in
 tests/support; they write down what each rank was trained on.
 """
+import csv
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -11,6 +14,8 @@ from pathlib import Path
 import pytest
 from support import processes
 from support.trainer_pipelines import epochs, read_log
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator)
 
 # Each process imports a framework, which takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
@@ -316,3 +321,61 @@ def test_lightning_does_not_restart_an_epoch_in_its_middle(tmp_path, workers):
                             **options)
     assert 1 == status
     assert 'use fuel.interop.lightning.DataModule' in errors
+
+
+# What the data take is logged.
+
+EVERY = 5
+STEPS = list(range(EVERY, 2 * BATCHES + 1, EVERY))
+RATIO, RATE = 'fuel.pipeline.stall.ratio', 'fuel.pipeline.examples_per_second'
+
+
+def check_rows(rows):
+    """Check what was logged at the steps."""
+    assert [int(float(row['step'])) for row in rows] == STEPS
+    for row in rows:
+        values = {name: float(value) for name, value in row.items()
+                  if name.startswith('fuel.')}
+        assert all(map(math.isfinite, values.values()))
+        assert 0 < values[RATIO] <= 1
+        assert values[RATE] > 0
+        assert sum(value for name, value in values.items()
+                   if name.startswith('fuel.stage.stall.ratio/')
+                   ) == pytest.approx(values[RATIO])
+
+
+@pytest.mark.parametrize('named', [False, True])
+def test_lightning_logs_what_data_take(tmp_path, named):
+    """To each logger; the slowest stage by name to TensorBoard."""
+    check(run('lightning', 1, tmp_path, monitor=EVERY, names_stream=named))
+    with open(tmp_path / 'csv' / 'metrics.csv') as file:
+        check_rows(list(csv.DictReader(file)))
+    events = EventAccumulator(str(tmp_path / 'board'))
+    events.Reload()
+    assert STEPS == [event.step for event in events.Scalars(RATIO)]
+    texts = events.Tensors('fuel.pipeline.slowest/text_summary')
+    assert STEPS == [event.step for event in texts]
+    assert texts[0].tensor_proto.string_val[0].decode().isidentifier()
+
+
+def test_transformers_log_what_data_take(tmp_path):
+    """By ``trainer.log``, so that all that it reports to gets it."""
+    check(run('transformers', 1, tmp_path, monitor=EVERY))
+    history = json.loads((tmp_path / 'history').read_text())
+    check_rows([row for row in history if RATIO in row])
+
+
+@pytest.mark.parametrize('program', ['lightning', 'transformers'])
+def test_workers_of_a_loader_are_told_of(tmp_path, program):
+    """Since they are not measured, with what is."""
+    (status, errors), = run(program, 1, tmp_path, monitor=EVERY, workers=1)
+    assert status == 0, errors
+    assert errors.count('workers of a DataLoader are not measured') == 1
+
+
+def test_lightning_without_a_stream_is_refused(tmp_path):
+    """With what to pass."""
+    (status, errors), = run('lightning', 1, tmp_path, monitor=EVERY,
+                            source='loader')
+    assert status == 1
+    assert 'pass the stream, LightningMonitor(stream)' in errors
