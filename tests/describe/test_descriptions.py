@@ -223,6 +223,9 @@ def test_description_never_raises(base, user):
     assert 'Mine' in repr(subject)
     if hasattr(type(subject), '_repr_html_'):
         assert 'Mine' in subject._repr_html_()
+    if hasattr(type(subject), 'preview'):
+        assert 'Mine' in str(subject.preview())
+        assert 'Mine' in subject.preview()._repr_html_()
     if isinstance(subject, AbstractDataStream):
         assert 'Mine' in str(subject.describe())
         stream = object.__new__(Cast)

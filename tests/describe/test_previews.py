@@ -349,6 +349,9 @@ class Odd:
     def __repr__(self):
         raise RuntimeError('no text')
 
+    def __array__(self, dtype=None, copy=None):
+        raise KeyError('no array')
+
 
 @pytest.mark.parametrize('part', [
     [Odd()] * 3, [{'a': 1}] * 3, [[1], [2, 3], [[4], 5]], [b'abc'] * 3,

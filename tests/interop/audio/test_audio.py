@@ -93,7 +93,7 @@ def test_file_of_another_rate_is_an_error_that_says_what_to_do():
 
 
 BAD = {
-    'nothing': (b'', 'Format not recognised'),
+    'nothing': (b'', 'is empty'),
     'text': (b'no audio file at all', 'Format not recognised'),
     'no samples': (encode(waves(count=0)), 'it has no samples'),
     **{f'half of {form}': (file[:len(file) // 2], 'cannot be d') for form, file
