@@ -5,7 +5,8 @@ writes a page for each name to ``docs/api/generated``. This extension removes
 pages whose name has gone, shows the members that a class has from a private
 base on the page of the class, and which arguments its constructor takes, those
 of bases included. It resolves references by any of the import paths of an
-object, so that a nitpicky build finds all of them.
+object, so that a nitpicky build finds all of them, and says where names in the
+pages may break.
 """
 import functools
 import importlib
@@ -28,6 +29,8 @@ LIST = re.compile(
     r'^\.\. autosummary::\n   :toctree: generated\n\n((?:   .+\n)+)',
     re.MULTILINE)
 MOCKED = []
+# In code within a sentence; a longer one would not fit beside others.
+SHORT_WORD = re.compile(r'<span class="pre">(?=[^<-]{0,14}-[^<]{1,14}</span>)')
 CONSTANTS = ('None', 'True', 'False')
 
 
@@ -230,6 +233,23 @@ def shorten_navigation(app, page, template, context, doctree):
             **{**options, 'maxdepth': 2})
 
 
+def break_names(app, page, template, context, doctree):
+    """Let dotted names in titles, and in the links to the pages before and
+    after, break after their dots, and options nowhere."""
+    body = re.sub(r'(?<=<h1>)fuel\.[\w.]+', _breakable,
+                  context.get('body', ''))
+    context['body'] = SHORT_WORD.sub('<span class="pre unbroken">', body)
+    for way in ('prev', 'next'):
+        link = context.get(way)
+        if link:
+            context[way] = {**link, 'title': re.sub(
+                r'^fuel\.[\w.]+', _breakable, link['title'])}
+
+
+def _breakable(found):
+    return found[0].replace('.', '.<wbr>')
+
+
 def remove_stale(app):
     """Remove pages of names that are in no list any more."""
     names = set(listed_names())
@@ -260,6 +280,7 @@ def setup(app):
     app.connect('doctree-read', leave_words)
     # Before the theme reads it.
     app.connect('html-page-context', shorten_navigation, priority=100)
+    app.connect('html-page-context', break_names)
     # After intersphinx.
     app.connect('missing-reference', resolve, priority=900)
     return {'parallel_read_safe': True, 'parallel_write_safe': True}

@@ -167,6 +167,28 @@ def test_each_data_set_has_a_picture():
     assert 150 == pictures.draw(dataset_facts('iris')).count('<circle')
 
 
+def test_long_names_break_after_dots_and_options_nowhere():
+    """In titles and the links to other pages; narrow screens need it."""
+    def word(text):
+        return f'<code><span class="pre">{text}</span></code>'
+
+    context = {
+        'body': '<h1>fuel.datasets.Iris</h1>'
+                + word('--hold-out') + word('a.b') + word('-' * 40),
+        'prev': {'title': 'fuel.load', 'link': 'load.html'},
+        'next': {'title': 'Since Fuel 0.2.0', 'link': 'since.html'}}
+    module_of('api_pages').break_names(None, 'page', 'page.html', context,
+                                       None)
+    assert {
+        'body': '<h1>fuel.<wbr>datasets.<wbr>Iris</h1>'
+                + word('--hold-out').replace('"pre"', '"pre unbroken"')
+                + word('a.b') + word('-' * 40),
+        'prev': {'title': 'fuel.<wbr>load', 'link': 'load.html'},
+        'next': {'title': 'Since Fuel 0.2.0', 'link': 'since.html'},
+    } == context
+    assert '.unbroken {' in (DOCS / '_static' / 'fuel.css').read_text('utf-8')
+
+
 def test_links_have_a_role():
     """Without one, a name and its target are shown as they are."""
     link = re.compile(r'(?<![:`\w])`[^`<\n]+\s<[^`>]+>`(?![`_])')
