@@ -152,7 +152,9 @@ def test_pages_tell_pictures_their_theme():
 def test_pages_scroll_what_does_not_fit():
     """Tables, programs and outputs by themselves; names in the index break."""
     css = (DOCS / '_static' / 'fuel.css').read_text('utf-8')
-    for name in ('table.docutils', 'pre', '.output_html', '.picture'):
+    for name in ('.table-wrapper', 'pre', '.output_html', '.picture'):
         rule = re.search(rf'^{re.escape(name)} {{([^}}]*)}}', css, re.M)
         assert 'overflow-x: auto;' in rule[1], name
     assert 'table-layout: fixed; overflow-wrap: anywhere' in css
+    shaded, = re.findall(r'^(.*) {\n  --ground: .*;\n  --shadow: ', css, re.M)
+    assert '.highlight pre, .table-wrapper.container, .picture' == shaded
