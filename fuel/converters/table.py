@@ -177,7 +177,7 @@ def _warn_of_rounding(column: Column, filled: Column) -> None:
     if column.dtype.kind not in 'iu' or filled.dtype.kind != 'f':
         return
     for block in filled.blocks():
-        largest = block[numpy.abs(block).argmax()]
+        largest = block.flat[numpy.abs(block).argmax()]
         if abs(largest) >= EXACT:
             log.warning(
                 'source %r becomes %s, since what is filled in, %s, is not '

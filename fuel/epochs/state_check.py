@@ -141,6 +141,12 @@ def _said_before(name: str, saved: object, present: object) -> bool:
     if name in ('drop_last', 'flat_targets'):
         # What did not take it did as if it were False.
         return saved is None and present is False
+    if name == 'missing':
+        # Tables of text marked nothing as missing.
+        return saved is None and present == []
+    if isinstance(present, dict) and isinstance(saved, str):
+        # Of what a stage was fitted to, the class alone.
+        return saved == present.get('class')
     return name == 'weights_of' and saved == (
         'fuel.transformers.mixture_weights.MixtureWeights.at')
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.processes import count_in_little_memory
 
 from fuel.datasets.csv import CSVDataset
-from fuel.exceptions import DamagedFileError
+from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 
@@ -470,3 +470,24 @@ def test_long_cells_are_read(tmp_path):
     assert [text, f'{text},\n', 'short'] == texts.tolist()
     assert [2, 3, 4] == numbers.tolist()
     assert limit == csv.field_size_limit()
+
+
+def test_state_that_says_of_no_missing_texts_is_taken_up(tmp_path):
+    """As it was saved before there were any, and not by a data set that has
+    some."""
+    path = tmp_path / 'numbers.csv'
+    path.write_text('x\n1\n2\nNA\n')
+
+    def build(**arguments):
+        return DataStream(CSVDataset(
+            path, dtypes={'x': object}, **arguments), batch_size=1)
+
+    stream = build()
+    next(iter(stream))
+    state = stream.state_dict()
+    del state['crc'], state['stream']['data set missing']
+    resumed = build()
+    resumed.load_state_dict(state)
+    assert 2 == len(list(resumed.get_epoch_iterator()))
+    with pytest.raises(StateMismatchError, match='missing'):
+        build(missing='NA').load_state_dict(state)

@@ -216,6 +216,14 @@ def test_state_fits_the_parameters_of_its_stages(cls, parameters, others):
             else replace(parameters, num_examples=7))
     if cls is Standardization:
         same = replace(same, mean=(1.5 + 1e-15,))
-    resumed = build(same)
-    resumed.load_state_dict(state)
-    assert 2 == len(list(resumed.get_epoch_iterator()))
+    older = json.loads(json.dumps(state))
+    del older['crc']
+    # The class was all that it said of them.
+    older['stream']['parameters'] = older['stream']['parameters']['class']
+    for one in state, older:
+        resumed = build(same)
+        resumed.load_state_dict(one)
+        assert 2 == len(list(resumed.get_epoch_iterator()))
+    older['stream']['parameters'] = 'fuel.Another'
+    with pytest.raises(StateMismatchError, match='parameters'):
+        build(same).load_state_dict(older)

@@ -14,6 +14,8 @@ from pyarrow import types
 OBJECT = numpy.dtype(object)
 # What the types of its arrays are called in files of Hugging Face.
 ARRAYS = 'datasets.features.features.Array'
+# Elements of a list of one length at most.
+MOST = 1 << 31
 # The zones whose times NumPy's are.
 UTC = (None, 'UTC', 'Etc/UTC', '+00:00')
 
@@ -70,10 +72,11 @@ def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
         metadata = field.metadata or {}
         if metadata.get(b'ARROW:extension:name', b'').startswith(
                 ARRAYS.encode()):
-            with suppress(KeyError, TypeError, ValueError):
+            with suppress(KeyError, RecursionError, TypeError, ValueError):
                 shape, _ = json.loads(metadata[b'ARROW:extension:metadata'])
     return tuple(shape) if isinstance(shape, (list, tuple)) and all(
-        isinstance(length, int) and length > 0 for length in shape) else None
+        isinstance(length, int) and 0 < length < MOST for length in shape
+        ) else None
 
 
 def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
@@ -87,6 +90,10 @@ def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
         if not _is_list(element):
             return field
         element = element.value_type
+    dtype, below = type_of(element)
+    if dtype == OBJECT or below:
+        # Text, say, of which there are lists.
+        return field
     return pyarrow.field(field.name, pyarrow.fixed_shape_tensor(
         element, shape), field.nullable)
 

@@ -449,6 +449,17 @@ def test_rounding_of_filled_integers_is_told(tmp_path, caplog):
         "most-frequent or a whole VALUE to keep all digits")
 
 
+def test_columns_of_one_source_are_filled(tmp_path):
+    """Each with its own mean."""
+    pyarrow.parquet.write_table(pyarrow.table({
+        'a': [1, None, 4], 'b': [None, 6, 8]}), tmp_path / 'a.parquet')
+    assert not fuel_convert.main([
+        'parquet', '-d', str(tmp_path), '-o', str(tmp_path), 'a.parquet',
+        '--source', 'ab=a,b', '--fill', 'mean'])
+    with H5PYDataset(str(tmp_path / 'a.hdf5'), ('train',)) as dataset:
+        assert [[1., 7.], [2.5, 6.], [4., 8.]] == dataset[:][0].tolist()
+
+
 def test_share_of_every_class_is_held_out(tmp_path, capsys):
     """With a source called targets, or not at all."""
     pyarrow.parquet.write_table(pyarrow.table({

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import numpy
-import pyarrow
+import pyarrow.parquet
 import pytest
 from support.audio_files import RATE, encode, waves
 
@@ -210,6 +210,33 @@ def test_arrays_that_are_missing_or_of_no_fixed_shape(hugging_face):
     ragged, = dataset((None, 2), [[[1, 2]], [[3, 4], [5, 6]]])[:]
     assert [(1, 2), (2, 2)] == [one.shape for one in ragged]
     assert {numpy.dtype('int32')} == {one.dtype for one in ragged}
+
+
+def test_arrays_of_text_are_lists(hugging_face):
+    """In a table and in a stream: no array of NumPy has them."""
+    found = hugging_face.Dataset.from_dict(
+        {'x': [[['a', 'b'], ['c', None]]] * 2}, hugging_face.Features({
+            'x': hugging_face.Array2D((2, 2), 'string')}))
+    rows, = ArrowDataset(found)[:]
+    assert [[['a', 'b'], ['c', None]]] * 2 == rows.tolist()
+    stream = HuggingFaceIterable(found.to_iterable_dataset())
+    assert ([['a', 'b'], ['c', None]],) == stream.get_data(stream.open())
+
+
+@pytest.mark.parametrize('shape', [
+    f'[[{"9" * 40}, 2], "int64"]', '[' * 100000, '[[2], "int64"]', '7'],
+    ids=['large', 'deep', 'short', 'none'])
+def test_damaged_shape_of_arrays_is_none(tmp_path, shape):
+    """Rows come by what they are then."""
+    values = pyarrow.array([[[1, 2], [3, 4]]])
+    field = pyarrow.field('x', values.type, metadata={
+        'ARROW:extension:name':
+            'datasets.features.features.Array9DExtensionType',
+        'ARROW:extension:metadata': shape})
+    pyarrow.parquet.write_table(pyarrow.table(
+        [values], pyarrow.schema([field])), tmp_path / 'a.parquet')
+    found, = ArrowDataset(tmp_path / 'a.parquet')[0]
+    assert [[1, 2], [3, 4]] == found.tolist()
 
 
 def test_nested_lists_of_numbers_are_arrays(hugging_face):
