@@ -28,9 +28,9 @@ def take_took(fields: Fields) -> tuple[Path | None, float]:
     if took is None:
         return None, 0.
     if len(took) != 2 or not isinstance(took[0], list) or not isinstance(
-            took[1], (int, float)):
+            took[1], float):
         raise WireError(f'not what a batch took: {took!r:.80}')
-    seconds = float(took[1])
+    seconds = took[1]
     if not 0 <= seconds < float('inf'):
         raise WireError(f'a batch that took {seconds} seconds')
     return _take_path(took[0]), seconds
@@ -51,6 +51,8 @@ def _take_stage(fields: object) -> StageMeasurements:
     values = {field.name: get_field(fields, field.name, _KINDS[field.type])
               for field in dataclasses.fields(StageMeasurements)}
     values['path'] = _take_path(values['path'])
+    if values['depth'] >= MOST_STAGES:
+        raise WireError(f'a stage at the depth {values["depth"]}')
     for value in values.values():
         if isinstance(value, str) and not (
                 len(value) < _LONGEST and value.isprintable()):

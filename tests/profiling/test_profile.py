@@ -285,6 +285,7 @@ def test_server_forgets_a_client_that_measured():
     ({'name': '\x1b[2J'}, 'not the text'),
     ({'remedy': 'x' * 2000}, 'not the text'),
     ({'depth': -1}, "'depth' must be of type int"),
+    ({'depth': 2 ** 40}, 'at the depth'),
     ({'items': True}, "'items' must be of type int"),
     ({'path': []}, 'not the place'), ({'path': [-1]}, 'not the place'),
     ({'path': [1] * 100}, 'not the place')], ids=lambda one: str(
@@ -300,7 +301,7 @@ def test_measures_of_a_hostile_server_are_refused(changes, text):
 
 @pytest.mark.parametrize('took', [
     [], [[0], 'long'], [[0], -1.], [[0], float('inf')], [[], 1.],
-    [['x'], 1.], [0, 1.]])
+    [['x'], 1.], [0, 1.], [[0], 10 ** 400]])
 def test_time_of_a_batch_of_a_hostile_server_is_refused(took):
     """Nothing of it is counted."""
     assert ((0, 1), 2.) == take_took({'took': [[0, 1], 2.]})
