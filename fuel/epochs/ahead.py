@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.state import Position, Unavailable, position_of
-from fuel.kernels.epoch_iterator import StageMeter, Waiting
+from fuel.kernels.epoch_iterator import StageMeter, Waiting, now
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import Batch, State
 
@@ -74,7 +73,9 @@ class Task:
         failed was given.
     `failed`: the place of the stage that failed, None if none did.
     `error`: what it raised.
-    `seconds`: what each stage took.
+    `thread`: native identifier of the thread that made it.
+    `spans`: when each stage began and ended, in nanoseconds of the system's
+        clock.
     """
 
     def __init__(self, data: Batch, stages: Sequence[tuple[Any, Transform]],
@@ -82,7 +83,8 @@ class Task:
         self.data: Any = data
         self.failed: int | None = None
         self.error: Exception | None = None
-        self.seconds: list[float] = []
+        self.thread = 0
+        self.spans: list[tuple[int, int]] = []
         self._stages = stages
         self._begun, self._running = threading.Lock(), threading.Lock()
         self._running.acquire()
@@ -97,8 +99,9 @@ class Task:
             self._running.release()
 
     def _make(self) -> None:
+        self.thread = threading.get_native_id()
         for place, (stage, transform) in enumerate(self._stages):
-            begin = time.perf_counter()
+            begin = now()
             try:
                 data = transform(stage, self.data)
                 if type(data) is not tuple and isinstance(data, Iterator):
@@ -114,7 +117,7 @@ class Task:
                 self.error.__cause__ = error
                 return
             finally:
-                self.seconds.append(time.perf_counter() - begin)
+                self.spans.append((begin, now()))
             self.data = data
 
     @property
@@ -250,7 +253,7 @@ class TaskReader:
         above."""
         with Waiting(is_told=True):
             task: Task = next(self.child)
-        self._meter.credit(task.seconds[self._place])
+        self._meter.credit(task.thread, *task.spans[self._place])
         if task.failed == self._place:
             error = task.error
             assert error is not None

@@ -7,7 +7,7 @@ cdef extern from *:
     typedef struct fuel_frame {
         struct fuel_frame *outer;
         void *meter;
-        long long begin, slow, quick, waited;
+        long long begin, slow, quick, waited, item;
         int weight, is_told, num_extents;
         size_t low[FUEL_EXTENTS], high[FUEL_EXTENTS];
     } fuel_frame;
@@ -16,7 +16,7 @@ cdef extern from *:
     ctypedef struct Frame "fuel_frame":
         Frame *outer
         void *meter
-        long long begin, slow, quick, waited
+        long long begin, slow, quick, waited, item
         int weight, num_extents
         bint is_told
         size_t low[16]
@@ -28,7 +28,8 @@ cdef class StageMeter:
     cdef readonly long long bytes, written
     cdef public Py_ssize_t restarts
     cdef public bint counts_rows
-    cdef public list spans
+    cdef readonly list spans, spans_below
+    cdef readonly Py_ssize_t num_left_out
     cdef public dict reports
     cdef readonly dict stalls_below
     cdef public tuple cause
@@ -43,11 +44,15 @@ cdef class StageMeter:
     cdef long long _in_wait
     # Until when time was counted; 0 before the first wait of an epoch.
     cdef long long _last
+    # How many items came before the first whose span is noted; how many
+    # spans are kept.
+    cdef Py_ssize_t _num_before, _num_kept
     # Mean of the items that were timed; whether to time all; for how many
     # items the next stands that is timed, and how many come before it.
     cdef long long _mean
     cdef bint _is_long, _is_exact
     cdef int _period, _countdown
+    cdef _add_below(self, list noted)
 
 
 cdef class PendingItem:

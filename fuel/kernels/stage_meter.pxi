@@ -16,6 +16,7 @@ whose time is therefore taken out of what is multiplied.
 """
 cdef extern from *:
     """
+    #include <pythread.h>
     #include <time.h>
     static long long fuel_clock(void)
     {
@@ -45,6 +46,8 @@ cdef extern from *:
     /* Guarded by the GIL. */
     static unsigned long long fuel_num_waits = 0;
     static unsigned int fuel_draws = 1;
+    /* Of all meters. */
+    static long long fuel_num_spans = 0;
 
     /* One of 64 on average, and at no period that the items may have. */
     static int fuel_period(void)
@@ -62,12 +65,17 @@ cdef extern from *:
     Frame *fuel_top
     Wait fuel_wait
     unsigned long long fuel_num_waits
+    long long fuel_num_spans
+    unsigned long PyThread_get_thread_native_id()
     int fuel_period() noexcept
 
 # Nanoseconds: items that take less are not all timed.
 cdef long long _SHORT = 20_000
 SHORT = _SHORT / 1e9
 PERIOD = 64
+# Spans that a process keeps: later ones are left out.
+MOST_SPANS = 200_000
+cdef long long _MOST_SPANS = MOST_SPANS
 # The first items are all timed, since a short epoch has few ticks.
 cdef Py_ssize_t _FIRST = 256
 
@@ -80,8 +88,11 @@ cdef class StageMeter:
     `timed`: how many items were timed one by one.
     `restarts`: how often what makes its items elsewhere was started again.
     `counts_rows`: whether an item is a batch, whose rows are examples.
-    `spans`: where the beginning and end of each item go, if anywhere, as
-        (thread, number of the item, begin, end), in seconds.
+    `spans`: while every item is timed, of each: (thread, number of the item
+        since then, begin, end), in nanoseconds of CLOCK_MONOTONIC; the
+        number is -1 for an error, and the end, in the place of one.
+    `spans_below`: of stages that run elsewhere: what they have reported.
+    `num_left_out`: how many there were too many.
     `reports`: of stages that run elsewhere: what each process has reported
         last.
     `cause`: path to the stage elsewhere that took most of the time of the
@@ -94,8 +105,15 @@ cdef class StageMeter:
     def __cinit__(self):
         self.clear()
 
+    def __dealloc__(self):
+        global fuel_num_spans
+        fuel_num_spans -= self._num_kept
+
     def clear(self):
         """Begin anew."""
+        self.spans = [] if self._is_exact else None
+        self.spans_below = []
+        self.num_left_out = self._num_before = self._num_kept = 0
         self.items = self.examples = self.timed = 0
         self.bytes = self.written = 0
         self.restarts = 0
@@ -117,7 +135,10 @@ cdef class StageMeter:
 
     @is_exact.setter
     def is_exact(self, bint is_exact):
-        self._is_exact = is_exact
+        if is_exact != self._is_exact:
+            self._is_exact = is_exact
+            self.take_spans()
+            self._num_before = self.items
         # Otherwise the next item that is timed decides.
         self._is_long = self._is_long or is_exact
 
@@ -164,11 +185,39 @@ cdef class StageMeter:
         """Count time for which there was no room for its items."""
         self._room += <long long>(seconds * 1e9)
 
-    def credit(self, double seconds):
+    def credit(self, unsigned long thread, long long begin, long long end):
         """Count work on the present item that another thread has done."""
-        cdef long long took = <long long>(seconds * 1e9)
-        self._work += took
-        _compete(self, took)
+        self._work += end - begin
+        _compete(self, end - begin)
+        if self.spans is not None:
+            _note_span(
+                self, thread, self.items - self._num_before, begin, end)
+
+    def take_spans(self):
+        """Hand out the spans that are kept, and keep them no more.
+
+        Returns: Its own, those of stages elsewhere, and how many were left
+        out.
+        """
+        global fuel_num_spans
+        found = self.spans or [], self.spans_below, self.num_left_out
+        fuel_num_spans -= self._num_kept
+        self.spans = [] if self._is_exact else None
+        self.spans_below = []
+        self.num_left_out = self._num_kept = 0
+        return found
+
+    cdef _add_below(self, list noted):
+        global fuel_num_spans
+        cdef Py_ssize_t count
+        for one in noted:
+            count = len(one.spans)
+            if fuel_num_spans + count > _MOST_SPANS:
+                self.num_left_out += count
+            else:
+                self._num_kept += count
+                fuel_num_spans += count
+                self.spans_below.append(one)
 
 
 cdef void _compete(StageMeter meter, long long took) noexcept:
@@ -202,6 +251,7 @@ cdef inline void enter(Frame *frame, StageMeter meter,
     frame.slow = frame.quick = frame.waited = 0
     frame.num_extents = 0
     frame.is_told = False
+    frame.item = -1
     if is_quick and not meter._is_long:
         if outer != NULL and outer.weight != 1:
             frame.weight = outer.weight
@@ -268,8 +318,9 @@ cdef void _count(Frame *frame, StageMeter meter) noexcept:
         owner._input += frame.waited
         _compete(owner, work if frame.is_told else work + frame.waited)
         _time(meter, took)
-        if meter.spans is not None:
-            _note_span(meter, frame.begin, end)
+        if owner.spans is not None and not frame.is_told:
+            _note_span(owner, PyThread_get_thread_native_id(),
+                       frame.item if owner is meter else -1, frame.begin, end)
     if outer != NULL:
         outer.slow += slow
         outer.quick += (
@@ -303,11 +354,15 @@ cdef void _time(StageMeter meter, long long took) noexcept:
         meter._countdown = meter._period
 
 
-cdef void _note_span(StageMeter meter, long long begin,
-                     long long end) noexcept:
-    from threading import get_native_id
-    meter.spans.append(
-        (get_native_id(), meter.items, begin / 1e9, end / 1e9))
+cdef void _note_span(StageMeter meter, unsigned long thread, long long item,
+                     long long begin, long long end) noexcept:
+    global fuel_num_spans
+    if fuel_num_spans >= _MOST_SPANS:
+        meter.num_left_out += 1
+        return
+    fuel_num_spans += 1
+    meter._num_kept += 1
+    meter.spans.append((thread, item, begin, end))
 
 
 cdef void _blame_below(StageMeter meter, long long took) noexcept:
@@ -319,6 +374,7 @@ cdef void _blame_below(StageMeter meter, long long took) noexcept:
 cdef int measure(Frame *frame, StageMeter meter, object item) except -1:
     """Count an item, its examples, and the bytes of its arrays."""
     cdef Py_ssize_t place, examples = -1
+    frame.item = meter.items - meter._num_before
     meter.items += 1
     if PyDict_CheckExact(item):
         item = tuple((<dict>item).values())
@@ -465,6 +521,11 @@ cdef class Waiting:
             top.is_told = self.is_told
 
 
+def now():
+    """Return the time by the clock of all meters, in nanoseconds."""
+    return fuel_clock()
+
+
 def last_wait():
     """Return the last wait of this thread for an item.
 
@@ -475,7 +536,8 @@ def last_wait():
     return <StageMeter>fuel_wait.slowest, fuel_wait.took / 1e9
 
 
-def take_note(key, tuple path, double seconds, list report):
+def take_note(key, tuple path, double seconds, list report,
+              list spans=None):
     """Take what came with the item that another process has made.
 
     `key`: of the process, or thread.
@@ -483,12 +545,16 @@ def take_note(key, tuple path, double seconds, list report):
     `seconds`: what the item took there. If it was waited for much longer here,
         something else was waited for.
     `report`: what the stages there took so far; None for no news.
+    `spans`: of the items that were made there since, as
+        :class:`fuel.profiling.spans.StageSpans`.
     """
     if fuel_top == NULL:
         return
     cdef StageMeter meter = <StageMeter>fuel_top.meter
     if report is not None:
         meter.reports[key] = report
+    if spans and meter.spans is not None:
+        meter._add_below(spans)
     meter.cause = path if path and 2e9 * seconds >= fuel_top.waited else None
 
 
@@ -504,6 +570,7 @@ def measuring_seconds(StageMeter meter not None, item, Py_ssize_t count):
 
 
 def leave_frames():
-    """Forget the frames of the parent, after a fork."""
-    global fuel_top
+    """Forget the frames and spans of the parent, after a fork."""
+    global fuel_top, fuel_num_spans
     fuel_top = NULL
+    fuel_num_spans = 0

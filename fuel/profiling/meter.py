@@ -1,6 +1,8 @@
 """Measures of a pipeline's stages, here and where they run elsewhere."""
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,7 @@ from fuel.kernels.epoch_iterator import StageMeter
 from fuel.profiling.bottleneck import MORE_WORKERS, WORKERS, remedy
 from fuel.profiling.measurements import (
     IO_COUNTS, Measurements, Path, StageMeasurements, sum_of)
+from fuel.profiling.trace import Span, StageSpans, this_process
 from fuel.utils.io_counts import io_counts
 
 
@@ -44,6 +47,34 @@ def measure_stages(stream: Any) -> list[StageMeasurements]:
             measured[0], counts = replace(measured[0], **counts), {}
         found += measured
     return found
+
+
+def take_spans(stream: Any) -> list[StageSpans]:
+    """Return when the stages made their items since the last call.
+
+    Nothing while not every item is timed.
+    """
+    found: list[StageSpans] = []
+    for number, (_, one) in enumerate(stages_here(stream)):
+        own, below, num_left_out = runtime_of(one).meter.take_spans()
+        threads: defaultdict[int, list[Span]] = defaultdict(list)
+        for thread, item, begin, end in own:
+            threads[thread].append((item, begin, end))
+        names = _thread_names() if threads else {}
+        if num_left_out:
+            threads.setdefault(0, [])
+        for thread, spans in threads.items():
+            found.append(StageSpans(
+                (number,), _label(one), 'stage', this_process(), thread,
+                names.get(thread, ''), spans, num_left_out))
+            num_left_out = 0
+        found += [noted._replace(path=(number, *noted.path))
+                  for noted in below]
+    return found
+
+
+def _thread_names() -> dict[int | None, str]:
+    return {thread.native_id: thread.name for thread in threading.enumerate()}
 
 
 def stage_paths(stream: Any) -> dict[StageMeter, Path]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,11 +13,13 @@ from fuel.describe.pipeline import HERE
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED
+from fuel.kernels.epoch_iterator import MOST_SPANS, now
 from fuel.profiling.bottleneck import sentence, stages_in
 from fuel.profiling.measurements import StageMeasurements
 from fuel.profiling.meter import (
-    measure_stages, remote_stage, stages_here, time_all)
+    measure_stages, remote_stage, stages_here, take_spans, time_all)
 from fuel.profiling.report import Headroom, Profile, StageProfile
+from fuel.profiling.trace import Span, StageSpans, this_process
 from fuel.utils.checks import not_negative, positive
 
 # How many items are looked at to find one with as many examples as usual.
@@ -100,15 +103,18 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         raise ValueError(
             'headroom=True compares training steps, and there is none: pass '
             'step=..., a function of a batch')
-    before = _state_of(stream)
+    # First, since workers may begin the next epoch to tell its state.
     reading = _Reading(stream)
+    before = None
     try:
+        before = _state_of(stream)
         reading.read(warm_up)
         reading.restart()
         begin = time.perf_counter()
         items, step_seconds = reading.read(batches, step)
         seconds = time.perf_counter() - begin
         measured = reading.measured()
+        spans = reading.spans()
         skipped = reading.num_skipped()
         examples = measured[0].examples if measured else 0
         ready = reading.ready_item(examples / items) if (
@@ -121,7 +127,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         [_as_profile(stage) for stage in measured], step_seconds)
     found = Profile(
         stages, seconds, step_seconds, items, examples,
-        sentence(stages, seconds, step_seconds), skipped)
+        sentence(stages, seconds, step_seconds), skipped, spans=spans)
     if ready is None or step is None:
         return found
     return replace(found, headroom=_measure_headroom(
@@ -185,6 +191,9 @@ class _Reading:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._iterator: Any = None
+        self._num_read = 0
+        self._waits: list[Span] = []
+        self._steps: list[Span] = []
         # Examples that the epochs before the running one have left out.
         self._skipped = 0
         self._before = {stage.path: stage for stage in measure_stages(stream)}
@@ -201,22 +210,43 @@ class _Reading:
 
         Returns: How many, and the seconds of the steps.
         """
-        done, seconds, fruitless = 0, 0., 0
+        done, in_steps, fruitless = 0, 0, 0
         while done < count and fruitless < 2:
             fruitless += 1
             if self._iterator is None:
                 self._iterator = self._stream.get_epoch_iterator()
+            begin = now()
             for item in self._iterator:
+                end = now()
+                self._note(self._waits, begin, end)
+                begin = end
                 if step is not None:
-                    begin = time.perf_counter()
                     step(item)
-                    seconds += time.perf_counter() - begin
+                    end = now()
+                    in_steps += end - begin
+                    self._note(self._steps, begin, end)
+                    begin = end
+                self._num_read += 1
                 done, fruitless = done + 1, 0
                 if done == count:
-                    return done, seconds
+                    return done, in_steps / 1e9
             self._iterator = None
             self._skipped += stage_of(self._stream).skipped.count
-        return done, seconds
+        return done, in_steps / 1e9
+
+    def _note(self, spans: list[Span], begin: int, end: int) -> None:
+        if len(spans) < MOST_SPANS:
+            spans.append((self._num_read, begin, end))
+
+    def spans(self) -> list[StageSpans]:
+        """Return what this thread did, and the stages, here and elsewhere."""
+        thread = threading.current_thread()
+        waits = StageSpans(
+            (), 'wait', 'wait', this_process(), threading.get_native_id(),
+            thread.name, self._waits)
+        steps = waits._replace(
+            name='training step', kind='step', spans=self._steps)
+        return [waits, steps, *take_spans(self._stream)]
 
     def ready_item(self, usual: float) -> _Ready:
         """Return an item that has as many examples as others have.

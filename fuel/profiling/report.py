@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
 
+from fuel.profiling.trace import StageSpans, as_trace
 from fuel.utils.atomic_files import write_text
+
+log = logging.getLogger(__name__)
 
 WIDTH = 640
 ROW = 26
@@ -119,6 +123,9 @@ class Profile:
         How many examples were left out, since they could not be made.
     headroom : Headroom or None
         How fast training could be, if that was asked for.
+    spans : list
+        When each stage made which item: what :meth:`trace` writes. Not
+        among the data of :meth:`as_dict`.
     """
 
     stages: list[StageProfile]
@@ -129,6 +136,8 @@ class Profile:
     bottleneck: str
     skipped: int = 0
     headroom: Headroom | None = None
+    spans: list[StageSpans] = field(
+        default_factory=list, repr=False, compare=False)
 
     @property
     def batches_per_second(self) -> float:
@@ -142,7 +151,9 @@ class Profile:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
-        return asdict(self)
+        data = asdict(replace(self, spans=[]))
+        del data['spans']
+        return data
 
     def __str__(self) -> str:
         head = ('stage', 'runs in', 'seconds', 'share', 'waiting',
@@ -236,6 +247,40 @@ class Profile:
                 f'a profile is saved as {", ".join(forms)}, by the ending of '
                 f'the path, and {name!r} has none of these')
         write_text(name, forms[ending]())
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write when each stage made which item, in which thread.
+
+        Perfetto (https://ui.perfetto.dev) and chrome://tracing open it: a
+        row for each thread of each process, with spans named by the stage.
+        The first 200,000 spans are kept. What runs in a server, or on another
+        machine, whose clock is another, is left out; the consumer's waits for
+        it are there.
+
+        Parameters
+        ----------
+        path : str
+            Of the file, in the trace event format of Chrome (JSON).
+
+        Raises
+        ------
+        ValueError
+            If the profile has no spans.
+        """
+        if not self.spans:
+            raise ValueError(
+                'this profile has no spans to trace: make one with '
+                'fuel.profile(stream)')
+        name, trace = os.fspath(path), as_trace(self.spans)
+        counts = trace['otherData']
+        if counts['spans_left_out']:
+            log.warning('%s: %d spans after the first ones were left out',
+                        name, counts['spans_left_out'])
+        if counts['spans_of_other_machines']:
+            log.warning('%s: %d spans of other machines, whose clocks differ, '
+                        'were left out', name,
+                        counts['spans_of_other_machines'])
+        write_text(name, json.dumps(trace, separators=(',', ':')) + '\n')
 
 
 def _cells(stage: StageProfile) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fuel.typing import Batch, State, StreamLike
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
 from fuel.profiling.measurements import Path, StageMeasurements
-from fuel.profiling.meter import measure_stages, time_all
+from fuel.profiling.meter import measure_stages, take_spans, time_all
 from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Note
 from fuel.workers.remote_errors import ErrorReport
 
@@ -126,6 +126,8 @@ class Pipeline:
         if request['is_exact'] != self._is_exact:
             self._is_exact = request['is_exact']
             time_all(self.stream, is_exact=self._is_exact)
+        # Clients get none, since they may be on other machines.
+        take_spans(self.stream)
         return Result(MEASURED, request, {'stages': self._measured()}, [])
 
     def _measured(self) -> dict[Path, StageMeasurements]:

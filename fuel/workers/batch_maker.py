@@ -25,7 +25,9 @@ from fuel.kernels.epoch_iterator import (
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
 from fuel.profiling.measurements import Path, StageMeasurements
-from fuel.profiling.meter import measure_stages, stage_paths, time_all
+from fuel.profiling.meter import (
+    measure_stages, stage_paths, take_spans, time_all)
+from fuel.profiling.trace import StageSpans
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.seams import fault_point
@@ -46,12 +48,15 @@ class Note(NamedTuple):
     `seconds`: what the batch took.
     `report`: what each stage took so far; None if it was reported just now.
     `num_ahead`: how many batches before it have not reached the user.
+    `spans`: when each stage made its items since the last report, if every
+        item is timed.
     """
 
     path: Path | None
     seconds: float
     report: list[StageMeasurements] | None
     num_ahead: int
+    spans: list[StageSpans]
 
 
 class Made(NamedTuple):
@@ -211,10 +216,13 @@ class BatchMaker(Generic[Description]):
         if slowest is not None and path is not None:
             path += slowest.cause or ()
         report, now = None, time.monotonic()
+        spans: list[StageSpans] = []
         if self._is_exact or is_last or now >= self._next_report:
             self._next_report = now + _REPORT
             report = measure_stages(self.stream)
-        return Note(path, seconds, report, self.num_ahead)
+            # Another epoch of the same stream may be in no profile.
+            spans = take_spans(self.stream) if self._is_exact else []
+        return Note(path, seconds, report, self.num_ahead, spans)
 
     def _next_batch(self) -> Batch:
         prepare, self._prepare = self._prepare, None

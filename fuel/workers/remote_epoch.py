@@ -219,7 +219,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         if note is not None:
             # With none before it, it was taken at once.
             epoch.num_ready = note.num_ahead and note.num_ahead + 1
-            take_note(self._number, note.path, note.seconds, note.report)
+            take_note(self._number, note.path, note.seconds, note.report,
+                      note.spans)
 
     @abstractmethod
     def cut(self) -> None:

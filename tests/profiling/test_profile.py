@@ -228,7 +228,8 @@ def test_workers_of_a_server_are_measured_too():
     workers = MultiProcessing(Mapping(build(), slow), num_workers=2,
                               start_method='fork')
     with served(workers) as (server, client):
-        profile = fuel.profile(client, batches=30)
+        # They report some ten times a second.
+        profile = fuel.profile(client, batches=100)
     assert ['ServerDataStream', 'MultiProcessing', 'Mapping(slow)',
             'DataStream'] == [stage.name for stage in profile.stages]
     assert f'2 workers of server localhost:{server.port}' == (

@@ -81,6 +81,13 @@ def test_stages_are_measured_in_the_actors():
     assert profile.stages[1].items >= 20
     assert profile.bottleneck.startswith('Mapping(slow) takes ')
     assert 'use more workers' in profile.bottleneck
+    # Each actor is a process with spans of its own.
+    made = [each for each in profile.spans if each.name == 'Mapping(slow)']
+    assert 2 == len({each.process for each in made})
+    assert {(0, 0)} == {each.path for each in made}
+    assert {profile.spans[0].process.clock} == {
+        each.process.clock for each in made}
+    assert 20 <= sum(len(each.spans) for each in made)
 
 
 def test_functions_of_the_script_are_sent_to_the_actors():
