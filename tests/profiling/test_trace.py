@@ -121,11 +121,11 @@ def test_spans_of_stages_lie_in_one_another(tmp_path):
     assert (os.getpid(), threading.get_native_id()) == row
     assert {'training', 'MainThread', 0} == set(names.values())
     found = by_name(events)
-    assert {'wait', 'training step', 'Flatten', 'Mapping(slow)',
+    assert {'wait', 'step', 'Flatten', 'Mapping(slow)',
             'DataStream'} == set(found)
     # Two warm up, without a step; the end of the first epoch is no item.
     assert list(range(2, 27)) == [
-        each['args']['item'] for each in found['training step']]
+        each['args']['item'] for each in found['step']]
     assert list(range(27)) == [each['args']['item']
                                for each in found['wait']]
     for name in 'Flatten', 'Mapping(slow)', 'DataStream':
@@ -138,7 +138,7 @@ def test_spans_of_stages_lie_in_one_another(tmp_path):
     slept = [each for each in found['Mapping(slow)'] if each['args']]
     assert all(each['dur'] >= NAP * 1e6 for each in slept)
     assert all(each['dur'] >= NAP / 2 * 1e6
-               for each in found['training step'])
+               for each in found['step'])
 
 
 @pytest.mark.parametrize('start_method', ['fork', 'spawn'])
@@ -164,7 +164,7 @@ def test_each_worker_has_a_row(tmp_path, start_method):
         assert list(range(len(made))) == [
             each['args']['item'] for each in made]
     ours = by_name(rows[os.getpid(), threading.get_native_id()])
-    assert {'wait', 'training step', 'Cast', 'MultiProcessing'} == set(ours)
+    assert {'wait', 'step', 'Cast', 'MultiProcessing'} == set(ours)
     # One clock: what a worker made came later.
     first = min(rows[pids[0], pids[0]], key=lambda each: each['ts'])
     wait = ours['wait'][0]
@@ -178,7 +178,7 @@ def test_pure_stages_have_the_rows_of_their_threads(tmp_path):
     assert {pid for pid, _ in rows} == {os.getpid()}
     threads = {names['thread_name', row]: by_name(events)
                for row, events in rows.items()}
-    assert {'wait', 'training step', 'MultiThreading'} == set(
+    assert {'wait', 'step', 'MultiThreading'} == set(
         threads.pop('MainThread'))
     assert {'DataStream'} == set(threads.pop('fuel-Flatten-0'))
     assert 2 <= len(threads) <= 3
@@ -231,7 +231,7 @@ def test_stages_of_a_server_are_left_out(tmp_path):
             ('x', 'y'), port=server.port) as client:
         rows, _ = traced(client, tmp_path / 'run.json', batches=10)
     (events,) = rows.values()
-    assert {'wait', 'training step', 'ServerDataStream'} == set(
+    assert {'wait', 'step', 'ServerDataStream'} == set(
         by_name(events))
 
 
