@@ -23,6 +23,7 @@ from fuel.epochs.readers import close_state
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.remote.urls import is_url
+from fuel.schemes.iteration_scheme import is_scheme, parts_of_scheme
 from fuel.sharding.pipeline import copied_pipeline
 from fuel.utils.arguments import safely
 from fuel.utils.overrides import covers
@@ -227,10 +228,20 @@ def _refuse_used_up(stream: Any) -> None:
                 'one from those who read it: preview the stream there')
         if ask(vars(one).get('dataset'), 'is_read_once'):
             raise _used_up()
+        if _is_ordered_once(stage_of(one).scheme):
+            raise _used_up('numbers of its iteration scheme')
 
 
-def _used_up() -> ValueError:
-    return ValueError('the data can be read only once, so a preview would '
+def _is_ordered_once(scheme: object) -> bool:
+    """Return whether a scheme, or a part of it, holds an iterator, which
+    each copy of it would share."""
+    return isinstance(scheme, Iterator) or (is_scheme(scheme) and any(map(
+        _is_ordered_once, (
+            *vars(scheme).values(), *parts_of_scheme(scheme)))))
+
+
+def _used_up(what: str = 'data') -> ValueError:
+    return ValueError(f'the {what} can be read only once, so a preview would '
                       'use them up: put them into a list')
 
 

@@ -26,6 +26,7 @@ from fuel.describe import samples
 from fuel.describe.examples import as_image
 from fuel.describe.pipeline import described
 from fuel.describe.panels import PLOT_HEIGHT, Panel, picture_of
+from fuel.schemes import ConcatenatedScheme, SequentialScheme
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing.data import freeze, freeze_all
 from fuel.transformers import Mapping, MultiProcessing
@@ -208,6 +209,14 @@ def test_nothing_is_used_up():
     for shown in (dataset.preview(), stream.preview()):
         assert 'only once' in str(shown)
     assert [0, 1, 2] == [example for example, in stream]
+    numbers = IndexableDataset(numpy.arange(4))
+    for scheme in (
+            SequentialScheme(iter(range(4)), 2), ConcatenatedScheme([
+                SequentialScheme(2, 2),
+                SequentialScheme((one for one in (2, 3)), 2)])):
+        stream = DataStream(numbers, iteration_scheme=scheme)
+        assert 'only once' in str(stream.preview())
+        assert [[0, 1], [2, 3]] == [part.tolist() for part, in stream]
     client = ServerDataStream(('x',), port=1, timeout=0)
     assert 'server localhost:1' in str(client.preview().error)
     assert 'data:' not in client.preview()._repr_html_()
