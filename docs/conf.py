@@ -51,7 +51,8 @@ autodoc_default_options = {
 # The libraries of bridges, where they are not installed.
 autodoc_mock_imports = [
     name for name in ('accelerate', 'grain', 'jax', 'keras', 'lightning',
-                      'pyarrow', 'ray', 'soundfile', 'torch', 'zarr')
+                      'pyarrow', 'ray', 'soundfile', 'torch', 'transformers',
+                      'zarr')
     if find_spec(name) is None]
 autodoc_member_order = 'bysource'
 # The docstrings give the types in words; the signatures stay readable, and
