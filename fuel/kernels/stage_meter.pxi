@@ -37,12 +37,13 @@ cdef extern from *:
     static FUEL_THREAD_LOCAL fuel_frame *fuel_top = NULL;
     /* The wait that is under way, or was the last: the stage that took most
        of it so far, which it owns, and how much of it; its number; how long
-       it took. */
+       it took; whether the end of the thread lets go of the stage. */
     static FUEL_THREAD_LOCAL struct {
         PyObject *slowest;
         long long most, took;
         unsigned long long number;
-    } fuel_wait = {NULL, 0, 0, 0};
+        int is_released;
+    } fuel_wait = {NULL, 0, 0, 0, 0};
     /* Guarded by the GIL. */
     static unsigned long long fuel_num_waits = 0;
     static unsigned int fuel_draws = 1;
@@ -60,6 +61,7 @@ cdef extern from *:
         PyObject *slowest
         long long most, took
         unsigned long long number
+        bint is_released
 
     long long fuel_clock() noexcept
     Frame *fuel_top
@@ -67,6 +69,7 @@ cdef extern from *:
     unsigned long long fuel_num_waits
     long long fuel_num_spans
     unsigned long PyThread_get_thread_native_id()
+    PyObject *PyThreadState_GetDict()
     int fuel_period() noexcept
 
 # Nanoseconds: items that take less are not all timed.
@@ -241,6 +244,24 @@ cdef void _blame(StageMeter meter) noexcept:
     Py_XDECREF(before)
 
 
+@cython.auto_pickle(False)
+cdef class _ThreadEnd:
+    """Lets go of the last wait of a thread, whose state holds it."""
+
+    def __dealloc__(self):
+        cdef PyObject *before = fuel_wait.slowest
+        fuel_wait.slowest = NULL
+        fuel_wait.is_released = False
+        Py_XDECREF(before)
+
+
+cdef void _release_at_end() noexcept:
+    cdef PyObject *state = PyThreadState_GetDict()
+    if state != NULL:
+        (<dict>state)['fuel.wait'] = _ThreadEnd()
+        fuel_wait.is_released = True
+
+
 cdef inline void enter(Frame *frame, StageMeter meter,
                        bint is_quick) noexcept:
     """Begin to take an item of a stage, perhaps from a compiled reader."""
@@ -287,6 +308,8 @@ cdef void _begin(Frame *frame, StageMeter meter) noexcept:
         if fuel_wait.slowest != NULL:
             before, fuel_wait.slowest = fuel_wait.slowest, NULL
             Py_XDECREF(before)
+        if not fuel_wait.is_released:
+            _release_at_end()
         if meter._last:
             meter._passed += frame.begin - meter._last
         meter._last = frame.begin

@@ -1,4 +1,5 @@
 """Measurements name the stage that was waited for, and their parts add up."""
+import gc
 import json
 import os
 import pickle
@@ -282,6 +283,25 @@ def test_previews_are_not_measured():
     assert str(stream.preview())
     assert [0., 0.] == [
         stage.work_seconds for stage in stream.measurements().stages]
+
+
+def test_threads_that_end_keep_nothing():
+    """However many read an epoch."""
+    def read():
+        for _ in source():
+            pass
+
+    def count():
+        gc.collect()
+        return sum(type(one) is StageMeter for one in gc.get_objects())
+
+    read()
+    before = count()
+    for _ in range(20):
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+    assert count() <= before
 
 
 def test_sums_do_not_fall():
