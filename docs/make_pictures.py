@@ -51,6 +51,7 @@ from fuel.transformers.whitening import Whitening, fit_whitening
 FOLDER = Path(__file__).parent / 'pictures'
 LABELS = {'image': ('batch', 'channel', 'height', 'width')}
 GAP = 6
+INK = (.18, .5, .8)
 
 
 def photographs():
@@ -72,28 +73,43 @@ def first(stream):
 
 
 def to_pixels(image):
-    """Return an image as uint8, (height, width, 3)."""
+    """Return an image as uint8, (height, width, 3), or 4 with its alpha."""
     image = numpy.asarray(image)
     if image.dtype != numpy.uint8:
         image = (image * 255).clip(0, 255).astype('uint8')
     return numpy.broadcast_to(
-        image.transpose(1, 2, 0), (*image.shape[1:], 3))
+        image.transpose(1, 2, 0), (*image.shape[1:], max(3, len(image))))
+
+
+def cut_out(drawing):
+    """Return a drawing that has the ground of the page where it is white."""
+    pixels = to_pixels(drawing).transpose(2, 0, 1)
+    alpha = (pixels < 255).any(0, keepdims=True) * 255
+    return numpy.concatenate([pixels, alpha.astype('uint8')])
+
+
+def ink(shares):
+    """Return a drawing in one colour that is seen on white and on black."""
+    return numpy.stack([*(numpy.full(shares.shape, part) for part in INK),
+                        shares])
 
 
 def write(name, *columns):
-    """Write columns of images beside each other, on white."""
+    """Write columns of images beside each other, on the ground of the page."""
     widths = [max(image.shape[-1] for image in column) for column in columns]
     heights = [max(column[row].shape[-2] for column in columns)
                for row in range(len(columns[0]))]
     page = numpy.full((sum(heights) + GAP * (len(heights) - 1),
-                       sum(widths) + GAP * (len(widths) - 1), 3), 255, 'u1')
+                       sum(widths) + GAP * (len(widths) - 1), 4), 0, 'u1')
     left = 0
     for column, width in zip(columns, widths, strict=True):
         top = 0
         for image, height in zip(column, heights, strict=True):
             pixels = to_pixels(image)
-            page[top:top + pixels.shape[0],
-                 left:left + pixels.shape[1]] = pixels
+            place = page[top:top + pixels.shape[0],
+                         left:left + pixels.shape[1]]
+            place[..., 3] = 255
+            place[..., :pixels.shape[2]] = pixels
             top += height + GAP
         left += width + GAP
     Image.fromarray(page).save(FOLDER / f'{name}.png', optimize=True)
@@ -204,12 +220,12 @@ def write_whitening(images):
 
 def write_sequences():
     """Where a shuffle buffer puts examples; padding with buckets."""
-    moved = numpy.full((3, 200, 200), 1.)
+    moved = numpy.zeros((200, 200))
     order = [number for number, in ShuffleBuffer(DataStream(IterableDataset(
         range(400))), 80, seed=1).get_epoch_iterator()]
     for place, number in enumerate(order):
-        moved[:, 199 - number // 2, place // 2] = .1
-    write('shuffle', [moved])
+        moved[199 - number // 2, place // 2] = 1
+    write('shuffle', [ink(moved)])
     lengths = numpy.random.RandomState(0).randint(1, 60, 240)
     sentences = DataStream(IterableDataset(
         {'words': [[1] * length for length in lengths]}))
@@ -226,7 +242,7 @@ def write_sequences():
             picture[:, rows, :mask.shape[1]] = .8
             picture[0, rows, :mask.shape[1]] -= mask * .6
             top += len(mask) + 2
-        pictures.append(picture.repeat(2, 2))
+        pictures.append(cut_out(picture.repeat(2, 2)))
     write('buckets', *[[picture] for picture in pictures])
 
 
@@ -239,9 +255,8 @@ def write_blocks():
         counts = numpy.array([
             numpy.bincount(numpy.asarray(batch) // 50, minlength=200)
             for batch in scheme.get_request_iterator()])
-        shades = 1 - .9 * (counts.T[::-1] / 6).clip(0, 1) ** .5
-        framed = numpy.pad(shades, 1, constant_values=.6)
-        pictures.append(numpy.broadcast_to(framed, (3, *framed.shape)))
+        shares = (counts.T[::-1] / 6).clip(0, 1) ** .5
+        pictures.append(ink(numpy.pad(shares, 1, constant_values=.5)))
     write('blocks', *[[picture] for picture in pictures])
 
 
@@ -278,7 +293,7 @@ def cells(order, colors):
             picture[:, 16 * row + 2:16 * row + 15,
                     16 * column + 2:16 * column + 15] = numpy.reshape(
                         colors[example], (3, 1, 1))
-    return picture
+    return cut_out(picture)
 
 
 def write_ranks():
@@ -303,7 +318,8 @@ def write_ranks():
     resumed = cells(order, {
         **before, **dealt(order, shares(3, state=state))})
     # A line where the run was stopped.
-    resumed = numpy.insert(resumed, [16 * 4] * 4, .2, axis=1)
+    grey = numpy.reshape([127, 127, 127, 255], (4, 1, 1))
+    resumed = numpy.insert(resumed, [16 * 4] * 4, grey, axis=1)
     write('ranks', [cells(order, dealt(order, shares(4)))],
           [cells(order, dealt(order, shares(4, 'example')))], [resumed])
 
@@ -354,7 +370,8 @@ def write_mixtures():
     for strip in strips:
         row = numpy.vstack([PALETTE, [(255, 255, 255)]])[
             numpy.where(numpy.array(strip) < 0, 10, strip)]
-        pictures.append(row.astype('uint8').T[:, None].repeat(22, 1))
+        pictures.append(cut_out(
+            row.astype('uint8').T[:, None].repeat(22, 1)))
     write('mix', pictures)
 
 

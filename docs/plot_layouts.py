@@ -1,4 +1,5 @@
-"""Draw ``layouts.png`` from ``layouts.json``.
+"""Draw ``layouts.png``, and ``layouts_dark.png`` for dark pages, from
+``layouts.json``.
 
 The numbers are what ``benchmarks/hdf5.py`` prints last::
 
@@ -29,9 +30,16 @@ def label(rate):
 
 
 def main():
-    """Draw grouped bars, one group for each layout."""
+    """Draw both pictures."""
     matplotlib.use('Agg')
     rates = json.loads((FOLDER / 'layouts.json').read_text('utf-8'))
+    draw(rates, FOLDER / 'layouts.png')
+    with plt.style.context('dark_background'):
+        draw(rates, FOLDER / 'layouts_dark.png')
+
+
+def draw(rates, path):
+    """Draw grouped bars, one group for each layout, on the page's ground."""
     shown = [name for name in SERIES
              if any(name in found for found in rates.values())]
     width = 0.8 / len(shown)
@@ -49,7 +57,7 @@ def main():
                 loc='lower center', bbox_to_anchor=(0.5, 1.02))
     axes.spines[['top', 'right']].set_visible(False)
     figure.tight_layout()
-    figure.savefig(FOLDER / 'layouts.png', dpi=110)
+    figure.savefig(path, dpi=110, transparent=True)
 
 
 if __name__ == '__main__':

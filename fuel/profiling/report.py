@@ -206,9 +206,11 @@ class Profile:
         parts = [
             (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
              f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-             'font-family="sans-serif" font-size="13">'),
+             'font-family="sans-serif" font-size="13" fill="currentColor">'),
             '<title>Time of each stage</title>',
-            f'<rect width="{WIDTH}" height="{height}" fill="white"/>']
+            # The colour of the text around it, or of a file that is opened.
+            ('<style>svg:root{color-scheme:light dark;color:CanvasText}'
+             '</style>')]
         for place, stage in enumerate(self.stages):
             parts += _bar(stage, place * ROW + 8, longest or 1.)
         top = ROW * len(self.stages) + ROW

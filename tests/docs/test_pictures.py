@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image, ImageChops
 
 DOCS = Path(__file__).parents[2] / 'docs'
 PICTURES = sorted((DOCS / 'pictures').glob('*.svg'))
@@ -79,6 +80,9 @@ def test_words_and_lines_stand_out(path, theme):
     assert texts
     for text in texts:
         fill = '#000'
+        if root.get('fill') == 'currentColor':
+            assert 'color-scheme:light dark;color:CanvasText' in source
+            fill = {'light': '#000', 'dark': '#fff'}[theme]
         for name in text.get('class', '').split():
             fill = found[name].get('fill', fill)
         below = ground(root, text, found, GROUNDS[theme])
@@ -141,6 +145,23 @@ def test_dots_run_on_the_wires():
             for part in range(11):
                 assert covered(x + (to_x - x) * part / 10,
                                y + (to_y - y) * part / 10, wires + boxes)
+
+
+def test_pictures_have_the_ground_of_the_page():
+    """No white box on a dark page, but what a preview saves, and masks."""
+    for path in (DOCS / 'pictures').glob('*.png'):
+        if path.stem in ('preview', 'pairs'):
+            continue
+        red, green, blue, alpha = Image.open(path).split()
+        white = ImageChops.darker(ImageChops.darker(red, green), blue)
+        seen = ImageChops.multiply(white.point(lambda value: 255 * (
+            value == 255)), alpha)
+        # Photographs have some bright pixels.
+        assert seen.histogram()[255] < .01 * seen.width * seen.height, path
+    storage = (DOCS / 'storage.rst').read_text('utf-8')
+    for name, theme in (('layouts.png', 'light'), ('layouts_dark.png', 'dark')):
+        assert f'image:: {name}\n      :class: only-{theme}\n' in storage
+        assert Image.open(DOCS / name).getpixel((0, 0))[3] == 0
 
 
 def test_pages_tell_pictures_their_theme():
