@@ -159,7 +159,8 @@ def test_pictures_have_the_ground_of_the_page():
         # Photographs have some bright pixels.
         assert seen.histogram()[255] < .01 * seen.width * seen.height, path
     storage = (DOCS / 'storage.rst').read_text('utf-8')
-    for name, theme in (('layouts.png', 'light'), ('layouts_dark.png', 'dark')):
+    for name, theme in (('layouts.png', 'light'),
+                        ('layouts_dark.png', 'dark')):
         assert f'image:: {name}\n      :class: only-{theme}\n' in storage
         assert Image.open(DOCS / name).getpixel((0, 0))[3] == 0
 
