@@ -1,25 +1,32 @@
 """Make the pictures of this manual: what stages and schemes do.
 
-``python docs/make_pictures.py`` writes docs/pictures/*.png and describe.svg.
-It needs scikit-learn, for its photographs and digits.
+``python docs/make_pictures.py`` writes docs/pictures/*.png, describe.svg and
+watch.svg. It needs scikit-learn, for its photographs and digits.
 """
 import io
 import itertools
+import threading
+import time
+from html import escape
 from pathlib import Path
 
 import numpy
 from PIL import Image
 from sklearn.datasets import load_digits, load_sample_images
 
+from fuel.bin.watch import Shot, page
+from fuel.client.measures import take_status
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.schemes import (
     BlockShuffledScheme,
     ConstantScheme,
     SequentialScheme,
 )
-from fuel.streams import DataStream
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
     Batch,
+    Mapping,
     Mix,
     MultiProcessing,
     Padding,
@@ -47,6 +54,7 @@ from fuel.transformers.noise import (
 from fuel.transformers.sequences import BucketBatch, Pack
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, fit_whitening
+from fuel.wire.messages import ask_status
 
 FOLDER = Path(__file__).parent / 'pictures'
 LABELS = {'image': ('batch', 'channel', 'height', 'width')}
@@ -414,6 +422,65 @@ def write_descriptions():
     stream.describe().save(FOLDER / 'describe.svg')
 
 
+def augment(batch):
+    """Take a while."""
+    time.sleep(.004)
+    return batch
+
+
+def write_watch():
+    """Write a page of ``fuel-server --watch`` as a terminal shows it."""
+    images = numpy.zeros((20000, 28, 28), 'uint8')
+    stream = MultiProcessing(ScaleAndShift(Mapping(DataStream(
+        IndexableDataset({'image': images, 'targets': numpy.arange(20000)}),
+        batch_size=64, shuffle=True), augment), 1 / 255, 0,
+        dtype='float32', which_sources='image'), num_workers=2)
+    stop = threading.Event()
+
+    def train(step):
+        with ServerDataStream(('image', 'targets'),
+                              port=server.port) as client:
+            while not stop.is_set():
+                for _ in client.get_epoch_iterator():
+                    time.sleep(step)
+                    if stop.is_set():
+                        break
+
+    with Server(stream, port=0) as server:
+        threads = [threading.Thread(target=train, args=(step,))
+                   for step in (.001, .02, .1)]
+        for thread in threads:
+            thread.start()
+        shots = []
+        for _ in range(3):
+            time.sleep(1.5)
+            shots.append(Shot(
+                take_status(ask_status(server.address)), time.time()))
+        stop.set()
+        for thread in threads:
+            thread.join()
+    stream.close()
+    (FOLDER / 'watch.svg').write_text(terminal(page(*shots[:0:-1])))
+
+
+def terminal(lines):
+    """Return lines of a page as an SVG."""
+    height = 20 * len(lines) + 24
+    parts = [
+        (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {height}" '
+         f'width="700" height="{height}" font-family="monospace" '
+         'font-size="14">'),
+        ('<style>.line{fill:#dddddd} .head{fill:#ffffff;font-weight:bold} '
+         '.slow{fill:#f2c14e} .pale{fill:#aaaaaa}</style>'),
+        f'<rect width="700" height="{height}" rx="8" fill="#1c2128"/>']
+    parts += [
+        (f'<text class="{line.look or "line"}" x="14" y="{20 * number + 27}" '
+         f'xml:space="preserve" textLength="{8.4 * len(line.text):.1f}">'
+         f'{escape(line.text)}</text>')
+        for number, line in enumerate(lines) if line.text]
+    return '\n'.join([*parts, '</svg>', ''])
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -431,6 +498,7 @@ def main():
     write_mixtures()
     write_packing()
     write_descriptions()
+    write_watch()
 
 
 if __name__ == '__main__':

@@ -13,12 +13,14 @@ from urllib.request import Request, urlopen
 import numpy
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from support.waiting import wait_until
 
 import fuel
 from fuel.datasets import IndexableDataset
-from fuel.export.prometheus import MetricsServer, Sample
+from fuel.export.prometheus import MetricsServer, Sample, text_of
 from fuel.profiling import StageMeasurements
-from fuel.streams import DataStream
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Cast, Mapping, MultiProcessing
 
 N, SIZE = 40, 10
@@ -32,12 +34,15 @@ def build(count=N):
 
 
 def read(server):
-    """Return what Prometheus' parser makes of a page: values by name and
-    labels."""
+    """Return the values of a page by name and labels."""
     with urlopen(server.address, timeout=20) as answer:
         assert answer.headers['Content-Type'].startswith(
             'text/plain; version=0.0.4')
-        text = answer.read().decode()
+        return parse(answer.read().decode())
+
+
+def parse(text):
+    """Return what Prometheus' parser makes of a text."""
     found, names = {}, []
     for family in text_string_to_metric_families(text):
         names.append(family.name)
@@ -351,3 +356,45 @@ def test_killed_process_frees_the_port():
         process.wait()
     with fuel.export.serve_metrics(build(), port=port) as server:
         read(server)
+
+
+def test_server_tells_prometheus_of_its_clients():
+    """And of the stages of its pipeline, while it serves."""
+    with Server(build(), port=0, metrics_port=0) as server:
+        with ServerDataStream(('x', 'y'), port=server.port) as client:
+            epoch = client.get_epoch_iterator()
+            for _ in range(5):
+                next(epoch)
+
+            def found():
+                with urlopen(server.metrics_address) as answer:
+                    return parse(answer.read().decode())
+            wait_until(lambda: of(
+                found(), 'fuel_server_client_batches_total') >= 4,
+                'acknowledgements')
+            values = found()
+        assert of(values, 'fuel_server_clients') == 1
+        assert of(values, 'fuel_server_batches_total') >= 5
+        assert of(values, 'fuel_stage_items_total', stage='DataStream') >= 5
+        assert of(values, 'fuel_server_client_hwm') == 10
+        address = server.metrics_address
+    with pytest.raises(OSError, match='refused'):
+        urlopen(address)
+
+
+def test_server_whose_port_for_metrics_is_taken_does_not_start():
+    """Its own port is free again."""
+    with fuel.export.serve_metrics(build(), port=0) as other:
+        server = Server(build(), port=0, metrics_port=other.port)
+        with pytest.raises(OSError, match='cannot serve metrics at port'):
+            server.start()
+        with Server(build(), port=0, metrics_port=0):
+            pass
+
+
+def test_clients_of_one_name_are_one_line():
+    """Names are cut, and what is no text is replaced."""
+    samples = [Sample('fuel.x', True, {'client': name}, place)
+               for place, name in enumerate(['\udc80', '\udc81', 'y' * 300,
+                                             'y' * 301])]
+    assert list(parse(text_of(samples).decode()).values()) == [0, 2]

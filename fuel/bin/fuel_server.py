@@ -1,6 +1,7 @@
 """The command ``fuel-server``."""
 import argparse
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def make_parser() -> CommandParser:
         examples=['fuel-server mine:build_stream',
                   'fuel-server mine:build_stream --port 0 --sharing all',
                   'fuel-server --status tcp://localhost:5557',
+                  'fuel-server --status tcp://localhost:5557 --watch',
                   'fuel-server keys keys alice bob'])
     parser.add_version()
     parser.add_argument(
@@ -62,9 +64,20 @@ def make_parser() -> CommandParser:
                         help='how long batches of a client that vanished are '
                              'held for its successor; default: the setting '
                              'reconnect_timeout')
+    parser.add_argument('--metrics-port', type=_port, metavar='PORT',
+                        help='where Prometheus gets the numbers of clients '
+                             'and stages, on this host only; 0 takes a free '
+                             'one; default: nowhere')
     parser.add_argument('--status', metavar='ADDRESS',
                         help='print the statistics of the server at, say, '
                              'tcp://localhost:5557')
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument('--json', action='store_true',
+                       help='with --status: as JSON, with all clients and '
+                            'stages')
+    shown.add_argument('--watch', action='store_true',
+                       help='with --status: a page with clients and stages '
+                            'that is drawn anew each second, until Ctrl-C')
     return parser
 
 
@@ -101,14 +114,19 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
     return function()
 
 
-def _print_status(address: str, curve: str | None) -> int:
+def _print_status(address: str, curve: str | None, *, as_json: bool) -> int:
+    from fuel.client.measures import take_status
     from fuel.exceptions import ServerError
     from fuel.wire.messages import ask_status
     try:
-        status = ask_status(address, curve=curve)
+        found = ask_status(address, curve=curve)
+        status = take_status(found).numbers
     except (ServerError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return 0
     width = max(map(len, status))
     for name, value in status.items():
         shown = f'{value:.3f}' if isinstance(value, float) else value
@@ -158,8 +176,14 @@ def main(args: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     if (options.stream is None) == (options.status is None):
         parser.error('give either module:function or --status ADDRESS')
+    if options.status is not None and options.watch:
+        from fuel.bin.watch import watch
+        return watch(options.status, options.curve)
     if options.status is not None:
-        return _print_status(options.status, options.curve)
+        return _print_status(options.status, options.curve,
+                             as_json=options.json)
+    if options.json or options.watch:
+        parser.error('--json and --watch show the --status of a server')
     if options.restart and options.supervised is None and _keeps_journal(
             options):
         from fuel.server.start import serve_again
@@ -192,7 +216,8 @@ def _serve(parser: argparse.ArgumentParser,
             _build(parser, options.stream), options.port, options.hwm,
             host=options.host, sharing=options.sharing,
             num_clients=options.num_clients, curve=options.curve,
-            journal=options.journal, reconnect=options.reconnect)
+            journal=options.journal, reconnect=options.reconnect,
+            metrics_port=options.metrics_port)
     except ZMQError as error:
         print(f'fuel-server: {error.strerror}; choose another --port, 0 for '
               'a free one, or a --host of this machine', file=sys.stderr)

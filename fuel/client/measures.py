@@ -1,16 +1,20 @@
-"""What a server says of the stages of its pipeline, checked."""
+"""What a server says of its clients and its stages, checked."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from fuel.describe.pipeline import MOST_STAGES
 from fuel.profiling.measurements import Path, StageMeasurements
 from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
+from fuel.wire.messages import ClientStatus
 
 # Characters of a text about a stage, and numbers in a path.
 _LONGEST, _DEEPEST = 1000, 10
+# Clients, and other numbers, of a server.
+_MOST_CLIENTS, _MOST_NUMBERS = 10_000, 100
 # By annotation.
 _KINDS: Any = {'str': str, 'int': int, 'float': float, 'Path': list}
 
@@ -54,9 +58,60 @@ def _take_stage(fields: object) -> StageMeasurements:
     if values['depth'] >= MOST_STAGES:
         raise WireError(f'a stage at the depth {values["depth"]}')
     for value in values.values():
-        if isinstance(value, str) and not (
-                len(value) < _LONGEST and value.isprintable()):
+        if isinstance(value, str) and not _is_text(value):
             raise WireError(f'not the text of a stage: {value[:80]!r}')
         if isinstance(value, float) and not 0 <= value < float('inf'):
             raise WireError(f'a stage that took {value} seconds')
     return StageMeasurements(**values)
+
+
+class ServerStatus(NamedTuple):
+    """What a server says of itself.
+
+    `numbers`: numbers and texts, by name.
+    """
+
+    numbers: dict[str, int | float | str]
+    stages: list[StageMeasurements]
+    clients: list[ClientStatus]
+
+
+def take_status(status: Mapping[str, Any]) -> ServerStatus:
+    """Return what a server says of itself."""
+    numbers = {name: value for name, value in status.items()
+               if name not in ('stages', 'connections')}
+    if len(numbers) > _MOST_NUMBERS:
+        raise WireError(f'the server sent {len(numbers)} numbers')
+    for name, value in numbers.items():
+        if type(value) not in (int, float, str) or not (
+                _is_text(name) and _is_text(str(value))):
+            raise WireError(f'not a number of a server: {name!r:.80}, '
+                            f'{value!r:.80}')
+    clients = get_field(dict(status), 'connections', list, [])
+    if len(clients) > _MOST_CLIENTS:
+        raise WireError(f'the server sent {len(clients)} clients')
+    return ServerStatus(
+        numbers, take_stages(get_field(dict(status), 'stages', list, [])),
+        [_take_client(fields) for fields in clients])
+
+
+def _is_text(text: str) -> bool:
+    return len(text) < _LONGEST and text.isprintable()
+
+
+def _take_client(fields: object) -> ClientStatus:
+    if not isinstance(fields, dict):
+        raise WireError(f'a client is an object, got {type(fields).__name__}')
+    found = ClientStatus(
+        # Its own choice, for which the server cannot answer.
+        ''.join(letter if letter.isprintable() else '?' for letter
+                in get_field(fields, 'client', str)[:_LONGEST]),
+        get_field(fields, 'rank', int, None),
+        get_field(fields, 'is_local', bool),
+        get_field(fields, 'seconds', float),
+        get_field(fields, 'batches', int), get_field(fields, 'lag', int),
+        get_field(fields, 'hwm', int),
+        get_field(fields, 'is_waiting', bool))
+    if not 0 <= found.seconds < float('inf'):
+        raise WireError(f'a client for {found.seconds} seconds')
+    return found

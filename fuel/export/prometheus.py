@@ -14,7 +14,6 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, NamedTuple, Self
 
 from fuel.export.flat import OF_PIPELINES, OF_STAGES, place_of
-from fuel.profiling.measurements import StageMeasurements
 from fuel.profiling.meter import measure
 from fuel.sharding.pipeline import sharding_of
 from fuel.typing import StreamLike
@@ -47,7 +46,7 @@ class Sample(NamedTuple):
 
 def text_of(samples: Iterable[Sample]) -> bytes:
     """Return numbers in Prometheus' text format, version 0.0.4."""
-    families: dict[str, list[str]] = {}
+    families: dict[str, dict[str, str]] = {}
     for sample in samples:
         name = sample.name.replace('.', '_')
         if sample.grows:
@@ -55,35 +54,32 @@ def text_of(samples: Iterable[Sample]) -> bytes:
         labels = ','.join(
             f'{key}="{_escape(value)}"' for key, value
             in sample.labels.items() if value is not None)
-        lines = families.setdefault(name, [
-            f'# TYPE {name} {"counter" if sample.grows else "gauge"}'])
-        lines.append(f'{name}{{{labels}}} {sample.value!r}')
-    lines = [line for family in families.values() for line in family]
-    # A name that is no text is no reason to say nothing.
-    return '\n'.join([*lines, '']).encode(errors='replace')
+        # Names that clients chose may be alike once they are cut.
+        families.setdefault(name, {
+            f'# TYPE {name}': 'counter' if sample.grows else 'gauge',
+        }).setdefault(f'{name}{{{labels}}}', repr(sample.value))
+    return ''.join(f'{key} {value}\n' for lines in families.values()
+                   for key, value in lines.items()).encode()
 
 
 def _escape(value: object) -> str:
-    return str(value)[:_LONGEST].translate(_ESCAPES)
+    # What is no text is no reason to say nothing.
+    text = str(value)[:_LONGEST].encode(errors='replace').decode()
+    return text.translate(_ESCAPES)
 
 
-def samples_of_stages(stages: Iterable[StageMeasurements],
-                      labels: Labels) -> Iterable[Sample]:
-    """Yield what stages took."""
-    for stage in stages:
+def samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
+    """Yield what a pipeline and its stages took."""
+    measured = measure(stream)
+    for metric in OF_PIPELINES:
+        yield Sample(metric.name, metric.grows, labels,
+                     getattr(measured, metric.field))
+    for stage in measured.stages:
         here = {**labels, 'stage': stage.name, 'path': place_of(stage),
                 'runs_in': stage.runs_in}
         for metric in OF_STAGES:
             yield Sample(metric.name, metric.grows, here,
                          getattr(stage, metric.field))
-
-
-def _samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
-    measured = measure(stream)
-    for metric in OF_PIPELINES:
-        yield Sample(metric.name, metric.grows, labels,
-                     getattr(measured, metric.field))
-    yield from samples_of_stages(measured.stages, labels)
 
 
 def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
@@ -141,7 +137,7 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
 
     def collect() -> Iterable[Sample]:
         for stream, labels in labelled:
-            yield from _samples_of(stream, labels)
+            yield from samples_of(stream, labels)
     return MetricsServer(collect, port, host)
 
 

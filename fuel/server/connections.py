@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,8 @@ class ClientConnection:
     `is_local`: whether it has proved to be on this host.
     `gone_since`: when a message could not be sent to it; 0 if all could.
     `is_deaf`: whether that is because it does not read what it is sent.
+    `since`: when it was made.
+    `num_delivered`: how many batches its user got.
     """
 
     # Less is not worth a slot (bytes).
@@ -58,6 +61,8 @@ class ClientConnection:
         self.is_local = False
         self.gone_since = 0.0
         self.is_deaf = False
+        self.since = time.monotonic()
+        self.num_delivered = 0
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''

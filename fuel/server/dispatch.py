@@ -120,8 +120,9 @@ class ServedEpoch:
         """Return the items that a client has now delivered."""
         member = self.members[client]
         member.has_read = True
-        items = [self.under_way[index] for index
-                 in self.ledger.acknowledge(client, indices)
+        taken = self.ledger.acknowledge(client, indices)
+        member.connection.num_delivered += len(taken)
+        items = [self.under_way[index] for index in taken
                  if index in self.under_way]
         for item in items:
             if not self.ledger.is_pending(item.index):

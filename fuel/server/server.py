@@ -12,6 +12,7 @@ from typing import Self
 
 from fuel import config
 from fuel.epochs.stage import stage_of
+from fuel.export.prometheus import MetricsServer
 from fuel.server.journal import Journal, default_path
 from fuel.server.ledger import RANK, SHARINGS
 from fuel.server.listener import Listener
@@ -68,11 +69,17 @@ class Server:
         Seconds for which the batches of a client that vanished are held for
         its successor, before other clients get them, or begin the next
         epoch without it.  Defaults to ``config.reconnect_timeout``, 30.
+    metrics_port : int, optional
+        Where Prometheus gets the numbers of the clients and the stages, on
+        this host only; see :func:`fuel.export.serve_metrics`.  0 takes a
+        free port, see `metrics_address`.  Defaults to None: nowhere.
 
     Attributes
     ----------
     address : str
         Such as ``'tcp://127.0.0.1:5557'``.
+    metrics_address : str
+        Such as ``'http://127.0.0.1:9464/metrics'``; empty for none.
 
     Examples
     --------
@@ -95,7 +102,8 @@ class Server:
                  max_bytes: int | None = None,
                  curve: str | os.PathLike[str] | None = None,
                  journal: str | os.PathLike[str] | bool | None = None,
-                 reconnect: float | None = None) -> None:
+                 reconnect: float | None = None,
+                 metrics_port: int | None = None) -> None:
         check_platform('the server')
         if sharing not in SHARINGS:
             raise ValueError(f'sharing must be one of {SHARINGS}, got '
@@ -114,6 +122,9 @@ class Server:
         self._host, self._wanted_port = host, port
         self._curve = curve
         self._journal = journal
+        self.metrics_address = ''
+        self._metrics_port = metrics_port
+        self._metrics: MetricsServer | None = None
         self._wake_up = WakeUp()
         self.service = Service(
             data_stream, self.hwm, sharing, self.num_clients,
@@ -151,7 +162,8 @@ class Server:
             If the port stays busy for two seconds, or the host is not one
             of this machine's.
         OSError
-            If there are no keys in the directory `curve`.
+            If there are no keys in the directory `curve`, or `metrics_port`
+            is taken.
         fuel.exceptions.ServerError
             If the journal cannot be written.
 
@@ -178,10 +190,15 @@ class Server:
             self._host, self._wanted_port, self._curve, self.counts,
             CLIENT_LIMITS.header, self.hwm)
         try:
+            if self._metrics_port is not None:
+                self._metrics = MetricsServer(
+                    self.service.samples, self._metrics_port, '127.0.0.1')
+                self.metrics_address = self._metrics.address
             self.service.open(listener, self._open_journal())
         except BaseException:
             listener.close(linger=0)
             listener.end()
+            self._end_metrics()
             raise
         self.address = listener.address
         self._poller = listener.make_poller(self._wake_up)
@@ -191,6 +208,10 @@ class Server:
         self._stand_in = threading.Thread(
             target=self._serve_while_busy, name='fuel-stand-in', daemon=True)
         self._stand_in.start()
+
+    def _end_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
 
     def _open_journal(self) -> Journal | None:
         path = self._journal
@@ -213,6 +234,7 @@ class Server:
         if self._thread is not None and self._stand_in is not None:
             self._stand_in.join()
             self._thread.join(timeout)
+            self._end_metrics()
             self._thread = self._stand_in = None
             self.service.listener.end()
             self._wake_up.close()

@@ -4,21 +4,24 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import zmq
 
+from fuel.export.prometheus import Sample
 from fuel.server.connections import ClientConnection, produces_examples
 from fuel.server.journal import Journal
 from fuel.server.listener import Listener
 from fuel.server.pipeline import Pipeline
 from fuel.server.scheduler import Scheduler
+from fuel.server.status import clients_of, samples_of_server
 from fuel.typing import StreamLike
 from fuel.utils.seams import fault_point
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
-from fuel.wire.messages import receive_all, send_now
+from fuel.wire.messages import ClientStatus, receive_all, send_now
 
 log = logging.getLogger(__name__)
 
@@ -245,19 +248,35 @@ class Service:
         connection.close(self.scheduler.pool)
 
     def status(self) -> dict[str, Any]:
-        """Return what `fuel-server status` shows."""
+        """Return what ``fuel-server --status`` shows."""
+        return {
+            **self._numbers(), 'address': self.listener.address,
+            'pid': os.getpid(),
+            'stages': [asdict(stage) for stage in self.pipeline.stages()],
+            'connections': [one._asdict() for one in self._clients()]}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what Prometheus is told; for any thread."""
+        yield from samples_of_server(
+            self._numbers(), self._clients(), self.data_stream)
+
+    def _clients(self) -> Iterator[ClientStatus]:
+        return clients_of(
+            list(self.connections.values()), self._admission.epoch)
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the numbers, and what is waited for; for any thread."""
         epoch = self._admission.epoch
         waited = self.scheduler.waited
         return {
-            **self.counts, 'address': self.listener.address,
-            'pid': os.getpid(),
+            **self.counts,
             'clients': len(self.connections),
             'local clients': sum(connection.is_local for connection
-                                 in self.connections.values()),
+                                 in list(self.connections.values())),
             'epoch': 0 if epoch is None else epoch.ledger.number,
             'queue': 0 if epoch is None else sum(
                 len(member.account.pending)
-                for member in epoch.members.values()),
+                for member in list(epoch.members.values())),
             'waits for clients': self._admission.describe_wait() or 'no',
             'seconds waiting on the pipeline': waited['pipeline'],
             'seconds waiting on clients': waited['clients']}

@@ -34,7 +34,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
                  max_bytes: int | None = None,
                  curve: str | os.PathLike[str] | None = None,
                  journal: str | os.PathLike[str] | bool | None = None,
-                 reconnect: float | None = None) -> None:
+                 reconnect: float | None = None,
+                 metrics_port: int | None = None) -> None:
     """Serve a stream until a signal ends the process.
 
     One line on standard error says where the server listens.  Ctrl-C and
@@ -47,6 +48,9 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
         Defaults to 5557.
     hwm : int, optional
         How many batches may be under way to each client.  Defaults to 10.
+    metrics_port : int, optional
+        Where Prometheus gets the numbers of this server.  Defaults to None:
+        nowhere.
     host, sharing, num_clients, max_bytes, curve, journal, reconnect
         See :class:`Server`.
 
@@ -59,7 +63,7 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
     server = Server(
         data_stream, port, hwm, host=host, sharing=sharing,
         num_clients=num_clients, max_bytes=max_bytes, curve=curve,
-        journal=journal, reconnect=reconnect)
+        journal=journal, reconnect=reconnect, metrics_port=metrics_port)
     server._listen()
     try:
         _announce_and_wait(server)
@@ -73,6 +77,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
 
 def _announce(server: Server) -> None:
     sys.stderr.write(f'Fuel server: {server.address}\n')
+    if server.metrics_address:
+        sys.stderr.write(f'Fuel server: {server.metrics_address}\n')
     sys.stderr.flush()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
@@ -113,6 +113,29 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
     if kind != 'arrays':
         raise WireError(f'a message of arrays was expected, got {kind!r}')
     return list(decode(fields.get('items'), frames))
+
+
+class ClientStatus(NamedTuple):
+    """What a client of a server does.
+
+    `client`: its name.
+    `rank`: None if it has none.
+    `is_local`: whether it gets batches in shared memory.
+    `seconds`: since it connected.
+    `batches`: how many its user got since.
+    `lag`: how many were sent to it that its user has not got.
+    `hwm`: how many these may be.
+    `is_waiting`: whether its user waits for one.
+    """
+
+    client: str
+    rank: int | None
+    is_local: bool
+    seconds: float
+    batches: int
+    lag: int
+    hwm: int
+    is_waiting: bool
 
 
 def ask_status(address: str, timeout: float = 5.0,

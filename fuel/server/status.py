@@ -1,0 +1,53 @@
+"""What a server says of its clients and its pipeline, to those who watch."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+from fuel.export.prometheus import Labels, Sample, samples_of
+from fuel.server.connections import ClientConnection
+from fuel.server.dispatch import ServedEpoch
+from fuel.typing import StreamLike
+from fuel.wire.messages import ClientStatus
+
+# Of the numbers of a server: how Prometheus calls them, and whether they grow.
+_NAMES = {
+    'batches': ('batches', True), 'bytes': ('bytes', True),
+    'errors': ('errors', True), 'epochs': ('epochs', True),
+    'dropped messages': ('dropped.messages', True),
+    'dropped connections': ('dropped.connections', True),
+    'seconds waiting on the pipeline': ('pipeline.wait.seconds', True),
+    'seconds waiting on clients': ('clients.wait.seconds', True),
+    'clients': ('clients', False), 'local clients': ('local.clients', False),
+    'queue': ('queue.items', False)}
+
+
+def clients_of(connections: Iterable[ClientConnection],
+               epoch: ServedEpoch | None) -> Iterator[ClientStatus]:
+    """Yield what clients do; for any thread."""
+    now = time.monotonic()
+    for one in connections:
+        member = None if epoch is None else epoch.members.get(one.client)
+        yield ClientStatus(
+            one.client, one.rank, one.is_local, now - one.since,
+            one.num_delivered,
+            0 if member is None else max(0, len(member.account.pending)),
+            one.hwm, member is not None and member.is_waiting)
+
+
+def samples_of_server(numbers: Mapping[str, object],
+                      clients: Iterable[ClientStatus],
+                      stream: StreamLike) -> Iterator[Sample]:
+    """Yield what Prometheus is told of a server."""
+    for key, (name, grows) in _NAMES.items():
+        value = numbers[key]
+        assert isinstance(value, (int, float))
+        yield Sample(f'fuel.server.{name}', grows, {}, value)
+    for one in clients:
+        labels: Labels = {'client': one.client, 'rank': one.rank}
+        for name, grows, value in (
+                ('batches', True, one.batches), ('lag', False, one.lag),
+                ('hwm', False, one.hwm),
+                ('connected.seconds', False, one.seconds)):
+            yield Sample(f'fuel.server.client.{name}', grows, labels, value)
+    yield from samples_of(stream, {})
