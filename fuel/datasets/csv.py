@@ -61,9 +61,10 @@ class CSVDataset(RecordsDataset):
     header : bool, optional
         Whether the first record holds the names of the columns. Defaults to
         None: it does if none of its cells is a number or empty, or it has
-        text above numbers. An empty name, such as pandas writes above its
-        index, is ``index`` in the first column, and ``column_3`` in that of
-        number 3.
+        text above numbers; with a warning where others of its cells are
+        numbers, as in a first example of which a value is missing. An empty
+        name, such as pandas writes above its index, is ``index`` in the first
+        column, and ``column_3`` in that of number 3.
     missing : tuple of str, optional
         Texts such as ``'NA'`` that stand for a missing value: a cell that is
         one of them, but for blanks around it, is read as an empty one.
@@ -138,6 +139,13 @@ class CSVDataset(RecordsDataset):
         self.load()
         sample = self._sample(SAMPLE + 1)
         self.header = is_header(sample) if header is None else header
+        if header is None and self.header and sample[0][0].strip() and any(
+                cell_type([cell]) != TEXT for cell in sample[0]):
+            warn_user(
+                f'{self.path}: the first record, {", ".join(sample[0]):.80}, '
+                f'has numbers, and is taken for the names of the columns: '
+                f'pass header=True if it holds them, or header=False if it '
+                f'is an example')
         names = names_of_columns(sample[0]) if self.header else [
             f'column_{number}' for number in range(len(sample[0]))]
         self._missing = frozenset(

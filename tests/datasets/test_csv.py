@@ -411,6 +411,27 @@ def test_header_is_found_where_cells_are_empty_or_numbers(
     assert rows == len(dataset[:][0])
 
 
+@pytest.mark.parametrize('text, warns', [
+    ('5.1,unknown\n4.9,3.0\n', True), ('0,1\n0.5,2\n', True),
+    (',0,1\n0,1.5,2\n', False), ('a,b\n1,2\n', False),
+    ('1,2\n3,4\n', False)])
+def test_header_that_may_be_an_example_warns(tmp_path, text, warns):
+    """Since that is lost; unless it was said what it is."""
+    path = tmp_path / 'any.csv'
+    path.write_text(text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        dataset = CSVDataset(path)
+        assert dataset.num_examples == len(dataset[:][0])
+        for header in (True, False):
+            CSVDataset(path, header=header, dtypes=dict.fromkeys(
+                CSVDataset(path, header=header).sources, object))
+    messages = [str(one.message) for one in caught]
+    assert warns == any('header=False if it is an' in one
+                        for one in messages)
+    assert len(messages) == warns
+
+
 @pytest.mark.parametrize('cells, options, expected', [
     (['4.0', ' NA', '6.0'], " missing=('NA',) if", [4, None, 6]),
     (['4', 'n/a', '?'], r"missing=('n/a', '?') if", [4, None, None]),
