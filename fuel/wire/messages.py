@@ -118,7 +118,7 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
 class ClientStatus(NamedTuple):
     """What a client of a server does.
 
-    `client`: its name.
+    `client`: the first half of its name.
     `rank`: None if it has none.
     `is_local`: whether it gets batches in shared memory.
     `seconds`: since it connected.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.request import urlopen
 
 import pytest
 from support.process_pipelines import build
@@ -200,6 +201,20 @@ def test_json_has_all_of_the_status(capsys):
     one, = found['connections']
     assert 2 <= one['batches'] <= 3 and one['seconds'] > 0
     assert 0 <= one['lag'] <= one['hwm']
+
+
+def test_status_tells_no_name_that_another_could_take():
+    """Who greets with the name of a client gets its batches."""
+    with Server(build(), port=0, metrics_port=0) as server, ServerDataStream(
+            ('x', 'y'), port=server.port) as client:
+        next(client.get_epoch_iterator())
+        connection, = server.service.connections.values()
+        told = json.dumps(ask_status(server.address))
+        with urlopen(server.metrics_address) as answer:
+            told += answer.read().decode()
+    assert 16 == len(connection.client)
+    assert connection.client not in told
+    assert told.count(connection.client[:8]) > 1
 
 
 def test_status_comes_while_a_batch_takes_long():
