@@ -1,21 +1,36 @@
+from cpython.object cimport PyObject
+
 cdef extern from *:
     """
     #ifndef FUEL_FRAME
     #define FUEL_FRAME
     #include <stddef.h>
     enum { FUEL_EXTENTS = 16 };
+    typedef struct {
+        PyObject *slowest;
+        long long most, took;
+        unsigned long long number;
+    } fuel_wait_state;
     typedef struct fuel_frame {
-        struct fuel_frame *outer;
+        struct fuel_frame *outer, *enclosing;
         void *meter;
+        fuel_wait_state wait;
         long long begin, slow, quick, waited, item;
         int weight, is_told, num_extents;
         size_t low[FUEL_EXTENTS], high[FUEL_EXTENTS];
     } fuel_frame;
     #endif
     """
+    ctypedef struct Wait "fuel_wait_state":
+        PyObject *slowest
+        long long most, took
+        unsigned long long number
+
     ctypedef struct Frame "fuel_frame":
         Frame *outer
+        Frame *enclosing
         void *meter
+        Wait wait
         long long begin, slow, quick, waited, item
         int weight, num_extents
         bint is_told
@@ -31,7 +46,8 @@ cdef class StageMeter:
     cdef readonly list spans, spans_below
     cdef readonly Py_ssize_t num_left_out
     cdef public dict reports
-    cdef readonly dict stalls_below
+    cdef dict _stalls
+    cdef tuple _inputs
     cdef public tuple cause
     cdef public StageMeter owner
     # Nanoseconds; `_passed` and `_waited_for` of waits of its consumer.

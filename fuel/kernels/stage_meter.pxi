@@ -4,7 +4,9 @@ Each stage gives its items in ``EpochIterator.__next__``, whose calls are
 nested like the stages. A call is a *frame* here: what passed in it, without
 the frames within and without waiting, is the stage's own work. The outermost
 frame of a thread is a wait of the consumer: of the trainer, or of what sends
-batches on. It is a stall by the stage that took most of it.
+batches on. It is a stall by the stage that took most of it. So is the frame of
+a stream that is none of the inputs of the stage which reads it, as the function
+of a mapping may do: that stage is the consumer then, and the wait is its work.
 
 To read a clock twice takes as long as some items. So where the items of a stage
 take less than `SHORT`, those that a compiled reader has at once are timed one
@@ -37,13 +39,10 @@ cdef extern from *:
     static FUEL_THREAD_LOCAL fuel_frame *fuel_top = NULL;
     /* The wait that is under way, or was the last: the stage that took most
        of it so far, which it owns, and how much of it; its number; how long
-       it took; whether the end of the thread lets go of the stage. */
-    static FUEL_THREAD_LOCAL struct {
-        PyObject *slowest;
-        long long most, took;
-        unsigned long long number;
-        int is_released;
-    } fuel_wait = {NULL, 0, 0, 0, 0};
+       it took. */
+    static FUEL_THREAD_LOCAL fuel_wait_state fuel_wait = {NULL, 0, 0, 0};
+    /* Whether the end of the thread lets go of that stage. */
+    static FUEL_THREAD_LOCAL int fuel_is_released = 0;
     /* Guarded by the GIL. */
     static unsigned long long fuel_num_waits = 0;
     static unsigned int fuel_draws = 1;
@@ -57,15 +56,10 @@ cdef extern from *:
         return 33 + (int)(fuel_draws >> 26);
     }
     """
-    ctypedef struct Wait:
-        PyObject *slowest
-        long long most, took
-        unsigned long long number
-        bint is_released
-
     long long fuel_clock() noexcept
     Frame *fuel_top
     Wait fuel_wait
+    bint fuel_is_released
     unsigned long long fuel_num_waits
     long long fuel_num_spans
     unsigned long PyThread_get_thread_native_id()
@@ -102,10 +96,10 @@ cdef class StageMeter:
         item that is being taken, if that was waited for.
     `owner`: of a copy of the stage, whose items are none of the pipeline's,
         the meter that its time goes to.
-    `stalls_below`: by these paths, seconds of stalls.
     """
 
     def __cinit__(self):
+        self._inputs = ()
         self.clear()
 
     def __dealloc__(self):
@@ -120,7 +114,7 @@ cdef class StageMeter:
         self.items = self.examples = self.timed = 0
         self.bytes = self.written = 0
         self.restarts = 0
-        self.reports, self.stalls_below = {}, {}
+        self.reports, self._stalls = {}, {}
         self.cause = None
         self._work = self._input = self._room = self._stall = 0
         self._most_work = self._most_input = self._most_spent = 0
@@ -145,9 +139,13 @@ cdef class StageMeter:
         # Otherwise the next item that is timed decides.
         self._is_long = self._is_long or is_exact
 
-    def begin_epoch(self, bint counts_rows):
-        """Count no time between two epochs as the consumer's."""
+    def begin_epoch(self, bint counts_rows, tuple inputs):
+        """Count no time between two epochs as the consumer's.
+
+        `inputs`: the meters of the streams that the stage reads.
+        """
         self.counts_rows = counts_rows
+        self._inputs = inputs
         self._last = 0
 
     @property
@@ -167,10 +165,20 @@ cdef class StageMeter:
         """How long it could have gone on, had there been room for items."""
         return self._room / 1e9
 
-    @property
-    def stall_seconds(self):
-        """How long consumers waited while it was what took longest."""
-        return self._stall / 1e9
+    def stalls_by(self, StageMeter stage not None):
+        """Return how long its consumer waited while a stage took longest.
+
+        Returns: Seconds; and of stages elsewhere that this one waited for,
+        by their paths.
+        """
+        cdef long long here = self._stall if stage is self else 0
+        below = {}
+        for (one, path), took in list(self._stalls.items()):
+            if one is stage and path is None:
+                here += took
+            elif one is stage:
+                below[path] = took / 1e9
+        return here / 1e9, below
 
     @property
     def awaited_seconds(self):
@@ -249,17 +257,30 @@ cdef class _ThreadEnd:
     """Lets go of the last wait of a thread, whose state holds it."""
 
     def __dealloc__(self):
+        global fuel_is_released
         cdef PyObject *before = fuel_wait.slowest
         fuel_wait.slowest = NULL
-        fuel_wait.is_released = False
+        fuel_is_released = False
         Py_XDECREF(before)
 
 
 cdef void _release_at_end() noexcept:
+    global fuel_is_released
     cdef PyObject *state = PyThreadState_GetDict()
     if state != NULL:
         (<dict>state)['fuel.wait'] = _ThreadEnd()
-        fuel_wait.is_released = True
+        fuel_is_released = True
+
+
+cdef bint _reads(StageMeter reader, StageMeter meter) noexcept:
+    """Return whether a stream is an input of a stage, or copied from one."""
+    cdef Py_ssize_t place
+    if meter.owner is not None:
+        return True
+    for place in range(PyTuple_GET_SIZE(reader._inputs)):
+        if PyTuple_GET_ITEM(reader._inputs, place) == <PyObject *>meter:
+            return True
+    return False
 
 
 cdef inline void enter(Frame *frame, StageMeter meter,
@@ -267,6 +288,11 @@ cdef inline void enter(Frame *frame, StageMeter meter,
     """Begin to take an item of a stage, perhaps from a compiled reader."""
     global fuel_top
     cdef Frame *outer = fuel_top
+    frame.enclosing = outer
+    if outer != NULL and not _reads(<StageMeter>outer.meter, meter):
+        # Its wait is put back when the frame is left.
+        frame.wait, fuel_wait.slowest = fuel_wait, NULL
+        outer = NULL
     frame.outer = outer
     frame.meter = <void *>meter
     frame.slow = frame.quick = frame.waited = 0
@@ -308,7 +334,7 @@ cdef void _begin(Frame *frame, StageMeter meter) noexcept:
         if fuel_wait.slowest != NULL:
             before, fuel_wait.slowest = fuel_wait.slowest, NULL
             Py_XDECREF(before)
-        if not fuel_wait.is_released:
+        if not fuel_is_released:
             _release_at_end()
         if meter._last:
             meter._passed += frame.begin - meter._last
@@ -317,10 +343,13 @@ cdef void _begin(Frame *frame, StageMeter meter) noexcept:
 
 cdef inline void leave(Frame *frame, StageMeter meter) noexcept:
     """Count what an item took, or an error or the end in its place."""
-    global fuel_top
-    fuel_top = frame.outer
+    global fuel_top, fuel_wait
+    fuel_top = frame.enclosing
     if frame.weight or frame.slow:
         _count(frame, meter)
+    if frame.outer != frame.enclosing:
+        Py_XDECREF(fuel_wait.slowest)
+        fuel_wait = frame.wait
 
 
 cdef void _count(Frame *frame, StageMeter meter) noexcept:
@@ -360,10 +389,11 @@ cdef void _count(Frame *frame, StageMeter meter) noexcept:
         # The frames in it have competed, or none was timed.
         _blame(meter)
     cdef StageMeter slowest = <StageMeter>fuel_wait.slowest
-    if slowest.cause is None:
-        slowest._stall += took
+    if slowest is meter and meter.cause is None:
+        meter._stall += took
     else:
-        _blame_below(slowest, took)
+        key = slowest, slowest.cause
+        meter._stalls[key] = meter._stalls.get(key, 0) + took
 
 
 cdef void _time(StageMeter meter, long long took) noexcept:
@@ -386,11 +416,6 @@ cdef void _note_span(StageMeter meter, unsigned long thread, long long item,
     fuel_num_spans += 1
     meter._num_kept += 1
     meter.spans.append((thread, item, begin, end))
-
-
-cdef void _blame_below(StageMeter meter, long long took) noexcept:
-    meter.stalls_below[meter.cause] = (
-        meter.stalls_below.get(meter.cause, 0.) + took / 1e9)
 
 
 @cython.wraparound(False)

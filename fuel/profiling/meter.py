@@ -42,7 +42,8 @@ def measure_stages(stream: Any) -> list[StageMeasurements]:
     found: list[StageMeasurements] = []
     counts = {name: getattr(io_counts, name) for name in IO_COUNTS}
     for number, (depth, one) in enumerate(stages_here(stream)):
-        measured = list(_measure_stage(one, number, depth))
+        measured = list(_measure_stage(
+            one, number, depth, runtime_of(stream).meter))
         if counts and stage_of(one).dataset is not None:
             measured[0], counts = replace(measured[0], **counts), {}
         found += measured
@@ -106,15 +107,16 @@ def remote_stage(stream: object) -> Any:
     return stage if stage.is_remote else None
 
 
-def _measure_stage(stream: Any, number: int, depth: int,
+def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
                    ) -> Iterator[StageMeasurements]:
     """Yield what a stage took, then what those took that run for it."""
     meter = runtime_of(stream).meter
+    stall, stalls_below = outermost.stalls_by(meter)
     here = StageMeasurements(
         (number,), _label(stream), depth, HERE, 1, meter.items,
         meter.examples, meter.bytes, meter.written, meter.timed,
         meter.work_seconds, meter.input_seconds, meter.room_seconds,
-        meter.stall_seconds, restarts=meter.restarts, remedy=remedy(stream))
+        stall, restarts=meter.restarts, remedy=remedy(stream))
     stage = remote_stage(stream)
     if stage is None:
         yield here
@@ -131,7 +133,7 @@ def _measure_stage(stream: Any, number: int, depth: int,
         yield replace(
             below, path=(number, *below.path), depth=depth + 1 + below.depth,
             runs_in=place,
-            stall_seconds=meter.stalls_below.get(below.path, 0.),
+            stall_seconds=stalls_below.get(below.path, 0.),
             remedy=below.remedy if runs_in.startswith('server') else
             below.remedy.replace(WORKERS, MORE_WORKERS))
 

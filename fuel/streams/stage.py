@@ -163,7 +163,8 @@ class StreamStage(Stage):
             runtime.epoch = epoch
             runtime.iterator = weakref.ref(iterator)
             epoch.meter = runtime.meter
-            runtime.meter.begin_epoch(self.gives_batches)
+            runtime.meter.begin_epoch(self.gives_batches, tuple(
+                runtime_of(one).meter for one in self.inputs))
             self.show(epoch)
 
     def open(self, epoch: Epoch) -> EpochReader:

@@ -571,3 +571,101 @@ def test_workers_that_are_gone_stay_in_the_sums():
             stream.close()
             assert 40 * number == stream.measurements().stages[1].items
         assert 1 == len(runtime_of(stream).meter.reports)
+
+
+def check_sums(found):
+    """See that what passed is a part of the stages."""
+    assert found.stall_seconds > 0
+    for total in (sum(stage.stall_seconds for stage in found.stages),
+                  sum(stage.work_seconds for stage in found.stages)):
+        assert found.stall_seconds == pytest.approx(total, rel=.02)
+
+
+def test_a_stream_that_a_function_reads_is_the_work_of_its_stage():
+    """It is no input of the stage; what it took is in its own numbers."""
+    other = Stage(source(), Delay('sleep', .002))
+    examples = other.get_epoch_iterator()
+
+    def mixed(data):
+        next(examples)
+        return data
+
+    stream = Cast(Mapping(Stage(source(), Delay('sleep', .0003)), mixed),
+                  'float32', which_sources=('x',))
+    for _ in stream:
+        pass
+    found, inner = stream.measurements(), other.measurements()
+    check_sums(found)
+    assert 'Mapping(mixed)' == found.slowest.name
+    assert found.slowest.work_seconds >= 40 * .002
+    check_sums(inner)
+    assert (40, 'Stage(later)') == (inner.items, inner.slowest.name)
+    assert inner.stall_seconds < found.slowest.work_seconds
+    assert inner.seconds <= found.seconds
+
+
+def test_a_stream_that_two_read_is_a_part_of_each():
+    """Of what its consumer waited for, and no other's."""
+    below = Stage(source(), Delay('sleep', .0005))
+    above = Stage(below, Delay('sleep', .001))
+    for _ in below:
+        pass
+    for _ in above:
+        pass
+    found = above.measurements()
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages), rel=1e-6)
+    assert found.slowest == found.stages[0]
+    alone = below.measurements()
+    assert alone.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in alone.stages), rel=1e-6)
+    assert 80 == alone.stages[0].items
+
+
+def test_an_input_that_a_stage_reads_in_a_thread_is_its_work():
+    """Its frames are another thread's, and no stall of the consumer."""
+    class Threaded(Mapping):
+        def get_data(self, request=None):
+            found = []
+            thread = threading.Thread(target=lambda: found.append(
+                next(self.child_epoch_iterator, None)))
+            thread.start()
+            thread.join()
+            if found == [None]:
+                raise StopIteration
+            return found[0]
+
+    stream = Threaded(Stage(source(), Delay('sleep', .001)), as_it_is)
+    for _ in stream:
+        pass
+    found = stream.measurements()
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages), rel=1e-6)
+    assert found.slowest == found.stages[0]
+    assert found.stages[0].work_seconds >= 40 * .001
+
+
+def test_a_stage_that_reads_its_own_stream_and_forks():
+    """In the middle of its frames, which go on."""
+    depth = []
+
+    def again(data):
+        if len(depth) < 3:
+            depth.append(os.fork())
+            if depth[-1] == 0:
+                depth[:] = [0] * 3
+                for _ in stream:
+                    pass
+                os._exit(0 if stream.measurements().items == 40 else 1)
+            for _ in stream:
+                pass
+        return data
+
+    stream = Mapping(source(), again)
+    for _ in stream:
+        pass
+    assert [0] * 3 == [os.waitpid(pid, 0)[1] for pid in depth]
+    found = stream.measurements()
+    assert found.items >= 40
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages), rel=1e-6)

@@ -1,0 +1,21 @@
+"""What a pipeline takes is a part of one of its stages, and of one alone."""
+import pytest
+from support.pipelines import PIPELINES, build
+
+
+@pytest.mark.parametrize('name', PIPELINES)
+def test_parts_add_up(name, files):
+    """Of all stages, whatever they read and keep."""
+    stream = build(name, files)
+    for _ in range(2):
+        for _ in stream:
+            pass
+    found = stream.measurements()
+    assert found.stall_seconds > 0
+    assert found.stall_seconds == pytest.approx(
+        sum(stage.stall_seconds for stage in found.stages), abs=1e-8)
+    # What workers do is the waiting of the stage that they run for.
+    here = [stage for stage in found.stages if len(stage.path) == 1]
+    assert found.stall_seconds == pytest.approx(sum(
+        stage.work_seconds + stage.input_seconds for stage in here),
+        rel=.05, abs=1e-4)
