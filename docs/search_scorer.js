@@ -3,7 +3,7 @@
 // Sphinx writes it into the manual (html_search_scorer in conf.py).
 const _lists = /^(changelog|development|journeys|contributing)$/;
 const _bridges = new RegExp(
-  "^(arrow|blocks|chainer|clusters|jax|keras|paddle|pytorch|scikit_learn|zarr)$");
+  "^(blocks|chainer|clusters|jax|keras|paddle|pytorch|scikit_learn)$");
 
 var Scorer = {
   score: ([page, title, anchor, description, score, file, kind]) => {

@@ -1,5 +1,6 @@
 """A search in the manual finds pages that explain before attributes."""
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,23 @@ def test_pages_of_bridges_come_after_those_of_fuel(search):
     """A page before a section."""
     names = [name for name, _ in search('workers')]
     assert names.index('parallel') == 0 < names.index('keras')
+
+
+@pytest.mark.parametrize(('query', 'page'), [
+    ('audio', 'audio'), ('bad records', 'bad_records'),
+    ('hugging face', 'arrow'), ('images', 'images'),
+    ('missing values', 'your_data'),
+    ('prometheus', 'watching'), ('ranks', 'ranks'), ('stall', 'watching'),
+    ('json lines', 'your_data'), ('csv', 'your_data'),
+    ('security', 'security'), ('trace', 'watching')])
+def test_what_is_searched_is_in_a_title(query, page):
+    """Of a page or section of which it is at least half, or whose words it
+    has: the search puts both before pages that only mention it."""
+    text = (ROOT / 'docs' / f'{page}.rst').read_text('utf-8').lower()
+    titles = re.findall(r'^(.+)\n[=-]{3,}$', text, re.MULTILINE)
+    assert any(query in title and (
+        ' ' not in query or 2 * len(query) >= len(title))
+        for title in titles), titles
 
 
 def test_manual_is_searched_so():
