@@ -73,6 +73,8 @@ PERIOD = 64
 # Spans that a process keeps: later ones are left out.
 MOST_SPANS = 200_000
 cdef long long _MOST_SPANS = MOST_SPANS
+# Nanoseconds in which an item is received that is there.
+cdef long long _RECEIVING = 100_000
 # The first items are all timed, since a short epoch has few ticks.
 cdef Py_ssize_t _FIRST = 256
 
@@ -595,15 +597,17 @@ def take_note(key, tuple path, double seconds, list report,
     `report`: what the stages there took so far; None for no news.
     `spans`: of the items that were made there since, as
         :class:`fuel.profiling.spans.StageSpans`.
+    Returns: Whether it was waited for, longer than it takes to receive it.
     """
     if fuel_top == NULL:
-        return
+        return False
     cdef StageMeter meter = <StageMeter>fuel_top.meter
     if report is not None:
         meter.reports[key] = report
     if spans and meter.spans is not None:
         meter._add_below(spans)
     meter.cause = path if path and 2e9 * seconds >= fuel_top.waited else None
+    return fuel_top.waited > _RECEIVING
 
 
 def measuring_seconds(StageMeter meter not None, item, Py_ssize_t count):

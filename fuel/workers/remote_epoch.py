@@ -217,10 +217,12 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
         """Take what the item took that is being received."""
         if note is not None:
-            # With none before it, it was taken at once.
-            epoch.num_ready = note.num_ahead and note.num_ahead + 1
-            take_note(self._number, note.path, note.seconds, note.report,
-                      note.spans)
+            is_late = take_note(self._number, note.path, note.seconds,
+                                note.report, note.spans)
+            # The worker learns some batches later what was taken. With none
+            # before it, it was taken at once.
+            epoch.num_ready = 0 if is_late else (
+                note.num_ahead and note.num_ahead + 1)
 
     @abstractmethod
     def cut(self) -> None:

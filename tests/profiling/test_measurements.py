@@ -434,6 +434,18 @@ def test_workers_and_their_room_are_measured():
     assert found.consumer_seconds > found.stall_seconds
 
 
+def test_queue_is_empty_while_its_items_are_waited_for():
+    """Though a worker learns some batches later what was taken."""
+    slow = Stage(source(), Delay('sleep', SLOW))
+    with MultiProcessing(slow, num_workers=1, start_method='fork',
+                         max_store=10) as stream:
+        ready = [stream.measurements().stages[0].queue_items
+                 for _ in stream.get_epoch_iterator()]
+    assert len(ready) == 40
+    # An item that comes from the first of them on is waited for.
+    assert sum(map(bool, ready)) < 8, ready
+
+
 def test_a_fork_begins_anew():
     """What the parent has counted is not the child's."""
     stream = source()
