@@ -67,15 +67,16 @@ def drawn(trace):
     for number in range(0, int(SHOWN), 10):
         x = MARGIN + number / SHOWN * (WIDTH - 2 * MARGIN)
         parts.append(f'<rect x="{x:.1f}" y="{top - 4}" width="1" height="6" '
-                     'fill="#555"/>')
+                     'fill="#888"/>')
         parts.append(f'<text x="{x:.1f}" y="{top + 16}">{number} ms</text>')
     height = top + 24
     return '\n'.join([
         (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
          f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-         'font-family="sans-serif" font-size="12">'),
+         'font-family="sans-serif" font-size="12" fill="currentColor">'),
         '<title>Spans of the training and of two workers</title>',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        ('<style>svg:root{color-scheme:light dark;color:CanvasText}\n'
+         '.span{fill:#000}</style>'),
         *parts, '</svg>\n'])
 
 
@@ -117,8 +118,8 @@ def box_drawn(top, text, colour, left, right):
               f'height="{LANE - 3}" fill="{colour}"><title>{escape(text)}'
               '</title></rect>')]
     if LETTER * len(text) + 6 < width:
-        parts.append(f'<text x="{x + 4:.1f}" y="{top + 13}">{escape(text)}'
-                     '</text>')
+        parts.append(f'<text class="span" x="{x + 4:.1f}" y="{top + 13}">'
+                     f'{escape(text)}</text>')
     return parts
 
 

@@ -17,7 +17,7 @@ class Adult(BuiltInDataset):
         Among 'train' (30,162 examples) and 'test' (15,060).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

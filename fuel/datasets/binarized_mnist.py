@@ -22,7 +22,7 @@ class BinarizedMNIST(BuiltInDataset):
         Default True.
     subset, driver, sort_indices, cache_bytes, storage_options, splits
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    sources, axis_labels
+    flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

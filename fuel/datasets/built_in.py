@@ -25,7 +25,7 @@ class BuiltInDataset(H5PYDataset):
         to `fits_in_memory`.
     subset, driver, sort_indices, cache_bytes, storage_options, splits
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-    sources, axis_labels
+    flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Attributes
@@ -70,7 +70,7 @@ class BuiltInImages(BuiltInDataset):
         The splits to use.
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`BuiltInDataset`.
     """
 
@@ -88,7 +88,7 @@ class DatasetInFormats(BuiltInDataset):
         The splits to use.
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
     """
 

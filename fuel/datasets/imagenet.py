@@ -21,7 +21,7 @@ class ILSVRC2010(BuiltInDataset):
         (150,000).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -46,7 +46,7 @@ class ILSVRC2012(BuiltInDataset):
         (100,000).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -34,7 +34,7 @@ class MNIST(BuiltInImages):
         Among 'train' (60,000 examples) and 'test' (10,000).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -64,7 +64,7 @@ class EMNIST(DatasetInFormats):
         Among 'train' and 'test'.
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -98,7 +98,7 @@ class FashionMNIST(BuiltInImages):
         Among 'train' (60,000 examples) and 'test' (10,000).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
@@ -126,7 +126,7 @@ class KMNIST(BuiltInImages):
         Among 'train' (60,000 examples) and 'test' (10,000).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -19,7 +19,7 @@ class Omniglot(BuiltInDataset):
         Among 'background' (19,280 examples) and 'evaluation' (13,180).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -23,7 +23,7 @@ class STL10(BuiltInImages):
         of 'train' each.
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 

@@ -30,7 +30,7 @@ class SVHN(DatasetInFormats):
         'test' (13,068, 26,032) and 'extra' (202,353, 531,131).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
-    storage_options, splits, sources, axis_labels
+    storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
