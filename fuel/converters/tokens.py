@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -209,9 +209,10 @@ class Pieces:
 
     def complete(self, texts: Texts, encoder: Encoder) -> Iterator[Place]:
         """Write the pieces that are missing; yield what follows each."""
-        with suppress(FileExistsError):
+        try:
             os.makedirs(self._folder, 0o700)
-        self._check_owner()
+        except FileExistsError:
+            self._check_owner()
         place = Place()
         while (found := self._find(self._path(len(self.paths)))) is not None:
             self._add(self._path(len(self.paths)), found.lengths)

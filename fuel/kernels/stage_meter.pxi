@@ -616,8 +616,10 @@ def measuring_seconds(StageMeter meter not None, item, Py_ssize_t count):
     cdef long long begin = fuel_clock()
     for _ in range(count):
         enter(&frame, meter, True)
-        measure(&frame, meter, item)
-        leave(&frame, meter)
+        try:
+            measure(&frame, meter, item)
+        finally:
+            leave(&frame, meter)
     return (fuel_clock() - begin) / 1e9
 
 

@@ -9,7 +9,7 @@ Fields = dict[str, Any]
 
 # The first bytes of each header, and the version of the protocol.
 MAGIC = b'FUEL'
-VERSION = 2
+VERSION = 3
 # Kinds of types that are plain bytes: no objects, no types of other packages.
 PLAIN_KINDS = frozenset('biufcmMSUV')
 # About what an array takes in memory, beside its elements.

@@ -114,7 +114,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         self.error: WorkerError | None = None
         self.interrupted = self.is_cut = False
         self._num_epochs = 0
-        self._number = next(_numbers)
+        self.report_anew()
 
     @property
     @abstractmethod
@@ -213,6 +213,10 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
         """Ask for more batches, after one was received."""
+
+    def report_anew(self) -> None:
+        """Let another process report, whose sums begin at zero."""
+        self._number = next(_numbers)
 
     def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
         """Take what the item took that is being received."""

@@ -176,7 +176,7 @@ def test_page_is_enough_for_a_client():
     with Server(build(), port=0) as server, zmq.Context() as context:
         client = Client(context, server)
         with client.socket:
-            client.say(type='hello', version=2, client='other', sources=2,
+            client.say(type='hello', version=3, client='other', sources=2,
                        examples=False, hwm=2, rank=None, shared_memory=False)
             welcome, _ = client.hear()
             assert 'welcome' == welcome['type']

@@ -263,6 +263,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
 
     def _replace(self, epoch: ActorEpoch, error: ActorLostError) -> None:
         """Start another actor in the place of one that is lost."""
+        self.report_anew()
         self._deaths += 1
         place = self.location
         where = '' if place is None else f' (process {place[1]} of {place[0]})'
