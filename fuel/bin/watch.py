@@ -234,7 +234,7 @@ def watch(address: str, curve: str | None = None) -> int:
                 if before is None:
                     print(error, file=sys.stderr)
                     return 1
-                gone_since = gone_since or time.time()
+                gone_since = gone_since or before.time
                 screen.show([
                     Line(_fit(f'No answer since {_clock(gone_since)}: '
                               f'{error}', width), SLOW),

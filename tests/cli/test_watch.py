@@ -143,13 +143,18 @@ def test_watch_says_that_a_server_is_gone_and_back(monkeypatch, capsys):
     monkeypatch.setattr(watch, 'ask_status', ask)
     monkeypatch.setattr(watch, 'take_status', lambda status: status)
     monkeypatch.setattr(watch, '_PERIOD', .01)
+    clock = iter([100., 101., 200.])
+    monkeypatch.setattr(watch.time, 'time', lambda: next(clock))
     assert watch.watch('tcp://127.0.0.1:1') == 0
     pages = capsys.readouterr().out.split('\n\n\n')
     shown = pages[0].split('\ntcp://')
     assert len(shown) == 5
-    assert 'No answer since' in shown[1] and 'no server' in shown[1]
+    # Since the last answer.
+    assert f'No answer since {watch._clock(101.)}' in shown[1]
+    assert 'no server' in shown[1]
     assert 'batches/s' not in shown[4] and 'pid 8' in shown[4]
-    assert re.search(r'It did not answer from \S+ to \S+\.', shown[4])
+    assert ('It did not answer from {} to {}.'.format(
+        *map(watch._clock, (101., 200.)))) in shown[4]
 
 
 def test_watch_without_a_server_fails(monkeypatch, capsys):
