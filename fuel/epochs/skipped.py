@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 MOST_LISTED = 100
 # How many of them the error names that there are too many.
 _NAMED = 5
+# How many are logged, whatever their causes.
+_LOGGED = 20
 # Characters of the text of an error that are kept.
 _LONGEST = 200
 # How many may be left out of a small data set, and which part of a large one.
@@ -176,13 +178,13 @@ class SkipLimit:
     def add(self, examples: Sequence[SkippedExample]) -> None:
         """Count examples; an error if they are too many.
 
-        Of each cause the first is logged.
+        The first ones are logged, then the first of each cause.
         """
         self.count += len(examples)
         self._first = [*self._first, *examples][:_NAMED]
         for each in examples:
             cause = each.stage, each.error.partition(':')[0]
-            if cause not in self._causes:
+            if self.count <= _LOGGED or cause not in self._causes:
                 self._causes.add(cause)
                 logger.warning("on_error='skip' leaves out %s", each)
         self.check()

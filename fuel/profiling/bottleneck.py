@@ -35,6 +35,10 @@ _REMEDIES = {
                       f'or use {WORKERS}',
     'Batch': 'read batches from the data set directly, with batch_size= '
              'instead of single examples',
+    'MultiProcessing': 'more workers, num_workers=..., where there are cores '
+                       'for them, or less to send: smaller types, which '
+                       'stages behind it convert',
+    'MultiThreading': f'more threads, num_threads=..., or {WORKERS}',
     'Unpack': 'keep the batches whole, and let stages work on them',
 }
 _GENERAL = f'use {WORKERS}'

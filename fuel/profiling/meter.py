@@ -132,7 +132,7 @@ def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
             f'{below.runs_in} of {runs_in}')
         yield replace(
             below, path=(number, *below.path), depth=depth + 1 + below.depth,
-            runs_in=place,
+            runs_in=place, processes=below.processes * stage.num_processes,
             stall_seconds=stalls_below.get(below.path, 0.),
             remedy=below.remedy if runs_in.startswith('server') else
             below.remedy.replace(WORKERS, MORE_WORKERS))

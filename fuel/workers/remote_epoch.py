@@ -210,9 +210,17 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         Returns: None at the end of an epoch, and if it has failed.
         """
 
+    def _hear_end(self, epoch: AnyEpoch) -> None:
+        """Take the last note of an epoch, if that comes at once."""
+
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
         """Ask for more batches, after one was received."""
+
+    def hear_end(self, epoch: AnyEpoch) -> None:
+        """Take the last note of an epoch whose end another worker has told."""
+        with self._given_up_if_interrupted():
+            self._hear_end(epoch)
 
     def report_anew(self) -> None:
         """Let another process report, whose sums begin at zero."""

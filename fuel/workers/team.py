@@ -122,7 +122,14 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             self._move(source)
         assert self.team is not None
         place = sum(part.taken for part in self.parts) % len(self.parts)
-        self.team.workers[place].receive(self.parts[place], self)
+        try:
+            self.team.workers[place].receive(self.parts[place], self)
+        except StopIteration:
+            for worker, part in zip(self.team.workers, self.parts,
+                                    strict=True):
+                if part is not self.parts[place]:
+                    worker.hear_end(part)
+            raise
         if self.most_skipped and len(self.parts) > 1:
             self._check_skipped(place)
 

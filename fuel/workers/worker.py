@@ -40,6 +40,8 @@ from fuel.workers.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 
+# Seconds for what another worker has to say of an epoch that is over.
+_MOMENT = 0.2
 # Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
 # Seconds between looks at how long it has been waited for.
@@ -161,6 +163,18 @@ class Worker(EpochWorker[RemoteEpoch]):
         data, changes, note = self._load(item)
         self.take_note(epoch, note)
         return data, None, changes
+
+    def _hear_end(self, epoch: RemoteEpoch) -> None:
+        """Take the last note of an epoch, if that comes at once."""
+        deadline = time.monotonic() + _MOMENT
+        with suppress(ChannelClosed):
+            while not (epoch.items and epoch.items[-1].kind == Kind.END):
+                left = deadline - time.monotonic()
+                message = self._channel.receive(left) if left > 0 else None
+                if message is None:
+                    return
+                self._handle(message)
+            self.take_note(epoch, pickle.loads(epoch.items[-1].payload)[1])
 
     def _load(self, item: Message) -> tuple[Batch, bytes, Note]:
         """Return the batch of a message, how the state changed, and a note."""

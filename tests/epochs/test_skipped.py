@@ -28,7 +28,7 @@ from support.resuming import assert_resumes, plain
 
 import fuel
 from fuel.datasets import HDF5Dataset, IndexableDataset, IterableDataset
-from fuel.epochs.skipped import Skipped
+from fuel.epochs.skipped import Skipped, SkippedExample, SkipLimit
 from fuel.exceptions import (
     BadRecordsError,
     DamagedFileError,
@@ -592,14 +592,26 @@ def test_filter_may_leave_nothing():
     assert list(stream) == []
 
 
-def test_cause_is_logged_once(caplog):
-    """With the number of the first example."""
+def test_first_examples_are_logged(caplog):
+    """Each with its number, whatever the cause."""
     with caplog.at_level(logging.WARNING, 'fuel'):
         list(Mapping(failing({3, 9, 11}), Refusing({2})))
-    assert [record.getMessage() for record in caplog.records] == [
+    assert {record.getMessage() for record in caplog.records} == {
         f"on_error='skip' leaves out example {number} in stage Mapping: "
         f'{error}' for number, error in (
-            (3, 'ValueError: it fails'), (2, "KeyError: 'two'"))]
+            (3, 'ValueError: it fails'), (9, 'ValueError: it fails'),
+            (11, 'ValueError: it fails'), (2, "KeyError: 'two'"))}
+
+
+def test_later_examples_are_logged_once_for_each_cause(caplog):
+    """A run that leaves out many is not drowned."""
+    limit = SkipLimit(100)
+    with caplog.at_level(logging.WARNING, 'fuel'):
+        for number in range(50):
+            error = 'KeyError: 5' if number > 40 else f'ValueError: {number}'
+            limit.add([SkippedExample(0, number, 'Mapping', error)])
+    assert [record.getMessage().split()[4] for record in caplog.records] == [
+        *map(str, range(20)), '41']
 
 
 def test_stage_that_makes_no_item_of_one_raises():

@@ -11,7 +11,6 @@ from contextlib import ExitStack, suppress
 import h5py
 import numpy
 import pytest
-from support.waiting import wait_until
 
 from fuel.datasets import HDF5Dataset, IndexableDataset
 from fuel.epochs.runtime import runtime_of
@@ -238,8 +237,20 @@ def test_a_slow_worker_among_others_is_blamed():
         found = workers.measurements()
     assert 'Mapping(late)' == found.slowest.name
     assert '2 workers' == found.slowest.runs_in
-    # One has not said what it made last.
-    assert 20 < found.stages[1].items <= 40
+    assert 40 == found.stages[1].items
+
+
+@pytest.mark.parametrize('num_workers', [2, 3])
+def test_at_the_end_of_an_epoch_all_workers_have_reported(num_workers):
+    """Also those that did not make the last batch."""
+    with MultiProcessing(source(), num_workers=num_workers,
+                         start_method='fork') as stream:
+        for number in (1, 2):
+            for _ in stream:
+                pass
+            found = stream.measurements().stages
+            assert [40 * number] * 2 == [stage.items for stage in found]
+            assert 400 * number == found[1].examples
 
 
 def test_an_interval_is_what_happened_since():
@@ -420,13 +431,12 @@ def test_workers_and_their_room_are_measured():
     with MultiProcessing(source(), start_method='fork',
                          max_store=2) as stream:
         iterator = stream.get_epoch_iterator()
-        for _ in range(30):
-            next(iterator)
-            time.sleep(.002)
-        wait_until(lambda: stream.measurements().stages[0].queue_items == 2)
+        ready = set()
         for _ in iterator:
-            time.sleep(.002)
+            ready.add(stream.measurements().stages[0].queue_items)
+            time.sleep(.004)
         found = stream.measurements()
+    assert 2 in ready
     assert ('MultiProcessing', 2) == (
         found.stages[0].name, found.stages[0].queue_size)
     assert (40, 400) == (found.stages[1].items, found.stages[1].examples)

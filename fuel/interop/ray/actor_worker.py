@@ -167,6 +167,14 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         return load_batch(answer.payload, self._leases.lend(
             answer.buffers)), None, answer.changes
 
+    def _hear_end(self, epoch: ActorEpoch) -> None:
+        """Take the last note of an epoch, if that comes at once."""
+        with suppress(RayError):
+            if epoch.calls:
+                answer = ray.get(epoch.calls[0][0], timeout=_GLANCE)
+                if answer.kind is ReplyKind.END:
+                    self.take_note(epoch, answer.note)
+
     def _count_ready(self, epoch: ActorEpoch) -> int:
         """Return how many batches were made and not delivered."""
         asked = [reference for reference, _ in epoch.calls]
