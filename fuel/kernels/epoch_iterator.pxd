@@ -43,6 +43,7 @@ cdef class StageMeter:
     cdef readonly long long bytes, written
     cdef public Py_ssize_t restarts
     cdef public bint counts_rows
+    cdef readonly bint is_placed
     cdef readonly list spans, spans_below
     cdef readonly Py_ssize_t num_left_out
     cdef public dict reports

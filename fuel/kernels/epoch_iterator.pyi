@@ -17,6 +17,7 @@ class StageMeter:
     timed: int
     restarts: int
     counts_rows: bool
+    is_placed: bool
     is_exact: bool
     spans: list[tuple[int, int, int, int]] | None
     spans_below: list[Any]
@@ -35,8 +36,9 @@ class StageMeter:
     @property
     def consumer_seconds(self) -> float: ...
     def clear(self) -> None: ...
-    def begin_epoch(
+    def place(
         self, counts_rows: bool, inputs: tuple[StageMeter, ...]) -> None: ...
+    def begin_epoch(self) -> None: ...
     def stalls_by(
         self, stage: StageMeter,
     ) -> tuple[float, dict[tuple[int, ...], float]]: ...

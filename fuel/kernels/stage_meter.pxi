@@ -87,6 +87,7 @@ cdef class StageMeter:
     `timed`: how many items were timed one by one.
     `restarts`: how often what makes its items elsewhere was started again.
     `counts_rows`: whether an item is a batch, whose rows are examples.
+    `is_placed`: whether the meter was told so, and of its inputs.
     `spans`: while every item is timed, of each: (thread, number of the item
         since then, begin, end), in nanoseconds of CLOCK_MONOTONIC; the
         number is -1 for an error, and the end, in the place of one.
@@ -141,13 +142,17 @@ cdef class StageMeter:
         # Otherwise the next item that is timed decides.
         self._is_long = self._is_long or is_exact
 
-    def begin_epoch(self, bint counts_rows, tuple inputs):
-        """Count no time between two epochs as the consumer's.
+    def place(self, bint counts_rows, tuple inputs):
+        """Learn once of what the stage is part of.
 
         `inputs`: the meters of the streams that the stage reads.
         """
         self.counts_rows = counts_rows
         self._inputs = inputs
+        self.is_placed = True
+
+    def begin_epoch(self):
+        """Count no time between two epochs as the consumer's."""
         self._last = 0
 
     @property

@@ -88,8 +88,12 @@ def _remedy_of_reading(dataset: object) -> str:
 
 
 def sentence(stages: Sequence[StageProfile], seconds: float,
-             step_seconds: float) -> str:
-    """Return the bottleneck in a sentence."""
+             step_seconds: float, factor: float = 1.) -> str:
+    """Return the bottleneck in a sentence.
+
+    `factor`: how many times as fast training was found to be with data that
+        cost nothing, if that was measured.
+    """
     if not stages or not seconds or not stages[0].items:
         return 'There were no batches to measure.'
     reading = seconds - step_seconds
@@ -97,7 +101,8 @@ def sentence(stages: Sequence[StageProfile], seconds: float,
         return (f'The training step takes {step_seconds / seconds:.0%} of '
                 'the time; the data are there when it asks for them.')
     found = _of_the_data(stages, seconds, reading)
-    if step_seconds > reading:
+    # Workers that use the cores slow the step down, too.
+    if step_seconds > reading and factor < 1 + IDLE:
         return (f'The training step takes {step_seconds / seconds:.0%} of '
                 f'the time, so faster data would help little. Next, {found}')
     return found

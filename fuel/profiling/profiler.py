@@ -130,8 +130,9 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         sentence(stages, seconds, step_seconds), skipped, spans=spans)
     if ready is None or step is None:
         return found
-    return replace(found, headroom=_measure_headroom(
-        found, ready, step, warm_up))
+    gained = _measure_headroom(found, ready, step, warm_up)
+    return replace(found, headroom=gained, bottleneck=sentence(
+        stages, seconds, step_seconds, gained.factor))
 
 
 class _Ready(NamedTuple):

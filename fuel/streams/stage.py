@@ -163,8 +163,11 @@ class StreamStage(Stage):
             runtime.epoch = epoch
             runtime.iterator = weakref.ref(iterator)
             epoch.meter = runtime.meter
-            runtime.meter.begin_epoch(self.gives_batches, tuple(
-                runtime_of(one).meter for one in self.inputs))
+            meter = runtime.meter
+            meter.begin_epoch()
+            if not meter.is_placed:
+                meter.place(self.gives_batches, tuple(
+                    runtime_of(one).meter for one in self.inputs))
             self.show(epoch)
 
     def open(self, epoch: Epoch) -> EpochReader:

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 # Both sides of a segment fault its pages in at once, not one by one.
 _FLAGS = 0 if sys.platform == 'win32' else (
@@ -33,9 +33,12 @@ class DescriptorOwner:
             self.descriptor = None
 
     def __del__(self) -> None:
-        # Interpreter exit may have taken the module's names away.
-        with suppress(Exception):
+        # Interpreter exit may have taken the module's names away, also that
+        # of `suppress`.
+        try:  # noqa: SIM105
             self.close_descriptor()
+        except Exception:  # noqa: BLE001, S110
+            pass
 
 
 class Segment(DescriptorOwner):

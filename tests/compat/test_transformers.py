@@ -344,7 +344,8 @@ def test_rename_checks_names(caplog):
 
 def test_filter_and_filter_sources():
     """The stream's own order wins; unknown names are a ValueError."""
-    stage = FilterSources(batches(), ['y', 'x'])
+    with pytest.warns(UserWarning, match='in the order of its stream'):
+        stage = FilterSources(batches(), ['y', 'x'])
     assert ('x', 'y') == stage.sources
     assert ('y',) == FilterSources(batches(), ('y',)).sources
     with pytest.raises(ValueError):

@@ -458,6 +458,9 @@ def test_parts_are_of_the_time_with_the_step():
     stages = with_shares([stage('Cast', 0, 'this process', .6, remedy=remedy)],
                          .4)
     assert sentence(stages, 1., .4) == 'Cast takes 60% of the time: cast less'
+    assert 'help little' in sentence(stages, 1., .7, 1.05)
+    # A step that is slower while data are made says nothing.
+    assert 'help little' not in sentence(stages, 1., .7, 1.5)
     stages = [stage('MultiProcessing', 0, '2 workers', .3, .3, processes=2),
               stage('Cast', 1, '2 workers', .9, remedy='more')]
     assert sentence(stages, 1., .7) == (

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy
 import pytest
+from support.process_pipelines import NAP, slow
 
 import fuel
 from fuel.datasets import IndexableDataset
@@ -20,17 +21,10 @@ from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Cast, Flatten, Mapping, MultiProcessing
 from fuel.transformers import MultiThreading
 
-NAP = .004
 N, SIZE = 200, 10
 METADATA = {'process_name': 'name', 'thread_name': 'name',
             'process_sort_index': 'sort_index',
             'thread_sort_index': 'sort_index'}
-
-
-def slow(batch):
-    """Take long, whatever the machine does."""
-    time.sleep(NAP)
-    return batch
 
 
 def step(batch):

@@ -16,10 +16,18 @@ from fuel.transformers import AgnosticTransformer, Transformer
 from support import stuck
 
 WIDTH = 6000
+# Seconds that a slow batch takes.
+NAP = .004
 
 # Not in the process that runs the tests.
 if 'pytest' not in sys.modules:
     stuck.arm()
+
+
+def slow(batch):
+    """Take long, whatever the machine does."""
+    time.sleep(NAP)
+    return batch
 
 
 class Noise(AgnosticTransformer):

@@ -180,7 +180,7 @@ def test_descriptions_say_what_is_sparse():
         'Unpack: x sparse float32 (5,) [feature], y int64 ()',
         ('DataStream: x sparse float32 (4, 5) [batch, feature], '
          'y int64 (4,) [batch]'),
-        'SparseDataset: x sparse float32 (5,) [feature], y int64 () []']
+        'SparseDataset: x sparse float32 (5,) [feature], y int64 ()']
     dataset = SparseDataset(random_csr(N, 20000))
     assert 'x sparse float32 (20000,)' in str(dataset)
 

@@ -39,6 +39,8 @@ try:
 except OSError as error:
     print(error)
 print(os.dup(0) == max(taken) + 1)
+ours.close()
+theirs.close()
 """)
     assert (0, b'') == (status, errors)
     assert b'ulimit -n' in out
