@@ -22,7 +22,8 @@ class Runtime:
     `fingerprint`: what a saved state must fit, made for the last one.
     `encoded_scheme`: the state of the scheme that was saved last.
     `meter`: measures the items of all epochs.
-    `measured`: what was last said of the pipeline that it is the end of.
+    `measured`: what was last said of the pipeline that it is the end of;
+        `measuring` guards it, and is never held while data are read.
     """
 
     def __init__(self, pending: State | None = None) -> None:
@@ -36,6 +37,7 @@ class Runtime:
         self.encoded_scheme: Encoded | None = None
         self.meter = StageMeter()
         self.measured: Any = None
+        self.measuring = threading.Lock()
         _all.add(self)
 
     def begin_in_child(self) -> None:
@@ -44,6 +46,7 @@ class Runtime:
         self.lock = threading.RLock()
         self.meter.clear()
         self.measured = None
+        self.measuring = threading.Lock()
 
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)

@@ -53,14 +53,15 @@ OF_PIPELINES = _metrics('pipeline', Measurements)
 OF_STAGES = _metrics('stage', StageMeasurements)
 
 
-def as_flat(measured: Measurements) -> dict[str, float]:
+def as_flat(measured: Measurements | None) -> dict[str, float]:
     """Return measurements as a flat dict, such as loggers take.
 
     Parameters
     ----------
-    measured : Measurements
+    measured : Measurements or None
         What ``stream.measurements()`` returned, or its `interval`: what
-        happened since it was called before.
+        happened since it was called before. The first has none: of None there
+        is nothing to log.
 
     Returns
     -------
@@ -90,6 +91,8 @@ def as_flat(measured: Measurements) -> dict[str, float]:
     >>> flat['fuel.pipeline.examples'], flat['fuel.stage.items/0.DataStream']
     (6, 2)
     """
+    if measured is None:
+        return {}
     found: dict[str, float] = {
         metric.name: getattr(measured, metric.field)
         for metric in OF_PIPELINES}

@@ -32,8 +32,9 @@ def measure(stream: Any) -> Measurements:
 def measure_and_compare(stream: Any) -> Measurements:
     """Return what a pipeline took, with what it took since the last call."""
     runtime = runtime_of(stream)
-    found, last = measure(stream), runtime.measured
-    runtime.measured = found
+    with runtime.measuring:
+        found, last = measure(stream), runtime.measured
+        runtime.measured = found
     return found if last is None else replace(found, interval=found - last)
 
 

