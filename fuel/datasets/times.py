@@ -41,7 +41,10 @@ def as_times(texts: Sequence[str | None],
     Raises: ValueError if a text is no time, or is finer than the type.
     """
     plain = list(map(_plain, texts))
-    exact = numpy.array(plain, 'datetime64')
+    # Of the unit of the finest; without those that are none, which have none.
+    there = [text for text in plain if text != 'NaT']
+    exact = numpy.array(plain, numpy.array(there, 'datetime64').dtype
+                        if there else dtype)
     times: NDArray[Any] = exact.astype(dtype)
     are_right = times.astype(exact.dtype) == exact
     if numpy.datetime_data(exact.dtype)[0] in FINEST:
