@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 class Shot(NamedTuple):
-    """What a server said at a time, in seconds."""
+    """A status of a server, and when it came, in seconds."""
 
     status: ServerStatus
     time: float
@@ -194,7 +194,7 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many characters are in a line, and lines on a page."""
+        """Characters in a line, and lines on a page (int, int)."""
         if not self._is_terminal:
             return 80, 1000
         return shutil.get_terminal_size()

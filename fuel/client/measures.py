@@ -1,4 +1,4 @@
-"""What a server says of its clients and its stages, checked."""
+"""Checks of measures and statuses that a server sends."""
 from __future__ import annotations
 
 import dataclasses
@@ -66,7 +66,7 @@ def _take_stage(fields: object) -> StageMeasurements:
 
 
 class ServerStatus(NamedTuple):
-    """What a server says of itself.
+    """The status of a server, checked.
 
     `numbers`: numbers and texts, by name.
     """

@@ -49,7 +49,7 @@ class ClassFile(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What the files of a folder of classes are.
+    """A kind of files, such as images, in a folder of classes.
 
     `noun`: the word for one of them.
     `extensions`: what their names end with, in small letters.

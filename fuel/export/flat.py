@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fuel.profiling.measurements import Measurements, StageMeasurements
 from fuel.profiling.meter import measure
+from fuel.utils.checks import positive
 
 # Fields that go up and down.
 _LEVELS = ('processes', 'queue_items', 'queue_size')
@@ -121,18 +122,26 @@ class StepLog:
 
     It leaves alone what ``stream.measurements()`` calls the interval.
 
-    `every`: how many steps there are in between.
+    `every_n_steps`: how many there are in between; None as the trainer says.
     """
 
-    def __init__(self, stream: Any, every: int) -> None:
+    def __init__(self, every_n_steps: int | None) -> None:
+        self._wanted = (None if every_n_steps is None
+                        else positive('every_n_steps', every_n_steps))
+        self._last: Measurements | None = None
+
+    def begin(self, stream: Any, usual: int) -> None:
+        """Measure a stream from here on, `usual` steps if none were wanted."""
         self._stream = stream
-        self._every = every
+        self._every = self._wanted or max(1, usual)
         self._steps = 0
         self._last = measure(stream)
         self._is_checked = False
 
     def step(self) -> Measurements | None:
         """Return what happened since so many steps, None in between."""
+        if self._last is None:
+            return None
         self._steps += 1
         if self._steps % self._every:
             return None

@@ -7,7 +7,6 @@ from typing import Any
 
 from fuel.export.flat import StepLog, flat_step
 from fuel.typing import State, StreamLike
-from fuel.utils.checks import positive
 from fuel.utils.extras import from_extra
 
 with from_extra('lightning', 'lightning', 'torch'):
@@ -250,9 +249,7 @@ class LightningMonitor(Callback):
     def __init__(self, stream: StreamLike | StreamIterable | None = None,
                  every_n_steps: int | None = None) -> None:
         self._given = stream
-        self._every = (None if every_n_steps is None
-                       else positive('every_n_steps', every_n_steps))
-        self._log: StepLog | None = None
+        self._log = StepLog(every_n_steps)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Measure from here on."""
@@ -266,12 +263,11 @@ class LightningMonitor(Callback):
                 'stream, LightningMonitor(stream)')
         if isinstance(stream, StreamIterable):
             stream = stream.stream
-        self._log = StepLog(stream, self._every or max(
-            1, trainer.log_every_n_steps))
+        self._log.begin(stream, trainer.log_every_n_steps)
 
     def on_train_batch_end(self, trainer: Any, *_: object) -> None:
         """Log, if it is time."""
-        found = None if self._log is None else self._log.step()
+        found = self._log.step()
         if found is None:
             return
         slowest = '' if found.slowest is None else found.slowest.name

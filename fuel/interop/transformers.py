@@ -5,7 +5,6 @@ from typing import Any
 
 from fuel.export.flat import StepLog, flat_step
 from fuel.typing import StreamLike
-from fuel.utils.checks import positive
 from fuel.utils.extras import from_extra
 
 with from_extra('transformers', 'transformers', 'torch'):
@@ -61,9 +60,7 @@ class TransformersMonitor(TrainerCallback):
                  every_n_steps: int | None = None) -> None:
         self._trainer = trainer
         self._given = stream
-        self._every = (None if every_n_steps is None
-                       else positive('every_n_steps', every_n_steps))
-        self._log: StepLog | None = None
+        self._log = StepLog(every_n_steps)
 
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        train_dataloader: Any = None, **_: Any) -> None:
@@ -77,12 +74,11 @@ class TransformersMonitor(TrainerCallback):
                 'TransformersMonitor finds no stream, since the loader does '
                 'not read as_iterable(stream): pass the stream, '
                 'TransformersMonitor(trainer, stream)')
-        self._log = StepLog(stream, self._every or max(
-            1, int(state.logging_steps)))
+        self._log.begin(stream, int(state.logging_steps))
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **_: Any) -> None:
         """Log, if it is time."""
-        found = None if self._log is None else self._log.step()
+        found = self._log.step()
         if found is not None:
             self._trainer.log(flat_step(found))

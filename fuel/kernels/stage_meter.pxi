@@ -75,7 +75,7 @@ MOST_SPANS = 200_000
 cdef long long _MOST_SPANS = MOST_SPANS
 # Nanoseconds in which an item is received that is there.
 cdef long long _RECEIVING = 100_000
-# The first items are all timed, since a short epoch has few ticks.
+# The first items are all timed, since one of 64 would be few of them.
 cdef Py_ssize_t _FIRST = 256
 
 

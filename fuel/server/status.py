@@ -1,4 +1,4 @@
-"""What a server says of its clients and its pipeline, to those who watch."""
+"""The status of a server: its clients, and the stages of its pipeline."""
 from __future__ import annotations
 
 import time

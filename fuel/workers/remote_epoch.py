@@ -19,6 +19,8 @@ from fuel.typing import State
 from fuel.workers.batch_maker import Note
 from fuel.workers.remote_errors import unpickle_error
 
+#: Seconds for what another worker has to say of an epoch that is over.
+MOMENT = 0.2
 # Tells workers apart, also those that are gone.
 _numbers = itertools.count()
 

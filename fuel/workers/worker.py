@@ -35,13 +35,12 @@ from fuel.workers.global_random import Generators
 from fuel.workers.processes import UsageWatch
 from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
-from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch, pipeline_error
+from fuel.workers.remote_epoch import (
+    MOMENT, EpochWorker, RemoteEpoch, pipeline_error)
 from fuel.workers.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 
-# Seconds for what another worker has to say of an epoch that is over.
-_MOMENT = 0.2
 # Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
 # Seconds between looks at how long it has been waited for.
@@ -166,7 +165,7 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _hear_end(self, epoch: RemoteEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
-        deadline = time.monotonic() + _MOMENT
+        deadline = time.monotonic() + MOMENT
         with suppress(ChannelClosed):
             while not (epoch.items and epoch.items[-1].kind == Kind.END):
                 left = deadline - time.monotonic()

@@ -19,8 +19,8 @@ from fuel.kernels.epoch_iterator import Waiting
 from fuel.interop.ray.actor import ActorReply, ReplyKind
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.transport.batches import load_batch
-from fuel.workers.remote_epoch import (EpochWorker, Receipt, RemoteEpoch,
-                                       pipeline_error)
+from fuel.workers.remote_epoch import (MOMENT, EpochWorker, Receipt,
+                                       RemoteEpoch, pipeline_error)
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         """Take the last note of an epoch, if that comes at once."""
         with suppress(RayError):
             if epoch.calls:
-                answer = ray.get(epoch.calls[0][0], timeout=_GLANCE)
+                answer = ray.get(epoch.calls[0][0], timeout=MOMENT)
                 if answer.kind is ReplyKind.END:
                     self.take_note(epoch, answer.note)
 
