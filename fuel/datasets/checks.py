@@ -1,6 +1,7 @@
 """Checks of data sets and of the names of their sources."""
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -92,3 +93,11 @@ def refuse_labels(names: Iterable[str], parts: Iterable[object]) -> None:
                 f'source {name!r} is a Series, whose rows are taken by the '
                 f'labels of its index, and these are not 0, 1, 2 and so on: '
                 f'pass series.to_numpy(), or series.reset_index(drop=True)')
+
+
+def refuse_paths(dataset: object, name: str) -> None:
+    """Raise TypeError where a file is given in the place of a data set."""
+    if isinstance(dataset, (str, os.PathLike)):
+        raise TypeError(
+            f'{name} needs a data set, got {dataset!r}: open the file first, '
+            f'as in {name}(fuel.load({os.fspath(dataset)!r}), ...)')

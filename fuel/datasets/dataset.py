@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
+from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.row_sources import RowPlace, RowSource
+from fuel.datasets.run_bounds import runs_in
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.preview import Preview
@@ -421,6 +423,18 @@ class Dataset(NamedArguments):
         A hook for :class:`~fuel.datasets.Windows`.
         """
         return RowPlace(type(self).__name__, '', row)
+
+    def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
+        """Return the bounds of the runs of the examples, and the number that
+        each run had before a split cut it; None if there are no runs.
+
+        A hook for :func:`~fuel.datasets.random_split`. By default no run is
+        cut, and the bounds are the attribute ``runs``.
+        """
+        if (bounds := runs_in(self)) is None:
+            return None
+        bounds = numpy.asarray(bounds)
+        return bounds, numpy.arange(len(bounds) - 1)
 
     def read_stored(self, name: str) -> Any:
         """Return an array of the files, by its name, whatever the splits are.

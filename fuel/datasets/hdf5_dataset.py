@@ -277,7 +277,12 @@ class HDF5Dataset(RowsDataset):
         Where splits are used, these are the longest stretches of following
         rows of one run.
         """
-        return cut_runs(self.readers.parts.find_runs(), self._order)[0]
+        return self.find_uncut_runs()[0]
+
+    def find_uncut_runs(self) -> tuple[IndexArray, IndexArray]:
+        """Return the bounds of the runs of the examples, and the number of
+        each among the runs of all rows."""
+        return cut_runs(self.readers.parts.find_runs(), self._order)
 
     def run_attributes(self, name: str) -> list[Any]:
         """Return an attribute of the group, or file, that each run is in.
@@ -298,8 +303,7 @@ class HDF5Dataset(RowsDataset):
             parts.
         """
         readers: OpenColumns = self.readers
-        numbers = cut_runs(readers.parts.find_runs(), self._order)[1]
-        return readers.parts.attributes(name, numbers)
+        return readers.parts.attributes(name, self.find_uncut_runs()[1])
 
     @property
     def split_names(self) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from fuel.config_parser import config
 from fuel.datasets.dataset import Dataset, _read_whole
 from fuel.datasets.given_splits import ExampleSplits
+from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_dataset import SplitDataset
-from fuel.datasets.run_bounds import runs_in
 from fuel.datasets.runs import RunDataset
 from fuel.storage.reader import rows_of_ranges
 from fuel.utils.arguments import is_stream
@@ -44,8 +44,9 @@ def random_split(examples: int | Dataset,
         Defaults to None: of all examples together.
     groups : {'runs'}, optional
         Put whole runs of the data set into one split: episodes, documents,
-        or the windows of one. Each split gets at least one, and its share of
-        the examples to the nearest run. Defaults to None: examples are split
+        or the windows of one; also all that a split of rows left of a run.
+        Each split gets at least one, and its share of the examples to the
+        nearest run. Defaults to None: examples are split
         one by one, with a warning if the data set has several runs, since
         neighbours in a run are alike. Where that is meant, pass
         ``len(dataset)``.
@@ -113,17 +114,19 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
     _check_shares(shares)
     rng = numpy.random.RandomState(
         config.default_seed if seed is None else seed)
-    runs = None if isinstance(examples, int) else runs_in(examples)
+    runs = None if isinstance(examples, int) else (
+        examples.find_uncut_runs())
     if groups is not None:
         if groups != 'runs' or stratify is not None:
             raise ValueError(
                 f"groups must be 'runs', without stratify, got {groups!r} "
                 f'and stratify={stratify!r:.40}')
         return _split_runs(examples, runs, shares, rng)
-    if runs is not None and len(runs) > 2:
+    num_runs = 0 if runs is None else _num_runs(runs)
+    if 1 < num_runs < count:
         warnings.warn(
             f'the examples of {type(examples).__name__} lie in '
-            f'{len(runs) - 1} runs, and neighbours in a run are alike: those '
+            f'{num_runs} runs, and neighbours in a run are alike: those '
             f"of one split tell of another. Pass groups='runs', or "
             f'len(dataset) if this is meant', stacklevel=3)
     classes: list[Any] = [numpy.arange(count)]
@@ -180,23 +183,44 @@ def _cut(order: NDArray[Any], shares: Mapping[str, float | None]
     return found
 
 
-def _split_runs(examples: int | Dataset, runs: NDArray[numpy.intp] | None,
+def _num_runs(runs: tuple[IndexArray, IndexArray]) -> int:
+    """Return how many runs have examples; one that is cut counts once."""
+    bounds, numbers = runs
+    return len(numpy.unique(numbers[numpy.diff(bounds) > 0]))
+
+
+def _split_runs(examples: int | Dataset,
+                runs: tuple[IndexArray, IndexArray] | None,
                 shares: Mapping[str, float | None],
                 rng: numpy.random.RandomState,
                 ) -> dict[str, NDArray[numpy.intp]]:
-    """Return the examples of each split, of whole runs."""
+    """Return the examples of each split, of whole runs.
+
+    `runs`: the bounds of the stretches of examples, and of each stretch the
+        number of its run.
+    """
     if runs is None:
         raise ValueError(
             f"groups='runs' needs a data set with runs, and "
             f'{type(examples).__name__} has none: give it an attribute runs, '
             f'the bounds of the runs, or read it by Windows')
-    lengths = numpy.diff(runs)
+    bounds, numbers = runs
+    stretches = numpy.diff(bounds)
+    _, first, run_of = numpy.unique(
+        numbers, return_index=True, return_inverse=True)
+    # Runs that no split cut keep their order, in which they were drawn.
+    run_of = first.argsort().argsort()[run_of]
+    lengths = numpy.bincount(run_of, stretches).astype(numpy.intp)
     order = numpy.flatnonzero(lengths)
     order = order[rng.permutation(len(order))]
     if len(order) < len(shares):
+        cut = numpy.count_nonzero(stretches)
         raise ValueError(
             f'{len(order)} runs cannot be split into {len(shares)} sets, '
-            f'each of whole runs')
+            f'each of whole runs' + (
+                f'; the {cut} stretches that a split of rows left of them '
+                f'are no runs of their own, unless runs={{...}} says so'
+                if cut > len(order) else ''))
     ends = numpy.cumsum(lengths[order])
     # The rest comes last, so that the others are cut as they are given.
     names = sorted(shares, key=lambda name: shares[name] is None)
@@ -210,8 +234,10 @@ def _split_runs(examples: int | Dataset, runs: NDArray[numpy.intp] | None,
             # Each split has a run, and leaves one for each that follows.
             stop = min(max(stop, start + 1),
                        len(order) - (len(names) - place - 1))
-        chosen = numpy.sort(order[start:stop])
-        found[name] = rows_of_ranges(runs[chosen], lengths[chosen])
+        chosen = numpy.zeros(len(lengths), bool)
+        chosen[order[start:stop]] = True
+        rows = numpy.flatnonzero(chosen[run_of])
+        found[name] = rows_of_ranges(bounds[rows], stretches[rows])
         start = stop
     return {name: found[name] for name in shares}
 

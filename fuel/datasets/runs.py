@@ -1,14 +1,13 @@
 """Data sets over the runs of another: whole runs."""
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.datasets.checks import is_sequential
+from fuel.datasets.checks import is_sequential, refuse_paths
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
@@ -61,14 +60,6 @@ class Provenance(NamedTuple):
     row: int
     part: str
     row_of_part: int
-
-
-def refuse_paths(dataset: object, name: str) -> None:
-    """Raise TypeError where a file is given in the place of a data set."""
-    if isinstance(dataset, (str, os.PathLike)):
-        raise TypeError(
-            f'{name} needs a data set, got {dataset!r}: open the file first, '
-            f'as in {name}(fuel.load({os.fspath(dataset)!r}), ...)')
 
 
 @do_not_pickle_attributes('readers')
@@ -130,6 +121,15 @@ class RunDataset(RowsDataset):
         """The number of the run of each example (array of int)."""
         counts = numpy.diff(self._cuts.first_examples)
         return numpy.repeat(self._numbers, counts)
+
+    def find_uncut_runs(self) -> tuple[IndexArray, IndexArray]:
+        """Return the bounds of the examples of each run, and the number that
+        the run had before a split cut it, here or in the data set below."""
+        numbers = self._numbers
+        if self._given is None and isinstance(self.dataset, Dataset):
+            below = self.dataset.find_uncut_runs()
+            numbers = numbers if below is None else below[1][numbers]
+        return self._cuts.first_examples, numbers
 
     def provenance(self, example: int) -> Provenance:
         """Return where an example comes from.

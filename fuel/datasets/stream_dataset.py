@@ -12,6 +12,7 @@ import numpy
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
+from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.row_sources import RowSource
 from fuel.datasets.rows import as_rows, check_request
 from fuel.datasets.run_bounds import runs_in
@@ -126,6 +127,13 @@ class StreamDataset(Dataset):
         """Bounds of the runs of the data set below, if it has some (array of
         int, or None)."""
         return runs_in(self._bottom())
+
+    def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
+        """Return what the data set below returns."""
+        below = self._bottom()
+        if isinstance(below, Dataset):
+            return below.find_uncut_runs()
+        return super().find_uncut_runs()
 
     def find_source(self, source: str) -> RowSource | None:
         """Return which rows of the data set below the examples are."""

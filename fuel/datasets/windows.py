@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from fuel.datasets.checks import refuse_paths
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_below import RunRows
@@ -14,7 +15,7 @@ from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
     no_zeros)
-from fuel.datasets.runs import RunDataset, refuse_paths
+from fuel.datasets.runs import RunDataset
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.suggestions import did_you_mean

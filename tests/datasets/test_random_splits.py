@@ -7,11 +7,14 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs import rows_of_runs, stretches
 
 from fuel.datasets import (
     H5PYDataset, HDF5Dataset, IndexableDataset, Runs, Windows, random_split)
 from fuel.datasets.random_splits import held_out
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import Cast
 
 
 @given(st.integers(2, 60), st.floats(.2, .8), st.integers(0, 5))
@@ -130,6 +133,83 @@ def test_split_of_windows_has_no_row_twice():
     assert [21, 14, 7] == [len(part) for part in splits.values()]
     rows = [set(windows[part][0].ravel()) for part in splits.values()]
     assert not (rows[0] & rows[1] or rows[0] & rows[2] or rows[1] & rows[2])
+
+
+OVER_CUT_RUNS = {
+    'rows': lambda rows: rows,
+    'windows': lambda rows: Windows(rows, 2, pad='edge', pad_after=1),
+    'windows of windows': lambda rows: Windows(
+        Windows(rows, 1), 1, sources=('x',)),
+    'runs': Runs,
+    'pipeline': lambda rows: Cast(DataStream(
+        Windows(rows, 1), iteration_scheme=SequentialScheme(
+            rows.num_examples, 4)), 'int32').as_dataset(),
+}
+
+
+@pytest.mark.parametrize('cases', [
+    40, pytest.param(500, marks=pytest.mark.full)])
+@pytest.mark.parametrize('kind', OVER_CUT_RUNS)
+def test_run_that_a_split_has_cut_is_in_one_set(cases, kind, tmp_path):
+    """Whatever is left of it; all examples are in one set each, and runs
+    that are whole are drawn as they lie."""
+    path = rows_of(tmp_path / 'x.h5', 60)
+    rng = numpy.random.RandomState(cases)
+    for seed in range(cases):
+        lengths = numpy.diff(numpy.sort(numpy.concatenate(
+            [[0, 60], rng.randint(61, size=rng.randint(2, 9))])))
+        rows = [numpy.flatnonzero(rng.randint(4, size=60)),
+                rng.permutation(60)[:rng.randint(2, 61)],
+                numpy.arange(*numpy.sort(rng.permutation(61)[:2]))][seed % 3]
+        run_of = numpy.repeat(numpy.arange(len(lengths)), lengths)
+        count = len(set(run_of[rows].tolist()))
+        dataset = OVER_CUT_RUNS[kind](opened(
+            path, runs={'lengths': lengths}, splits={'some': rows},
+            which_sets=('some',)))
+        if count < 2:
+            with pytest.raises(ValueError, match='1 runs cannot be split'):
+                random_split(dataset, {'a': .5, 'b': None}, groups='runs')
+            continue
+        share = rng.uniform(.1, .9)
+        found = random_split(dataset, {'a': None, 'b': share}, seed=seed,
+                             groups='runs')
+        firsts = [[int(numpy.ravel(dataset[int(row)][0])[0])
+                   for row in part] for part in found.values()]
+        sets = [set(run_of[part].tolist()) for part in firsts]
+        assert all(sets) and not sets[0] & sets[1]
+        assert sorted(numpy.concatenate(list(found.values())).tolist()) == (
+            list(range(len(dataset))))
+        left = stretches(rows_of_runs(lengths), rows)
+        if len(left) == count and kind == 'rows':
+            # As they were drawn before runs that are cut were joined.
+            sizes = [len(of_run) for _, of_run in left]
+            order = numpy.random.RandomState(seed).permutation(count)
+            ends = numpy.cumsum(numpy.array(sizes)[order])
+            stop = abs(ends - share * ends[-1]).argmin() + 1
+            chosen = order[:min(max(stop, 1), count - 1)]
+            assert sets[1] == {left[run][0] for run in chosen}
+
+
+def test_stretches_of_one_run_cannot_be_split(tmp_path):
+    """The text says that a split cut it; lengths that say they are runs of
+    their own are believed."""
+    part = opened(rows_of(tmp_path / 'x.h5'), which_sets=('some',), splits={
+        'some': [*range(4, 8), *range(20, 24)]})
+    windows = Windows(part, 2, runs='all')
+    with pytest.raises(ValueError, match='1 runs .*2 stretches that a split'):
+        random_split(windows, {'a': .5, 'b': .5}, groups='runs')
+    windows = Windows(part, 2, runs={'lengths': [4, 4]})
+    assert [3, 3] == [len(part) for part in random_split(
+        windows, {'a': .5, 'b': .5}, groups='runs').values()]
+
+
+def test_stretches_of_one_run_are_neighbours(tmp_path):
+    """A split of whole stretches of runs by examples gives a warning."""
+    part = opened(rows_of(tmp_path / 'x.h5'), which_sets=('some',), splits={
+        'some': [0, 1, 3, 4, 12, 13]}, runs={'lengths': 'lengths'})
+    for dataset in (part, Runs(part), Windows(part, 2)):
+        with pytest.warns(UserWarning, match='lie in 2 runs'):
+            random_split(dataset, {'a': .5, 'b': .5})
 
 
 def test_random_split_by_rows_of_runs_warns():
