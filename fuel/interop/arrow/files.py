@@ -171,6 +171,8 @@ def _of_hugging_face(data: Any) -> pyarrow.Table:
             'set_format, set_transform or the like), which is not applied '
             'here: pass data.with_format(None), and do what it does in a '
             'stage, such as Mapping or Cast')
-    table = data.with_format('arrow')[:]
-    return (table if asked['output_all_columns']
-            else table.select(asked['columns']))
+    # What was cast and then selected from comes in another order.
+    chosen = data.column_names if asked['output_all_columns'] else (
+        asked['columns'])
+    return data.with_format('arrow')[:].select([
+        name for name in data.column_names if name in chosen])

@@ -107,6 +107,36 @@ def test_audio_columns_of_hugging_face_are_decoded(hugging_face, tmp_path):
                 waves(number)[:, 0], sound, atol=1e-4)
 
 
+@pytest.mark.parametrize('change', [
+    lambda data: data,
+    lambda data: data.shuffle(seed=1),
+    lambda data: data.select([4, 0]),
+    lambda data: data.train_test_split(2, seed=1)['train'],
+    lambda data: data.shuffle(seed=1).add_column('z', list(range(5))),
+    lambda data: data.select_columns(['label', 'text']).shuffle(seed=1),
+    lambda data: data.rename_column('text', 'words').shuffle(seed=1),
+    lambda data: data.shuffle(seed=1).with_format(
+        'numpy', columns=['label', 'text']),
+    lambda data: data.shuffle(seed=1).with_format(
+        'numpy', columns=['label'], output_all_columns=True)],
+    ids=['cast', 'shuffle', 'select', 'split', 'flattened', 'columns',
+         'renamed', 'format', 'format of some'])
+def test_sources_are_in_the_order_of_column_names(hugging_face, change):
+    """Whatever was cast or selected before, so that a loop over the batches
+    names them right."""
+    data = change(hugging_face.Dataset.from_dict({
+        'text': list('abcde'), 'label': [0, 1, 0, 1, 1]}).cast_column(
+            'label', hugging_face.ClassLabel(names=['bad', 'good'])))
+    dataset = ArrowDataset(data)
+    assert tuple(data.column_names) == dataset.sources
+    rows = data.with_format(None)[:]
+    assert [rows[name] for name in data.column_names] == [
+        part.tolist() for part in dataset[:]]
+    parts = ArrowDataset(hugging_face.DatasetDict(
+        {'train': data, 'test': data.select([1])}), which_sets=('test',))
+    assert tuple(data.column_names) == parts.sources
+
+
 def test_splits_of_a_dict_are_chosen(hugging_face, pictures):
     """By which_sets, in the order given."""
     parts = hugging_face.DatasetDict({
