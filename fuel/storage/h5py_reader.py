@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fuel.kernels import native, take
 from fuel.storage.errors import other_version, raise_lack
-from fuel.storage.layout import Layout, dataset_name, obstacle_of_file
+from fuel.storage.layout import (
+    SWMR_OBSTACLE, Layout, dataset_name, obstacle_of_file)
 from fuel.storage.part_index import PartIndex
 from fuel.storage.parts import Field, element_of
 from fuel.storage.raw_file import identity_of, raw_file
@@ -42,6 +43,7 @@ class H5PYReader(Reader):
                          dataset.shape, dataset.dtype)
         self.layout = layout
         self._filters = layout.filters
+        self._is_written = layout.obstacle == SWMR_OBSTACLE
         self._dataset = dataset
         # Checked after each read, where HDF5 reads a local file.
         self._file = (None if obstacle_of_file(dataset)
@@ -124,9 +126,13 @@ class H5PYReader(Reader):
             raise_lack(error, self.path, self.name, self._filters)
             first = (selection.start if isinstance(selection, slice)
                      else int(selection[0]))
-            raise self._damaged(
-                first, f'HDF5 cannot read it or a later row of the batch: '
-                f'{error}') from error
+            reason = (f'HDF5 cannot read it or a later row of the batch: '
+                      f'{error}')
+            if self._is_written:
+                raise OSError(
+                    f'{self._place_of(first)}: {reason}; a process writes to '
+                    f'the file meanwhile, so open it again') from error
+            raise self._damaged(first, reason) from error
         self._check_file()
         if not self._is_ragged:
             return native(data)

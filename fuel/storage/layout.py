@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 import sys
 from typing import Any, NamedTuple
@@ -161,7 +162,8 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
     writing too shares HDF5's unwritten buffers.
     """
     file = h5py.h5i.get_file_id(dataset.id)
-    if file.get_intent() != h5py.h5f.ACC_RDONLY:
+    intent = file.get_intent()
+    if intent & h5py.h5f.ACC_RDWR:
         return 'the file is open for writing'
     if is_attached(dataset):
         return ''
@@ -169,7 +171,27 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
         return 'the file is read through another driver than the plain one'
     if sys.platform == 'win32':
         return 'the platform cannot read at a position'
+    if intent & h5py.h5f.ACC_SWMR_READ and _is_written(file):
+        return SWMR_OBSTACLE
     return ''
+
+
+# Of a file that this process has open with swmr=True: HDF5 alone knows in
+# which order a writer changes it.
+SWMR_OBSTACLE = 'the file is read with swmr=True while a process writes to it'
+# In the superblock, the part of a file that is read first.
+SUPERBLOCK_WITH_FLAGS = 3
+WRITE_FLAGS = 0b101
+
+
+def _is_written(file: h5py.h5f.FileID) -> bool:
+    """Return whether the consistency flags in a local file say that a process
+    writes to it, with SWMR or without."""
+    # Asked of the file: what HDF5 knows is from when it was opened.
+    head = os.pread(int(file.get_vfd_handle()), 12,
+                    file.get_create_plist().get_userblock())
+    return (len(head) == 12 and head[8] >= SUPERBLOCK_WITH_FLAGS
+            and bool(head[11] & WRITE_FLAGS))
 
 
 def _obstacle_of_shape(dataset: h5py.Dataset, is_part: bool) -> str:

@@ -23,10 +23,11 @@ from fuel.remote.urls import StorageOptions
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader
 from fuel.storage.file_bytes import RemoteBytes
-from fuel.storage.layout import obstacle_of_file
+from fuel.storage.layout import SWMR_OBSTACLE, obstacle_of_file
 from fuel.storage.raw_file import attach, identity_of, raw_file
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.warn import warn_user
 
 
 class OpenFile:
@@ -40,7 +41,9 @@ class OpenFile:
     `raw`: the bytes of the file, if Fuel may read them beside HDF5.
     `place`: device and inode, or the name of a file that is no local one.
     `identity`: device, inode, size and time of the last change. None for a
-        file that this process writes to, and one that is not local.
+        file that is written to meanwhile, and one that is not local.
+    `is_swmr`: whether the program has it open with swmr=True.
+    `is_written`: whether a process writes to it, this one or another.
     """
 
     def __init__(self, file: h5py.File, owned: bool,
@@ -51,11 +54,20 @@ class OpenFile:
         self.driver = driver
         self.place, self.identity = find_state(self.path)
         # Shared with the readers, which check it after each read.
-        self.raw = None if obstacle_of_file(file) else raw_file(file)
+        obstacle = obstacle_of_file(file)
+        self.raw = None if obstacle else raw_file(file)
+        intent = file.id.get_intent()
+        self.is_swmr = bool(intent & h5py.h5f.ACC_SWMR_READ)
+        if self.is_swmr and self.raw is not None:
+            # A process may have begun to write before the state was read.
+            obstacle = obstacle_of_file(file)
+            self.raw = None if obstacle else self.raw
+        self.is_written = bool(intent & h5py.h5f.ACC_RDWR
+                               ) or obstacle == SWMR_OBSTACLE
         if self.raw is not None:
             self.place, self.identity = (
                 self.raw.identity[:2], self.raw.identity)
-        elif file.id.get_intent() != h5py.h5f.ACC_RDONLY:
+        elif self.is_written:
             self.identity = None
         self._is_outdated = False
         self._id = file.id
@@ -88,7 +100,7 @@ class OpenFile:
         self._is_outdated = True
         if self.owned:
             self.file.close()
-        elif self.usable:
+        elif self.usable and not self.is_swmr:
             raise _overwritten(self.path)
 
     def reader(self, source: str, of_shapes: bool = False,
@@ -142,6 +154,7 @@ class OpenFiles:
         self._most_places = MOST_PLACES
         self._opening = threading.Lock()
         self._inherited: list[OpenFile] = []
+        self._warned: set[tuple[int, ...] | str] = set()
 
     def add(self, opened: OpenFile) -> OpenFile:
         """Register a file that its user has opened."""
@@ -150,6 +163,10 @@ class OpenFiles:
 
     def _add(self, opened: OpenFile) -> OpenFile:
         self._files.setdefault(opened.place, weakref.WeakSet()).add(opened)
+        if opened.is_swmr and opened.is_written and (
+                opened.place not in self._warned):
+            self._warned.add(opened.place)
+            warn_user(_slow_beside_writer(opened.path))
         if len(self._files) > self._most_places:
             self._files = {place: files for place, files
                            in self._files.items() if files}
@@ -171,15 +188,17 @@ class OpenFiles:
                 before = find_state(path)
                 opened = OpenFile(
                     open_with_h5py(path, driver), owned=True, driver=driver)
-                # HDF5 has read the beginning of the index by now.
-                if find_state(path) == before:
+                # HDF5 has read the beginning of the index by now; it knows
+                # itself how to read what is written meanwhile.
+                if opened.is_written or find_state(path) == before:
                     break
                 opened.file.close()
             else:
                 raise DamagedFileError(
                     f'{path} was changed each time it was opened, in '
                     f'{ATTEMPTS} attempts: open it when it is written')
-            if opened.identity and (
+            # With swmr=True, a file may grow while it is open.
+            if opened.identity and not opened.is_swmr and (
                     opened.file.id.get_filesize() != opened.identity[2]):
                 opened.file.close()
                 raise _overwritten(path)
@@ -227,6 +246,15 @@ def find_state(path: str) -> tuple[tuple[int, ...] | str,
     except OSError:
         return path, None
     return (status.st_dev, status.st_ino), identity_of(status)
+
+
+def _slow_beside_writer(path: str) -> str:
+    return (f'{path} is read by h5py, which takes up to a hundred times as '
+            f'long for random rows: this process has h5py.File({path!r}, '
+            f'swmr=True) open, and the flags in the file say that a process '
+            f'writes to it. Once it is closed there, a data set that is made '
+            f'anew reads directly; if the process was killed, clear the flags '
+            f'with h5clear --status, or write a copy of the file')
 
 
 def _overwritten(path: str) -> DamagedFileError:

@@ -17,10 +17,12 @@ def environment(**variables):
             'PYTHONPATH': os.pathsep.join(filter(None, path))}
 
 
-def start_python(*arguments, **variables):
-    """Start ``python *arguments`` with further environment variables."""
+def start_python(*arguments, stdin=False, **variables):
+    """Start ``python *arguments`` with further environment variables, and
+    with a pipe to it if `stdin`."""
     return subprocess.Popen(
         [sys.executable, *arguments], env=environment(**variables),
+        stdin=subprocess.PIPE if stdin else None,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
