@@ -18,6 +18,21 @@ TRUTHS = {**WORDS, '1': True, '0': False}
 MARKERS = frozenset((
     '#n/a', '#na', '-', '--', '.', '<na>', '?', 'missing', 'n/a', 'na', 'nan',
     'nat', 'none', 'null'))
+LONGEST_MARKER = max(map(len, MARKERS))
+# Longer cells are shown in part.
+SHOWN = 60
+
+
+def is_marker(cell: str) -> bool:
+    """Return whether a cell, without blanks around it, is a well-known marker
+    of missing values."""
+    # Not `lower` alone: of a long text it takes sixteen times its memory.
+    return len(cell) <= LONGEST_MARKER and cell.lower() in MARKERS
+
+
+def short_cell(cell: str) -> str:
+    """Return how a cell appears in an error."""
+    return repr(cell) if len(cell) <= SHOWN else f'{cell[:SHOWN]!r}...'
 
 
 def without_markers(cells: Sequence[str],
@@ -32,7 +47,7 @@ def markers_in(cells: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     others = []
     for cell in map(str.strip, cells):
-        if cell.lower() in MARKERS:
+        if is_marker(cell):
             found[cell] = None
         elif cell:
             others.append(cell)
@@ -64,18 +79,21 @@ def cell_array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
                 info.min <= numbers.min() and numbers.max() <= info.max):
             raise OverflowError(f'outside of {dtype}')
         return numbers.astype(dtype)
-    if dtype.kind in 'US' and dtype.itemsize and cells:
+    if dtype.kind in 'USV':
         room = dtype.itemsize // numpy.dtype(f'{dtype.kind}1').itemsize
-        if max(map(len, cells)) > room:
+        if room and max(map(len, cells), default=0) > room:
             raise ValueError('it is longer')
-    return numpy.array(cells).astype(dtype)
+        return numpy.array(cells).astype(dtype)
+    # An array of text would have the width of the longest for each.
+    return numpy.array(cells, object).astype(dtype)
 
 
 def _truth(cell: str) -> bool:
     try:
         return TRUTHS[cell.strip().lower()]
     except KeyError:
-        raise ValueError(f'{cell!r} is neither true nor false') from None
+        raise ValueError(
+            f'{short_cell(cell)} is neither true nor false') from None
 
 
 def cell_type(cells: Sequence[str]) -> numpy.dtype[Any]:
@@ -129,7 +147,7 @@ def is_header(records: Sequence[Sequence[str]]) -> bool:
                               for cells in columns)):
         return True
     return any(
-        is_text and cells and cell.lower() not in MARKERS
+        is_text and cells and not is_marker(cell)
         and cell_type(cells) != TEXT
         for cell, is_text, cells in zip(
             first, are_text, columns, strict=True))

@@ -11,13 +11,14 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.cells import (
-    MARKERS, cell_array, is_header, markers_in, names_of_columns, cell_type,
-    without_markers)
+    cell_array, cell_type, is_header, is_marker, markers_in,
+    names_of_columns, short_cell, without_markers)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, by_source,
     long_cells, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
@@ -53,7 +54,11 @@ class CSVDataset(RecordsDataset):
         Maps sources to types; `object` is text. A source that is not named
         is integer, floating, bool (``true`` and ``false``), datetime64 (ISO
         8601) or text, whichever fits its first 1000 cells. In a floating
-        column, empty cells are NaN, among times NaT.
+        column, empty cells are NaN, among times NaT. The unit of a type of
+        times says how they are written: ``datetime64[Y]`` as ``2024``,
+        ``[M]`` as ``2024-02``, ``[D]`` as ``2024-02-29``, and finer ones as
+        such a date or as ``2024-02-29T12:30:00.5``, where up to nine digits
+        and a zone may follow, which is read in UTC.
     masks : tuple of str, optional
         Sources of which another one, called ``NAME_mask``, tells where there
         is a value: it is False for empty cells. So integers stay integers,
@@ -189,6 +194,7 @@ class CSVDataset(RecordsDataset):
         for source, (numbers, _) in self._columns.items():
             if source in given:
                 types[source] = numpy.dtype(given[source])
+                check_unit(types[source], source)
             else:
                 cells = [
                     row[number].strip() for row in sample
@@ -302,17 +308,20 @@ class CSVDataset(RecordsDataset):
                 except (ValueError, OverflowError) as error:
                     cell = row[number].strip()
                     advice = (
-                        f'missing=({cell!r},), if that stands for a missing '
-                        f'value, or dtypes={{{source!r}: ...}}'
-                        if cell.lower() in MARKERS else
-                        f'dtypes={{{source!r}: ...}}' if cell
-                        else f'masks=({source!r},), for a source '
+                        f'pass missing=({cell!r},), if that stands for a '
+                        f'missing value, or dtypes={{{source!r}: ...}}'
+                        if is_marker(cell) else
+                        advice_on_times(source, dtype)
+                        if cell and dtype.kind == 'M' else
+                        f'pass dtypes={{{source!r}: ...}}' if cell
+                        else f'pass masks=({source!r},), for a source '
                              f'{source}_mask that is False where none is')
                     raise ValueError(
                         f'{self.records.where(record)}, column {number} '
-                        f'({self._titles[number]}): {row[number]!r} is no '
-                        f'{dtype}, which source {source!r} is (by its first '
-                        f'{SAMPLE} cells, or as given): pass {advice}'
+                        f'({self._titles[number]}): '
+                        f'{short_cell(row[number])} is no {dtype}, which '
+                        f'source {source!r} is (by its first {SAMPLE} '
+                        f'cells, or as given): {advice}'
                     ) from error
 
 

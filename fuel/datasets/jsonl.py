@@ -15,6 +15,7 @@ from fuel.datasets.records import (
     SAMPLE, RecordFile, RecordIndex, RecordsDataset, by_source,
     warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
@@ -51,7 +52,8 @@ class JSONLDataset(RecordsDataset):
     dtypes : dict, optional
         Maps sources to types, of lists that of their elements; `object` takes
         values as JSON has them. A source that is not named is of the type
-        that fits its first 1000 values; see the notes.
+        that fits its first 1000 values; see the notes. Types of times are
+        read from text, as :class:`~fuel.datasets.CSVDataset` reads them.
     shapes : dict, optional
         Maps sources to the shape of their lists, in which None is any
         length. Defaults to that of the first 1000.
@@ -170,6 +172,8 @@ class JSONLDataset(RecordsDataset):
     def _find_type(self, source: str, sample: list[Any]) -> SourceType:
         given = (numpy.dtype(self._given[source])
                  if source in self._given else None)
+        if given is not None:
+            check_unit(given, source)
         if given == ANYTHING.dtype:
             return ANYTHING
         values = self._values(source, range(len(sample)), sample)
@@ -268,8 +272,12 @@ class JSONLDataset(RecordsDataset):
                 what = 'text' if known == TEXT else (
                     f'{known.dtype}' + (f' of shape {known.shape}'
                                         if known.shape else ''))
-                remedy = (f' or shapes={{{source!r}: (None, ...)}}'
-                          if known.shape else '')
+                remedy = f'pass dtypes={{{source!r}: ...}}'
+                if value is not None and known.dtype is not None and (
+                        known.dtype.kind == 'M'):
+                    remedy = advice_on_times(source, known.dtype)
+                if known.shape:
+                    remedy += f' or shapes={{{source!r}: (None, ...)}}'
                 if value is None or (self._fields[source][1]
                                      and None in value):
                     remedy += (
@@ -278,8 +286,7 @@ class JSONLDataset(RecordsDataset):
                 raise ValueError(
                     f'{self.records.where(number)}: source {source!r} is '
                     f'{what} (by its first {SAMPLE} values, but for null, or '
-                    f'as given), but here {error}: pass '
-                    f'dtypes={{{source!r}: ...}}{remedy}') from error
+                    f'as given), but here {error}: {remedy}') from error
 
 
 def _present(values: list[Any], is_list: bool) -> list[Any]:
