@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-import h5py
 import numpy
 
 from fuel import config
@@ -19,6 +18,7 @@ from fuel.downloaders.registry import dataset_names, raw_files
 from fuel.exceptions import ConfigurationError, FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
 from fuel.utils.extensions import Filler
+from fuel.utils.h5py_file import H5PYFile
 
 __all__ = ['main', 'make_parser']
 
@@ -209,7 +209,7 @@ def count_classes(path: str) -> str:
     """Return a line about the classes of a file of one's own; an empty one
     if it has none, or they are not known by name."""
     try:
-        with h5py.File(path, 'r') as h5file:
+        with H5PYFile(path, 'r') as h5file:
             targets = h5file['targets']
             names = json.loads(targets.attrs['class_names'])
             counts = numpy.bincount(targets[...].ravel(),
@@ -235,7 +235,7 @@ def differences(dataset: str, path: str) -> str:
     if dataset not in dataset_names():
         return ''
     try:
-        with h5py.File(path, 'r') as h5file:
+        with H5PYFile(path, 'r') as h5file:
             inputs = json.loads(h5file.attrs[INPUTS_ATTRIBUTE])
     except (OSError, KeyError, ValueError):
         return ''

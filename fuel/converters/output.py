@@ -21,6 +21,7 @@ from fuel.datasets.hdf5.format import target_columns
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import allocated
+from fuel.utils.h5py_file import H5PYFile
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Of a chunk, if there is a compression and no size was chosen.
@@ -141,8 +142,7 @@ class _DiskSpace:
         return OSError(
             errno.ENOSPC, f'no room on the disk of {disk!r}: the file needs '
             f'at least {size} bytes, and there are {self._room()} for it; '
-            'make room, write it to another disk, or compress it',
-            self._target)
+            'make room, write to another disk, or compress it', self._target)
 
 
 class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
@@ -157,7 +157,7 @@ class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
         self.disk.check()
 
 
-class ConvertedFile(h5py.File):  # type: ignore[misc]
+class ConvertedFile(H5PYFile):  # type: ignore[misc]
     """An HDF5 file, open for writing, that survives a full disk.
 
     HDF5 cannot close a file whose last changes do not reach the disk: it ends

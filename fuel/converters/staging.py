@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import h5py
 
 from fuel.converters import __version__
 from fuel.converters.output import Layout, OutputFolder
@@ -17,6 +16,7 @@ from fuel.remote.location import RemotePath
 from fuel.remote.local_copies import upload
 from fuel.remote.urls import is_url
 from fuel.utils.atomic_files import atomic_path, scratch_folder
+from fuel.utils.h5py_file import H5PYFile
 
 
 def made_by(argv: Sequence[str]) -> dict[str, str]:
@@ -69,7 +69,7 @@ def _finish(paths: Iterable[str], folder: OutputFolder) -> None:
         if folder.check_target is not None:
             folder.check_target(
                 os.path.join(folder.path, os.path.basename(path)))
-        with h5py.File(path, 'r+') as h5file:
+        with H5PYFile(path, 'r+') as h5file:
             h5file.attrs.update(folder.attributes)
 
 
@@ -131,7 +131,7 @@ def converter_of(path: str) -> str | None:
     """Return the data set that ``fuel-convert`` was run for when it wrote a
     file; None if that is not known."""
     try:
-        with h5py.File(path, 'r') as h5file:
+        with H5PYFile(path, 'r') as h5file:
             words = shlex.split(str(h5file.attrs['fuel_convert_command']))
     except (OSError, KeyError, ValueError):
         return None

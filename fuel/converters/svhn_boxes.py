@@ -12,6 +12,8 @@ from typing import Any, Union
 import h5py
 import numpy
 
+from fuel.utils.h5py_file import H5PYFile
+
 NAMES = (b'height', b'label', b'left', b'top', b'width')
 LABEL = 1
 # More digits than any picture of a house has.
@@ -30,7 +32,7 @@ Key = Union['h5py.Reference', bytes, str]
 def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
     """Return the number of boxes of each image, and for each box height,
     label, left, top and width. Negative numbers and the label 10 become 0."""
-    with h5py.File(struct, 'r') as h5file:
+    with H5PYFile(struct, 'r') as h5file:
         reader = _Reader(h5file)
         tables = [reader.boxes(key) for key in reader.images(images)]
     numbers = numpy.concatenate([*tables, numpy.empty((0, len(NAMES)))])

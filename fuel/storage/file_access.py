@@ -14,6 +14,7 @@ from fuel.remote.location import RemotePath, as_path, ask_all
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import RemoteBytes
 from fuel.utils import find_in_data_path
+from fuel.utils.h5py_file import H5PYFile
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +196,7 @@ def access_to(file_or_path: str | os.PathLike[str] | h5py.File,
               driver: str | None,
               storage_options: StorageOptions | None = None) -> FileAccess:
     """Return the access to a file given as a path, URL or open handle."""
-    if isinstance(file_or_path, h5py.File):
+    if isinstance(file_or_path, H5PYFile):
         if not file_or_path:
             raise ValueError(
                 f'file_or_path must be a path or an open h5py.File, got '

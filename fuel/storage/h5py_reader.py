@@ -19,6 +19,7 @@ from fuel.storage.parts import Field, element_of
 from fuel.storage.raw_file import identity_of, raw_file
 from fuel.storage.reader import Places, Reader, own_objects
 from fuel.storage.virtual import check_virtual
+from fuel.utils.h5py_file import H5PYFile
 
 # A list that covers at least this part of its range is picked from the
 # whole range, since HDF5 needs longer to select rows than to read them.
@@ -233,7 +234,7 @@ def _h5py_forgets_byte_order() -> bool:
     """Return whether h5py leaves big-endian elements of variable length as
     they are in the file, under a native type (h5py 3.16 does)."""
     foreign = numpy.dtype(numpy.int16).newbyteorder('S')
-    with h5py.File('probe', 'w', driver='core', backing_store=False) as file:
+    with H5PYFile('probe', 'w', driver='core', backing_store=False) as file:
         file.create_dataset('x', (1,), dtype=h5py.vlen_dtype(foreign))
         file['x'][0] = numpy.array([1], dtype=numpy.int16)
         return int(file['x'][0][0]) != 1

@@ -12,9 +12,11 @@ from typing import TypeAlias, TypeGuard
 
 import h5py
 
+from fuel.utils.h5py_file import H5PYFile
+
 #: Opens the file that a link names: takes the file with the link, and the
 #: name in it.
-OpenLinked: TypeAlias = Callable[[h5py.File, str], h5py.File]
+OpenLinked: TypeAlias = Callable[[H5PYFile, str], H5PYFile]
 Node: TypeAlias = h5py.Dataset | h5py.Group
 
 # Links may lead to each other in a circle.

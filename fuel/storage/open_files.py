@@ -26,6 +26,7 @@ from fuel.storage.file_bytes import RemoteBytes
 from fuel.storage.layout import SWMR_OBSTACLE, obstacle_of_file
 from fuel.storage.raw_file import attach, identity_of, raw_file
 from fuel.utils.forks import Step, at_fork
+from fuel.utils.h5py_file import H5PYFile
 from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.warn import warn_user
 
@@ -272,7 +273,7 @@ def open_with_h5py(path: str, driver: str | None = None,
     if isinstance(path, RemotePath):
         return open_stream(path.open())
     try:
-        return h5py.File(path, mode='r', driver=driver)
+        return H5PYFile(path, mode='r', driver=driver)
     except FileNotFoundError:
         raise FileNotFoundError(
             f'there is no file {os.path.abspath(path)!r}') from None
@@ -288,7 +289,7 @@ def open_with_h5py(path: str, driver: str | None = None,
 def open_stream(file: RemoteBytes) -> h5py.File:
     """Let HDF5 read a remote file, with an error that says why it cannot."""
     try:
-        return h5py.File(file.stream(attach(file)), mode='r')
+        return H5PYFile(file.stream(attach(file)), mode='r')
     except (OSError, RuntimeError, ValueError) as error:
         file.check()
         if isinstance(error, (DamagedFileError, PermissionError,

@@ -10,6 +10,7 @@ import h5py
 
 from fuel.storage.nodes import MOST_LINKS, external_files, find_node
 from fuel.storage.raw_file import identity_of
+from fuel.utils.h5py_file import H5PYFile
 
 # Of virtual data sets that lie in each other: one may lead in a circle.
 MOST_LEVELS = 8
@@ -132,7 +133,7 @@ def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
               ) -> tuple[h5py.Dataset, list[StoredRows] | None]:
     """Return a data set that a virtual one leads to, and what its rows
     consist of."""
-    file = dataset.file if one.file == '.' else h5py.File(target, 'r')
+    file = dataset.file if one.file == '.' else H5PYFile(target, 'r')
     found = file.get(one.path)
     if not isinstance(found, h5py.Dataset) or not found.shape:
         raise _no_rows(dataset, target, one)
@@ -176,7 +177,7 @@ def path_of(file: h5py.File, name: str) -> str:
 
 
 #: Returns the path of a file that another one names, or raises an error.
-PathOf: TypeAlias = Callable[[h5py.File, str], str]
+PathOf: TypeAlias = Callable[[H5PYFile, str], str]
 
 
 def check_virtual(dataset: h5py.Dataset,
@@ -226,7 +227,7 @@ def _check_below(dataset: h5py.Dataset, path: PathOf,
     seen.add(key)
 
     def open_linked(other: h5py.File, name: str) -> h5py.File:
-        return h5py.File(path(other, name), 'r')
+        return H5PYFile(path(other, name), 'r')
 
     for name, inside in _named(dataset, path):
         other = file if name == '.' else open_linked(file, name)
@@ -269,7 +270,7 @@ def _numbered(name: str, number: int) -> str:
 def _is_there(file: h5py.File, name: str, inside: str,
               path: PathOf) -> bool:
     try:
-        target = file if name == '.' else h5py.File(path(file, name), 'r')
+        target = file if name == '.' else H5PYFile(path(file, name), 'r')
     except FileNotFoundError:
         return False
     return inside in target

@@ -1,4 +1,6 @@
 """The sources are laid out as the page on developing Fuel says."""
+import ast
+
 from support import sources
 
 # Bounds that only go down: lower one as soon as less is reached.
@@ -43,6 +45,22 @@ def test_utils_import_nothing_that_is_built_on_them():
         if module.startswith(('fuel.remote', 'fuel.workers', 'fuel.server',
                               'fuel.client')))
     assert [] == above
+
+
+def test_h5pys_class_of_files_is_taken_from_one_place():
+    """A program may put another in the place of ``h5py.File``."""
+    found = []
+    for name, tree in sources.modules().items():
+        annotations = {
+            id(part) for node in ast.walk(tree)
+            for one in (getattr(node, 'annotation', None),
+                        getattr(node, 'returns', None)) if one is not None
+            for part in ast.walk(one)}
+        found += [f'{name}, line {node.lineno}' for node in ast.walk(tree)
+                  if isinstance(node, ast.Attribute)
+                  and id(node) not in annotations
+                  and 'h5py.File' == ast.unparse(node)]
+    assert [] == found, 'take it from fuel.utils.h5py_file'
 
 
 def test_files_are_short():

@@ -4,6 +4,7 @@ import operator
 import os
 import pickle
 import threading
+from pathlib import Path
 
 import h5py
 import numpy
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support.processes import run_python
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import open_hdf5
@@ -301,3 +303,79 @@ def test_many_files_are_not_kept_open(tmp_path):
         with open_hdf5(tmp_path / f'{number}.h5') as file:
             assert [number] * 2 == file['x'][[3, 0]].tolist()
     assert len(os.listdir('/proc/self/fd')) - before < 80
+
+
+LOADER = """
+import h5py
+
+class Loader:
+    def __init__(self, path):
+        self.images = h5py.File(path, 'r')['images']
+
+    def get(self, rows):
+        return self.images[rows]
+"""
+
+LINES = {
+    'of the whole process': 'package.module.h5py.File = open_hdf5',
+    'of one module':
+        'package.module.h5py = types.SimpleNamespace(**{'
+        "**vars(h5py), 'File': open_hdf5})"}
+
+PROGRAM = """
+import sys, types
+import h5py, numpy
+import package.module
+from fuel.storage import open_hdf5
+
+path, line, real = *sys.argv[1:], h5py.File
+exec(line)
+found = package.module.Loader(path).get([7, 2, 7])
+assert type(package.module.Loader(path).images).__name__ == 'HDF5Array'
+assert found.tolist() == [[14, 15], [4, 5], [14, 15]], found
+if line.startswith('package.module.h5py ='):
+    assert h5py.File is real
+
+import fuel
+from fuel.bin import fuel_convert, fuel_info
+from fuel.datasets import H5PYDataset, HDF5Dataset
+
+dataset = HDF5Dataset(path, ['images'])
+assert dataset.get_data(None, [3])[0].tolist() == [[6, 7]]
+assert fuel.load(path).get_data(None, [3])[0].tolist() == [[6, 7]]
+given = {'train': (0, 8)}
+for one in path, real(path):
+    dataset = H5PYDataset(one, ('train',), splits=given)
+    assert dataset.get_data(None, [3])[0].tolist() == [[6, 7]]
+virtual = h5py.VirtualLayout((10, 2), 'i8')
+virtual[:] = h5py.VirtualSource(path, 'images', (10, 2))
+with real(f'{path}.virtual', 'w') as file:
+    file.create_virtual_dataset('images', virtual)
+    file['linked'] = h5py.ExternalLink(path, 'images')
+for name in 'images', 'linked':
+    dataset = HDF5Dataset(f'{path}.virtual', [name])
+    assert dataset.get_data(None, [3])[0].tolist() == [[6, 7]]
+assert not fuel_info.main([path])
+with open(f'{path}.csv', 'w') as table:
+    table.write('a,b\\n1,2\\n3,4\\n')
+assert not fuel_convert.main(['csv', f'{path}.csv', '--target', 'b',
+                              '-o', path.rpartition('/')[0]])
+"""
+
+MANUAL = Path(__file__).parents[2] / 'docs' / 'hdf5_layouts.rst'
+
+
+@pytest.mark.parametrize('line', LINES.values(), ids=LINES)
+def test_open_hdf5_takes_the_place_of_h5pys_class_of_files(tmp_path, line):
+    """In a module that says ``import h5py``, by either line of the manual,
+    while Fuel itself, and what it imports later, keeps the class."""
+    path = str(tmp_path / 'a.h5')
+    with h5py.File(path, 'w') as file:
+        file['images'] = numpy.arange(20).reshape(10, 2)
+    assert line in MANUAL.read_text()
+    (tmp_path / 'package').mkdir()
+    (tmp_path / 'package' / '__init__.py').touch()
+    (tmp_path / 'package' / 'module.py').write_text(LOADER)
+    (tmp_path / 'program.py').write_text(PROGRAM)
+    status, _, errors = run_python(str(tmp_path / 'program.py'), path, line)
+    assert not status, errors.decode()
