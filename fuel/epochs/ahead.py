@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.state import Position, Unavailable, position_of
-from fuel.kernels.epoch_iterator import StageMeter, Waiting, now
+from fuel.kernels.epoch_iterator import (
+    MeasuredItem, StageMeter, Waiting, now)
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import Batch, State
 
@@ -66,7 +67,7 @@ class Threads(Protocol):
         """
 
 
-class Task:
+class Task(MeasuredItem):
     """An item that a run of pure stages makes of one of the stream below.
 
     `data`: the item; what the last stage returned, or what the one that
@@ -100,6 +101,7 @@ class Task:
 
     def _make(self) -> None:
         self.thread = threading.get_native_id()
+        self.begin(self.data)
         for place, (stage, transform) in enumerate(self._stages):
             begin = now()
             try:
@@ -119,6 +121,8 @@ class Task:
             finally:
                 self.spans.append((begin, now()))
             self.data = data
+            # Stages above get the task, which has no rows and no bytes.
+            self.count(data)
 
     @property
     def is_done(self) -> bool:
@@ -262,6 +266,7 @@ class TaskReader:
             if explained is error:
                 raise error
             raise explained from error
+        task.place = self._place
         return task.data if self._is_last else task
 
     def skip(self, count: int) -> None:

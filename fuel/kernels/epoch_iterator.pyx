@@ -1,13 +1,16 @@
 """The compiled part of the epoch iterator, and items of other processes."""
 cimport cython
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_CheckExact
 from cpython.dict cimport PyDict_CheckExact
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
-from cpython.tuple cimport (
-    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE)
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
 
 from fuel.kernels.epoch_reader cimport CompiledReader
 

@@ -431,11 +431,14 @@ cdef int measure(Frame *frame, StageMeter meter, object item) except -1:
     cdef Py_ssize_t place, examples = -1
     frame.item = meter.items - meter._num_before
     meter.items += 1
+    if isinstance(item, MeasuredItem):
+        _take_counts(frame, meter, item)
+        return 0
     if PyDict_CheckExact(item):
         item = tuple((<dict>item).values())
     elif PyList_CheckExact(item):
         item = tuple(item)
-    if not PyTuple_CheckExact(item):
+    if not PyTuple_Check(item):
         meter.examples += 1
         return 0
     cdef int num_known = frame.num_extents
@@ -451,6 +454,54 @@ cdef int measure(Frame *frame, StageMeter meter, object item) except -1:
     if outer != NULL:
         for place in range(made.num_extents):
             _note_extent(outer, made.low[place], made.high[place])
+    return 0
+
+
+@cython.auto_pickle(False)
+cdef class MeasuredItem:
+    """Stands for an item that several stages have made elsewhere.
+
+    `place`: of the stage that hands it on, counted from the innermost.
+    """
+
+    cdef public Py_ssize_t place
+    # Of each stage: examples, bytes, bytes written, and where they lie.
+    cdef list _counts
+    cdef list _extents
+
+    def begin(self, item):
+        """Learn which item the innermost stage is given."""
+        self._counts, self._extents = [], []
+        self.count(item)
+        self._counts = []
+
+    def count(self, item):
+        """Count what the next stage has made of it."""
+        cdef StageMeter meter = StageMeter()
+        cdef Frame frame, above
+        cdef int place
+        meter.counts_rows = True
+        above.num_extents, frame.num_extents = 0, len(self._extents)
+        frame.outer = &above
+        for place in range(frame.num_extents):
+            frame.low[place], frame.high[place] = self._extents[place]
+        measure(&frame, meter, item)
+        self._extents = [(above.low[place], above.high[place])
+                         for place in range(above.num_extents)]
+        self._counts.append((
+            meter.examples, meter.bytes, meter.written, self._extents))
+
+
+cdef int _take_counts(Frame *frame, StageMeter meter,
+                      MeasuredItem item) except -1:
+    """Count an item as the stage that hands it on has made it."""
+    examples, size, written, extents = item._counts[item.place]
+    meter.examples += examples if meter.counts_rows else 1
+    meter.bytes += size
+    meter.written += written
+    if frame.outer != NULL:
+        for low, high in extents:
+            _note_extent(frame.outer, low, high)
     return 0
 
 
@@ -480,10 +531,16 @@ cdef Py_ssize_t _measure_part(
                 size += cnp.PyArray_NBYTES(one)
                 if element is None:
                     element = one
+        if element is None and PyList_GET_SIZE(part) and (
+                _shape_of(part[0]) is not None):
+            for one in <list>part:
+                _measure_foreign(known, num_known, made, meter, one)
     elif not cnp.PyArray_Check(part):
         element = None
         if type(part).__name__ == 'csr_array':
             count = _measure_sparse(known, num_known, made, meter, part)
+        else:
+            count = _measure_foreign(known, num_known, made, meter, part)
     if element is not None:
         _measure_array(known, num_known, made, meter, element, size)
     return count if examples < 0 else examples
@@ -505,6 +562,52 @@ cdef Py_ssize_t _measure_sparse(
         _measure_array(
             known, num_known, made, meter, one, cnp.PyArray_NBYTES(one))
     return cnp.PyArray_SIZE(arrays[2]) - 1
+
+
+cdef object _shape_of(object part):
+    """Return the shape of an array of another library, None for another
+    object."""
+    # The usual ones first: a name that is looked for takes longer.
+    if PyUnicode_CheckExact(part) or PyBytes_CheckExact(part) or (
+            PyLong_CheckExact(part) or PyFloat_CheckExact(part)
+            or cnp.PyArray_CheckScalar(part)):
+        return None
+    try:
+        shape = getattr(part, 'shape', None)
+    except Exception:
+        return None
+    return shape if isinstance(shape, tuple) else None
+
+
+cdef Py_ssize_t _measure_foreign(
+        Frame *known, int num_known, Frame *made, StageMeter meter,
+        object part) except -2:
+    """Count the bytes of an array of another library, such as a tensor.
+
+    Returns: How many rows it has, -1 if that is not known.
+    """
+    cdef Py_ssize_t count = -1
+    cdef long long size = 0
+    cdef size_t low = 0
+    cdef object shape = _shape_of(part)
+    if shape is None:
+        return -1
+    try:
+        if shape:
+            count = max(-1, shape[0])
+        size = max(0, part.nbytes)
+        # That of an array of JAX is not asked for: it would be waited for.
+        address = getattr(part, 'data_ptr', None)
+        if address is not None:
+            low = address()
+    except Exception:
+        # Without memory of its own: a sparse tensor, say.
+        low = 0
+    meter.bytes += size
+    if low == 0 or not _is_within(
+            known, num_known, made, low, low + max(size, 1)):
+        meter.written += size
+    return count
 
 
 cdef void _measure_array(
@@ -532,8 +635,14 @@ cdef bint _is_known(Frame *known, int num_known, Frame *made,
         else:
             high += step
     high += cnp.PyArray_ITEMSIZE(array)
-    _note_extent(made, low, high)
+    return _is_within(known, num_known, made, low, high)
+
+
+cdef bint _is_within(Frame *known, int num_known, Frame *made, size_t low,
+                     size_t high) noexcept:
+    """Return whether memory that an item has is that of one below."""
     cdef int place
+    _note_extent(made, low, high)
     for place in range(num_known):
         if known.low[place] <= low < known.high[place]:
             return True
@@ -589,6 +698,17 @@ def last_wait():
     if fuel_wait.slowest == NULL:
         return None, 0.
     return <StageMeter>fuel_wait.slowest, fuel_wait.took / 1e9
+
+
+def meters_in_use():
+    """Return the meters of the stages that make an item in this thread now,
+    the innermost first."""
+    cdef Frame *frame = fuel_top
+    found = []
+    while frame != NULL:
+        found.append(<StageMeter>frame.meter)
+        frame = frame.enclosing
+    return found
 
 
 def take_note(key, tuple path, double seconds, list report,

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 import h5py
 import numpy
 import pytest
+from support.measured_counts import check_counts
 
 from fuel.datasets import HDF5Dataset, IndexableDataset
 from fuel.epochs.runtime import runtime_of
@@ -21,7 +22,7 @@ from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
     Batch, Cast, Chain, Mapping, Merge, MultiProcessing, MultiThreading,
-    Unpack)
+    Rename, Unpack)
 
 # Seconds that the slow stage takes for a batch, and others at most.
 SLOW, QUICK = .006, .0003
@@ -691,3 +692,27 @@ def test_a_stage_that_reads_its_own_stream_and_forks():
     assert found.items >= 40
     assert found.stall_seconds == pytest.approx(
         sum(stage.stall_seconds for stage in found.stages), rel=1e-6)
+
+
+@pytest.mark.parametrize('seeds', [range(150), pytest.param(
+    range(150, 2150), marks=pytest.mark.full)], ids=['short', 'long'])
+def test_counts_of_random_pipelines_are_those_of_arithmetic(seeds):
+    """Items, examples and bytes, wherever they are read or exported."""
+    for seed in seeds:
+        check_counts(seed)
+
+
+def test_pure_stages_in_threads_count_the_rows_of_their_batches():
+    """Not one example for each batch that the stage above is to get."""
+    kept = Rename(Cast(Rename(source(), {}), 'float32', which_sources=(
+        'x',)), {})
+    with MultiThreading(kept) as stream:
+        for _ in stream:
+            pass
+        found = stream.measurements().stages
+    assert [N] * 5 == [stage.examples for stage in found]
+    x, y = 3 * N, N
+    assert [4 * x + 8 * y] * 3 + [8 * x + 8 * y] * 2 == [
+        stage.bytes for stage in found]
+    # The outermost in the threads hands out what the consumer gets.
+    assert [4 * x, 0] == [stage.written for stage in found[2:4]]
