@@ -38,8 +38,10 @@ class DataIterator(EpochIterator):
     over the stream's attributes that the class names in `epoch_attributes`
     (the child's iterator, the data set's state, left-overs), and it puts
     them back into the stream, under the stream's lock, whenever it asks for
-    data.  So several iterators of one stream do not disturb each other.  One
-    iterator belongs to one thread at a time.
+    data.  So several iterators of one stream do not disturb each other.
+
+    An iterator over workers or a server may be shared by several threads:
+    each item goes to one of them.  Any other belongs to one thread at a time.
 
     An iterator pickles, and goes on where it stood.  Where the length of the
     epoch is known, ``len(iterator)`` is how many items are left.

@@ -70,6 +70,29 @@ cdef class EpochPosition:
         self.meter = StageMeter()
 
 
+cdef object _claim(EpochIterator iterator, EpochPosition epoch,
+                   Frame *frame):
+    cdef PendingItem pending_item = epoch.pending_item
+    pending_item.is_asked = True
+    try:
+        data = iterator.read_next()
+        # Here, since it may run Python code for unusual arrays.
+        measure(frame, epoch.meter, data)
+        PyErr_CheckSignals()
+    except StopIteration:
+        pending_item.is_over = True
+        raise
+    except Exception as error:
+        # Not if it is the handler of a signal that raised it.
+        if pending_item.held is not None and pending_item.held[1] is error:
+            pending_item.claim()
+        raise
+    finally:
+        pending_item.is_asked = False
+    pending_item.claim()
+    return data
+
+
 @cython.auto_pickle(False)
 cdef class EpochIterator:
     """Iterator that asks a compiled reader, else its own ``read_next()``."""
@@ -85,14 +108,16 @@ cdef class EpochIterator:
                 'super().__init__ in its __init__')
         cdef StageMeter meter = epoch.meter
         cdef Frame frame
+        # Held here, since another thread may come to the end and drop it.
+        reader = epoch.reader
         cdef bint is_quick = (
             epoch.pending_item is None
-            and isinstance(epoch.reader, CompiledReader) and not epoch.skipped)
+            and isinstance(reader, CompiledReader) and not epoch.skipped)
         enter(&frame, meter, is_quick)
         try:
             data = None
             if is_quick:
-                data = (<CompiledReader>epoch.reader).take()
+                data = (<CompiledReader>reader).take()
                 if data is not None:
                     epoch.position += epoch.step
                     if self.as_dict:
@@ -109,25 +134,16 @@ cdef class EpochIterator:
             leave(&frame, meter)
 
     cdef object _claim_next(self, EpochPosition epoch, Frame *frame):
-        cdef PendingItem pending_item = epoch.pending_item
-        pending_item.is_asked = True
+        # What one thread has received, another must not get too, so one
+        # takes an item at a time. (No signal is handled before `try`.)
+        lock = (<object>self.data_stream).__dict__['_runtime'].lock
+        if not lock.acquire(False):
+            with Waiting():
+                lock.acquire()
         try:
-            data = self.read_next()
-            # Here, since it may run Python code for unusual arrays.
-            measure(frame, epoch.meter, data)
-            PyErr_CheckSignals()
-        except StopIteration:
-            pending_item.is_over = True
-            raise
-        except Exception as error:
-            # Not if it is the handler of a signal that raised it.
-            if pending_item.held is not None and pending_item.held[1] is error:
-                pending_item.claim()
-            raise
+            return _claim(self, epoch, frame)
         finally:
-            pending_item.is_asked = False
-        pending_item.claim()
-        return data
+            lock.release()
 
 
 def next_in_c(cls):

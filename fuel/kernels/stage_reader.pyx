@@ -106,9 +106,13 @@ cdef class StageReader(ItemReader):
         self.transform = transform
 
     cdef object make(self):
-        item = next(self.child)
+        # Held here, since another thread may come to the end and close this.
+        child = self.child
+        if child is None:
+            raise StopIteration
+        item = next(child)
         return self.transformed(
-            self.stage(), self.transform, self.child, item, False)
+            self.stage(), self.transform, child, item, False)
 
     def close(self):
         """Let go of the child's iterator."""
