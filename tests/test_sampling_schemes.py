@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from fuel.datasets import H5PYDataset, IndexableDataset
+from fuel.exceptions import StateMismatchError
 from fuel.schemes import BalancedScheme, BlockShuffledScheme, WeightedScheme
 from fuel.streams import DataStream
 
@@ -248,6 +249,52 @@ def test_balanced_scheme_draws_classes_equally(labels):
     assert 3 == len(scheme.classes)
     assert 56 == sum(map(len, BalancedScheme(labels, 7)
                          .get_request_iterator()))
+
+
+def test_masked_labels_are_not_drawn():
+    """A warning counts them; the others are drawn as without them."""
+    labels = numpy.ma.masked_less([0, -1, 1, 1, -1, 0, 1], 0)
+    with pytest.warns(UserWarning, match='2 of 7 labels are missing'):
+        scheme = BalancedScheme(labels, 3, num_examples=12, seed=1)
+    known = numpy.flatnonzero(labels.filled(-1) >= 0)
+    assert known[flat(BalancedScheme(
+        labels[known].data, 3, num_examples=12, seed=1))].tolist() == (
+            flat(scheme))
+    assert [0, 1] == scheme.classes.tolist()
+    with pytest.warns(UserWarning, match='2 of 7'):
+        assert 5 == BalancedScheme(labels[:, None], 3).num_examples
+    with pytest.raises(ValueError, match='all 2 labels are missing'), (
+            pytest.warns(UserWarning, match='2 of 2')):
+        BalancedScheme(numpy.ma.masked_all(2, int), 3)
+
+
+def test_class_of_a_plain_array_may_be_called_minus_1():
+    """Labels of -1 and +1 are common; `missing` says otherwise, also NaN."""
+    labels = [-1, 1, 1, -1, 0]
+    assert {0, 3} < set(flat(BalancedScheme(labels, 5, num_examples=15)))
+    for missing, some in (-1, labels), ('', ['', 'a', 'a', '', 'b']), (
+            float('nan'), [float('nan'), 1, 1, float('nan'), 0]):
+        scheme = BalancedScheme(
+            some, 5, num_examples=15, missing=missing)
+        assert {1, 2, 4} == set(flat(scheme))
+        assert 2 == len(scheme.classes)
+
+
+def test_state_fits_other_missing_labels_only_where_all_are_known():
+    """A state from before there was `missing` fits as well."""
+    def state(**kwargs):
+        stream = DataStream(IndexableDataset(numpy.arange(8)),
+                            iteration_scheme=BalancedScheme(
+            [-1, 0, 1, -1] * 2, 3, num_examples=8, seed=1, **kwargs))
+        next(stream.get_epoch_iterator())
+        return stream, stream.state_dict()
+
+    saved, (other, _) = state()[1], state(missing=7)
+    other.load_state_dict(saved)
+    assert 'labels left out' not in str(saved)
+    other, _ = state(missing=-1)
+    with pytest.raises(StateMismatchError, match='labels left out'):
+        other.load_state_dict(saved)
 
 
 @pytest.mark.parametrize('make, error, text', [

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Never, SupportsIndex, TypeGuard
 
 import numpy
@@ -68,6 +69,8 @@ class Dataset(NamedArguments):
     class_names : tuple of str or None
         Names of the classes, so that ``class_names[number]`` is that of a
         class, where they are known.
+    categories : dict of str to tuple
+        For each source of categories, the name of each code.
     axis_labels : dict or None
     default_transformers : tuple
         The usual stages for these data, as tuples of a
@@ -106,6 +109,7 @@ class Dataset(NamedArguments):
     takes_requests: bool | None = None
     num_examples: Any = None
     class_names: Any = None
+    categories: Any = MappingProxyType({})
     # Of rows that are no steps of a run: what to do for windows, a warning.
     independent_rows = ''
     default_transformers: Any = ()
@@ -445,6 +449,38 @@ class Dataset(NamedArguments):
         refuse_unknown_sources((name,), self.sources)
         return _read_whole(self, name)
 
+    def read_labels(self, source: str) -> NDArray[Any]:
+        """Return the class of each example, for schemes and splits.
+
+        Parameters
+        ----------
+        source : str
+            One of `sources`.
+
+        Returns
+        -------
+        numpy.ndarray
+            All examples of the source. Where a value is missing, None, or
+            the code -1 of a source of `categories`, they are masked: a
+            :class:`numpy.ma.MaskedArray`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source.
+        """
+        refuse_unknown_sources((source,), self.sources)
+        labels = _read_whole(self, source)
+        if labels.dtype.kind == 'i' and source in self.categories:
+            missing = labels < 0
+        elif labels.dtype.hasobject:
+            missing = numpy.frompyfunc(lambda one: one is None, 1, 1)(
+                labels).astype(bool)
+        else:
+            return labels
+        return numpy.ma.masked_array(
+            labels, missing) if missing.any() else labels
+
     def renew(self) -> None:
         """Open files again that were changed or replaced.
 
@@ -475,9 +511,11 @@ class Dataset(NamedArguments):
 def _read_whole(dataset: Dataset, source: str) -> NDArray[Any]:
     """Return the examples of one source, all in one array."""
     place = list(dataset.sources).index(source)
-    return numpy.concatenate([
-        numpy.asarray(dataset[start:start + _ROWS][place])
-        for start in range(0, len(dataset), _ROWS)])
+    parts = [numpy.asanyarray(dataset[start:start + _ROWS][place])
+             for start in range(0, len(dataset), _ROWS)]
+    is_masked = any(isinstance(part, numpy.ma.MaskedArray) for part in parts)
+    whole: NDArray[Any] = (numpy.ma if is_masked else numpy).concatenate(parts)
+    return whole
 
 
 def _length_of(dataset: object) -> int | None:

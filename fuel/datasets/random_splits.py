@@ -9,11 +9,12 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from fuel.config_parser import config
-from fuel.datasets.dataset import Dataset, _read_whole
+from fuel.datasets.dataset import Dataset
 from fuel.datasets.given_splits import ExampleSplits
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.runs import RunDataset
+from fuel.schemes.missing_labels import find_known
 from fuel.storage.reader import rows_of_ranges
 from fuel.utils.arguments import is_stream
 from fuel.utils.checks import not_negative
@@ -25,7 +26,7 @@ def random_split(examples: int | Dataset,
                  shares: Mapping[str, float | None], *,
                  seed: int | None = None,
                  stratify: str | ArrayLike | None = None,
-                 groups: str | None = None
+                 groups: str | None = None, missing: object = None
                  ) -> dict[str, NDArray[numpy.intp]]:
     """Split examples at random into several sets.
 
@@ -41,7 +42,10 @@ def random_split(examples: int | Dataset,
     stratify : str or array, optional
         The class of each example, or the source of the data set that has
         it: each split gets its share of every class, to the nearest example.
-        Defaults to None: of all examples together.
+        Examples whose class is missing are in no split, with a warning:
+        those of a masked array, of a categorical of pandas or Arrow, and of
+        a source of ``dataset.categories``. Defaults to None: of all examples
+        together.
     groups : {'runs'}, optional
         Put whole runs of the data set into one split: episodes, documents,
         or the windows of one; also all that a split of rows left of a run.
@@ -50,6 +54,10 @@ def random_split(examples: int | Dataset,
         one by one, with a warning if the data set has several runs, since
         neighbours in a run are alike. Where that is meant, pass
         ``len(dataset)``.
+    missing : object, optional
+        A value of `stratify` that is not a class, such as -1: its examples
+        are in no split. Defaults to None: in a plain array each value is a
+        class.
 
     Returns
     -------
@@ -86,7 +94,8 @@ def random_split(examples: int | Dataset,
     ...              groups='runs')['test']
     array([0, 1, 2])
     """
-    splits = ExampleSplits(_split(examples, shares, seed, stratify, groups))
+    splits = ExampleSplits(_split(
+        examples, shares, seed, stratify, groups, missing))
     splits.counted = _counted(examples)
     return splits
 
@@ -103,7 +112,8 @@ def _counted(examples: int | Dataset) -> str:
 
 def _split(examples: int | Dataset, shares: Mapping[str, float | None],
            seed: int | None, stratify: str | ArrayLike | None,
-           groups: str | None) -> dict[str, NDArray[numpy.intp]]:
+           groups: str | None,
+           missing: object) -> dict[str, NDArray[numpy.intp]]:
     """Return the numbers of the examples of each split."""
     if is_stream(examples):
         raise TypeError(
@@ -131,7 +141,7 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
             f'len(dataset) if this is meant', stacklevel=3)
     classes: list[Any] = [numpy.arange(count)]
     if stratify is not None:
-        classes = _by_class(_classes(examples, stratify), count)
+        classes = _by_class(_classes(examples, stratify), count, missing)
     parts: dict[str, list[Any]] = {name: [] for name in shares}
     for of_class in classes:
         order = of_class[rng.permutation(len(of_class))]
@@ -244,7 +254,7 @@ def _split_runs(examples: int | Dataset,
 
 def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
     if not isinstance(stratify, str):
-        return numpy.asarray(stratify)
+        return stratify
     if not isinstance(examples, Dataset):
         raise ValueError(f'stratify={stratify!r} is the name of a source, so '
                          'the data set must be given')
@@ -252,19 +262,27 @@ def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
     if stratify not in sources:
         raise ValueError(f'stratify: there is no source {stratify!r}; the '
                          f'sources are {tuple(sources)}')
-    return _read_whole(examples, stratify)
+    return examples.read_labels(stratify)
 
 
-def _by_class(classes: Any, count: int) -> list[NDArray[numpy.intp]]:
+def _by_class(given: Any, count: int,
+              missing: object) -> list[NDArray[numpy.intp]]:
     """Return the examples of each class, the classes in sorted order."""
+    classes = numpy.asarray(given)
     if classes.ndim == 2 and classes.shape[1] == 1:
         classes = classes[:, 0]
     if classes.shape != (count,):
         raise ValueError(
             f'stratify must have one class for each of the {count} examples, '
             f'got an array of shape {classes.shape}')
-    _, number = numpy.unique(classes, return_inverse=True)
-    order = numpy.argsort(number, kind='stable')
+    known = find_known(given, missing)
+    examples = numpy.arange(count) if known is None else (
+        numpy.flatnonzero(known))
+    if not len(examples):
+        raise ValueError(
+            f'stratify: of all {count} examples the class is missing')
+    _, number = numpy.unique(classes[examples], return_inverse=True)
+    order = examples[numpy.argsort(number, kind='stable')]
     return numpy.split(order, numpy.cumsum(numpy.bincount(number))[:-1])
 
 

@@ -142,12 +142,6 @@ class RowsDataset(SplitDataset):
     def _use_sources(self) -> None:
         self._direct = None
 
-    @property
-    def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories, the name of each code (dict); none
-        unless the data say them."""
-        return {}
-
     def category_names(self, source: str, codes: IndexArray) -> Any:
         """Return the names of codes of a source of categories.
 

@@ -1,7 +1,7 @@
 """Schemes that draw: by blocks, by weights, by classes."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.schemes.base import (BatchScheme, DrawnOrder, check_sized,
                                load_rng_state, rng_state)
+from fuel.schemes.missing_labels import find_known
 from fuel.schemes.requests import PermutedBatches, ShuffledOrder
 from fuel.schemes.sampling_requests import (
     BlockOrder, draw_balanced, draw_weighted)
@@ -251,12 +252,19 @@ class BalancedScheme(DrawnScheme):
     labels : sequence
         The class of each example: integers, strings or the like. An array
         of shape ``(examples, 1)``, as label sources often are, will do.
+        Those that are masked, or missing in a categorical of pandas or
+        Arrow, are left out, with a warning:
+        :meth:`dataset.read_labels <fuel.datasets.Dataset.read_labels>` masks
+        codes of categories so.
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional
         How many examples are drawn in an epoch: as many of each class, and
         one more of some, chosen at random, if need be. Defaults to the
-        number of labels.
+        number of labels, without those left out.
+    missing : object, optional
+        A label that is not a class, such as -1: its examples are never
+        drawn. Defaults to None: in a plain array each label is a class.
     rng, drop_last, seed : optional
         See :class:`BlockShuffledScheme`.
 
@@ -264,6 +272,13 @@ class BalancedScheme(DrawnScheme):
     ----------
     classes : numpy.ndarray
         The different labels, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label for each example, or all are missing.
+    TypeError
+        If the labels cannot be sorted.
 
     Examples
     --------
@@ -273,7 +288,7 @@ class BalancedScheme(DrawnScheme):
     """
 
     def __init__(self, labels: ArrayLike, batch_size: int, *,
-                 num_examples: int | None = None,
+                 num_examples: int | None = None, missing: object = None,
                  rng: RandomGenerator | None = None,
                  drop_last: bool = False, seed: int | None = None) -> None:
         found = numpy.asarray(labels)
@@ -282,6 +297,16 @@ class BalancedScheme(DrawnScheme):
         if found.ndim != 1 or not found.size:
             raise ValueError('labels must be one for each example, got an '
                              f'array of shape {found.shape}')
+        self.missing = missing
+        known = find_known(labels, missing)
+        examples = numpy.arange(len(found)) if known is None else (
+            numpy.flatnonzero(known))
+        if not len(examples):
+            raise ValueError(
+                f'all {len(found)} labels are missing, so that there is no '
+                f'class to draw')
+        self._num_left_out = len(found) - len(examples)
+        found = found[examples]
         super().__init__(len(found), batch_size)
         try:
             self.classes, numbers = numpy.unique(found, return_inverse=True)
@@ -290,9 +315,15 @@ class BalancedScheme(DrawnScheme):
             raise TypeError(
                 f'labels must be of one type that can be sorted, got '
                 f'{", ".join(kinds)}') from None
-        self._members = [numpy.flatnonzero(numbers == number)
+        self._members = [examples[numbers == number]
                          for number in range(len(self.classes))]
         self._set_drawing(rng, seed, drop_last, num_examples)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit, by name."""
+        # A state that is older than `missing` fits where none is left out.
+        return {**super().kept_arguments(), 'missing': None,
+                'labels left out': getattr(self, '_num_left_out', 0) or None}
 
     def _order(self, num_examples: int) -> ShuffledOrder:
         return ShuffledOrder(

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from support.runs import rows_of_runs, stretches
 
 from fuel.datasets import (
-    H5PYDataset, HDF5Dataset, IndexableDataset, Runs, Windows, random_split)
+    Categorical, H5PYDataset, HDF5Dataset, IndexableDataset, Runs, Windows,
+    random_split)
 from fuel.datasets.random_splits import held_out
-from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.schemes import BalancedScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast
 
@@ -52,6 +53,58 @@ def test_random_split_of_a_data_set():
     assert [3, 3] == numpy.bincount(dataset[found['a']][1].ravel()).tolist()
     assert {5} == {len(rows) for rows in random_split(
         dataset, {'a': .5, 'b': .5}).values()}
+
+
+def write_cells(path, codes):
+    """Write codes of categories as AnnData does, and return the path."""
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(len(codes))
+        file['kind/codes'] = numpy.array(codes, 'int8')
+        file['kind/categories'] = ['B', 'T']
+    return path
+
+
+def test_codes_of_missing_categories_are_no_class(tmp_path):
+    """They are in no split, are not drawn, and are counted by a warning; a
+    plain array has the class -1, unless `missing` says otherwise."""
+    codes = [0, -1, 1, 1, -1, 0, 1, -1, 0, 1, 1, 1]
+    path = write_cells(tmp_path / 'x.h5', codes)
+    dataset = HDF5Dataset(path, ['x', Categorical('kind')], splits={
+        'late': (1, 12)}, which_sets=('late',))
+    late = numpy.array(codes[1:])
+    labels = dataset.read_labels('kind')
+    assert labels.mask.tolist() == (late < 0).tolist()
+    assert labels.data.tolist() == late.tolist()
+    shares = {'a': .5, 'b': None}
+    with pytest.warns(UserWarning, match='3 of 11 labels are missing'):
+        splits = random_split(dataset, shares, stratify='kind', seed=3)
+    found = numpy.concatenate(list(splits.values()))
+    assert sorted(found.tolist()) == numpy.flatnonzero(late >= 0).tolist()
+    assert [1, 3] == numpy.bincount(late[splits['a']]).tolist()
+    with pytest.warns(UserWarning, match='3 of 11 labels are missing'):
+        scheme = BalancedScheme(labels, 4)
+    assert 8 == scheme.num_examples
+    assert 11 == sum(map(len, random_split(
+        11, shares, stratify=late).values()))
+    same = random_split(11, shares, stratify=late, missing=-1, seed=3)
+    assert all((same[name] == splits[name]).all() for name in shares)
+    with pytest.raises(ValueError, match='of all 11 examples the class is m'):
+        random_split(11, shares, stratify=[-1] * 11, missing=-1)
+
+
+def test_labels_without_missing_ones_are_plain(tmp_path):
+    """None among objects is missing; a source that is not one of codes may
+    be negative."""
+    path = write_cells(tmp_path / 'x.h5', [0, 1, 1])
+    labels = HDF5Dataset(path, [Categorical('kind')]).read_labels('kind')
+    assert type(labels) is numpy.ndarray
+    dataset = IndexableDataset({
+        'y': numpy.array([-1, 1, -1]),
+        'z': numpy.array(['a', None, 'a'], object)})
+    assert type(dataset.read_labels('y')) is numpy.ndarray
+    assert [False, True, False] == dataset.read_labels('z').mask.tolist()
+    with pytest.raises(ValueError, match='x'):
+        dataset.read_labels('x')
 
 
 @pytest.mark.parametrize('examples, shares, stratify, text', [

@@ -3,13 +3,16 @@ import shutil
 import tempfile
 
 import numpy
+import pandas
 import pyarrow
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import arrow_tables
 
+from fuel.datasets import random_split
 from fuel.interop.arrow import ArrowDataset
+from fuel.schemes import BalancedScheme
 
 KINDS = ['table', 'parquet zstd', 'file', 'file lz4', 'stream']
 
@@ -62,3 +65,32 @@ def folder():
 def test_any_column_has_the_values_of_the_library(kind, folder, data):
     """In any order; or nulls that NumPy has not are an error."""
     compare(data, kind, folder)
+
+
+def test_categoricals_with_missing_values_have_no_class_of_them():
+    """They are neither drawn nor split, and a warning counts them; without
+    missing values the order is that of their values."""
+    values = numpy.array(['b', None, 'a', 'b', None, 'a', 'a'], object)
+    known = numpy.flatnonzero(values != None)  # noqa: E711
+    series = pandas.Series(values).astype('category')
+    arrow = pyarrow.array(values.tolist()).dictionary_encode()
+    dataset = ArrowDataset(pyarrow.table({'kind': arrow}))
+    for labels in (series, series.array, pandas.CategoricalIndex(series),
+                   arrow, pyarrow.chunked_array([arrow, arrow[:0]]),
+                   dataset.read_labels('kind')):
+        with pytest.warns(UserWarning, match='2 of 7 labels are missing'):
+            scheme = BalancedScheme(labels, 4, seed=2)
+        plain = BalancedScheme(values[known].tolist(), 4, seed=2)
+        assert ['a', 'b'] == list(scheme.classes)
+        assert [known[batch].tolist()
+                for batch in plain.get_request_iterator()] == list(
+                    scheme.get_request_iterator())
+        with pytest.warns(UserWarning, match='2 of 7 labels are missing'):
+            splits = random_split(
+                7, {'a': .5, 'b': None}, stratify=labels)
+        assert sorted(numpy.concatenate(list(splits.values())).tolist()) == (
+            known.tolist())
+    assert list(BalancedScheme(
+        series[known], 4, seed=2).get_request_iterator()) == list(
+            BalancedScheme(values[known].tolist(), 4,
+                           seed=2).get_request_iterator())
