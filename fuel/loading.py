@@ -26,7 +26,7 @@ from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.extensions import find_datasets
 from fuel.utils.lockfile import LockFile
 from fuel.utils.other_libraries import class_for, short_repr
-from fuel.utils.paths import find_in_data_path
+from fuel.utils.paths import find_in_data_path, refuse_special_file
 from fuel.utils.signatures import parameters_of
 
 __all__ = ['load']
@@ -205,6 +205,7 @@ def _filename(key: str, cls: type[H5PYDataset] | None,
 def _how_to_get(key: str, name: str, filename: str,
                 split: str | Sequence[str] | None) -> str:
     """Return the text of the error that a file is not there."""
+    refuse_special_file(name)
     folders = ', '.join(map(repr, config.data_path))
     text = f'{filename!r} was not found in the data path, {folders}'
     for path in (name + extension for extension in EXTENSIONS):

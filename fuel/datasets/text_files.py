@@ -24,6 +24,7 @@ from fuel.storage.errors import other_version
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import identity_of, raw_file_at
 from fuel.utils.checks import saved_count
+from fuel.utils.paths import refuse_special_file
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
@@ -85,6 +86,7 @@ def check_is_file(path: str, kind: str) -> None:
     What is not on this host is looked for when it is opened.
     """
     if not isinstance(path, RemotePath) and not os.path.isfile(path):
+        refuse_special_file(path)
         raise FileNotFoundError(
             f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
             'correct the name')

@@ -1,6 +1,7 @@
 """The files of a folder, whose subfolders may be splits."""
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from fuel.datasets.columns.part_names import natural_key
 from fuel.layouts.formats import DATA_ENDINGS, advice_for
 from fuel.utils.other_libraries import is_hugging_face_cache
+from fuel.utils.paths import looping_link
 
 # Of one folder within another, at most so many are gone through.
 MOST_LEVELS = 8
@@ -27,17 +29,23 @@ def files_by_split(folder: str, wanted: Sequence[str] = (),
 
     Raises: FileNotFoundError if there are none.
     """
-    origin = folder
+    origin, seen, loop = folder, set(), ''
     for _ in range(MOST_LEVELS):
         files, folders = _look_into(folder)
+        seen.add(os.path.realpath(folder))
         if files:
             return {'': files}
         if len(folders) != 1 or os.path.basename(folders[0]) in wanted:
             break
         folder = folders[0]
+        if os.path.realpath(folder) in seen:
+            folders, loop = [], folder
+            break
     found = {os.path.basename(one): _look_into(one)[0] for one in folders}
     splits = {name: paths for name, paths in found.items() if paths}
     if not splits:
+        if loop and not any(names for _, _, names in os.walk(origin)):
+            raise looping_link(loop, 'a folder that it lies in')
         deeper = list(itertools.islice(_with_files(folder), SHOWN + 1))
         if deeper:
             raise FileNotFoundError(
@@ -66,13 +74,16 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
     return pattern
 
 
-def _with_files(folder: str, level: int = 0) -> Iterator[str]:
+def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the folders in one, at any depth, that have files of data."""
-    for below in _look_into(folder)[1] if level < MOST_LEVELS else ():
-        if os.access(below, os.R_OK | os.X_OK):
+    above = *above, os.path.realpath(folder)
+    for below in _look_into(folder)[1] if len(above) <= MOST_LEVELS else ():
+        # A link to a folder above leads round in a circle.
+        if os.access(below, os.R_OK | os.X_OK) and (
+                os.path.realpath(below) not in above):
             if _look_into(below)[0]:
                 yield below
-            yield from _with_files(below, level + 1)
+            yield from _with_files(below, above)
 
 
 def _what_it_has(folder: str) -> str:
@@ -97,7 +108,13 @@ def _look_into(folder: str) -> tuple[list[str], list[str]]:
         for entry in entries:
             if entry.name.startswith('.') or is_hugging_face_cache(entry.name):
                 continue
-            if entry.is_dir():
+            try:
+                is_folder = entry.is_dir()
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise looping_link(entry.path) from None
+                raise
+            if is_folder:
                 folders.append(entry.path)
             elif entry.name.lower().endswith(DATA_ENDINGS):
                 files.append(entry.path)

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy
 
@@ -352,7 +353,9 @@ class RemoteFile:
 def _origin(url: str, options: StorageOptions, timeout: float,
             loop: asyncio.AbstractEventLoop | None = None) -> Patient:
     """Return what fetches a file, on a loop or on the one of fsspec."""
-    return Patient(lambda: open_store(url, options, loop), shown(url),
+    place = urlsplit(url.rpartition('::')[2]).netloc
+    server = place.rpartition('@')[2]
+    return Patient(lambda: open_store(url, options, loop), shown(url), server,
                    Secrets(url, options), timeout)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from fuel.remote.store import (
-    Answer, ChangedError, TransientError, parse_range, error_of_status,
-    size_of_whole)
+    CONNECT_TIMEOUT, Answer, ChangedError, TransientError, error_of_status,
+    may_be_connected, parse_range, size_of_whole)
 
 # Bytes of an answer that are read before they are taken; with 64 KB, those of
 # a megabyte took a tenth more time of the processor.
@@ -99,7 +99,8 @@ class HTTPStore:
             cause = error.os_error if isinstance(
                 error, aiohttp.ClientConnectorError) else error
             raise TransientError(
-                f'the connection failed ({type(cause).__name__})') from None
+                f'the connection failed ({type(cause).__name__})',
+                is_connected=may_be_connected(error)) from None
         except aiohttp.ClientError as error:
             raise OSError(f'the request failed ({type(error).__name__})'
                           ) from None
@@ -118,7 +119,8 @@ class HTTPStore:
                     filesystem.encode_url(place), headers={**own, **headers},
                     read_bufsize=BUFFER, allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=self._idle,
+                        total=None,
+                        sock_connect=min(self._idle, CONNECT_TIMEOUT),
                         sock_read=self._idle), **arguments) as reply:
                 if reply.status not in REDIRECTS:
                     yield reply

@@ -24,11 +24,22 @@ FIRST_WAIT = .1
 LONGEST_WAIT = 10.
 # Seconds after which it is said that the first request of a file waits.
 SILENT_WAIT = 2.
+# Seconds after which a server is given up to which no connection ever came
+# about: its address is wrong, or nobody runs it.
+CONNECT_TIMEOUT = 10.
 # Bytes of a file at most; what is larger does not fit the address space.
 LARGEST_FILE = 1 << 46
 
 _RANGE = re.compile(r'bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})')
 _WHOLE = re.compile(r'bytes \*/([0-9]{1,19})')
+
+# What clients raise where no connection comes about, by the names of classes.
+_NOT_CONNECTED = frozenset((
+    'ClientConnectorError', 'ConnectTimeoutError', 'ConnectionRefusedError',
+    'ConnectionTimeoutError', 'EndpointConnectionError', 'NewConnectionError',
+    'ProxyConnectionError', 'gaierror'))
+# Servers to which this process had a connection.
+_reached: set[str] = set()
 
 
 class Answer(NamedTuple):
@@ -53,11 +64,21 @@ class TransientError(OSError):
     """A request failed and may work when it is repeated.
 
     `wait`: seconds that the server asks to wait.
+    `is_connected`: whether there may have been a connection.
     """
 
-    def __init__(self, text: str, wait: float | None = None) -> None:
+    def __init__(self, text: str, wait: float | None = None,
+                 is_connected: bool = True) -> None:
         super().__init__(text)
         self.wait = wait
+        self.is_connected = is_connected
+
+
+def may_be_connected(error: BaseException) -> bool:
+    """Return whether an error of a client may have come after a connection
+    came about."""
+    return _NOT_CONNECTED.isdisjoint(
+        one.__name__ for one in type(error).__mro__)
 
 
 class ByteStore(Protocol):
@@ -146,14 +167,16 @@ class Patient:
     """Asks a store again after errors that may pass.
 
     `name`: of the file, for errors.
+    `server`: that has it.
     `timeout`: seconds after which a request is given up.
     """
 
     def __init__(self, open_store: Callable[[], ByteStore], name: str,
-                 secrets: Secrets, timeout: float) -> None:
+                 server: str, secrets: Secrets, timeout: float) -> None:
         self._open_store = open_store
         self._store: ByteStore | None = None
         self._name = name
+        self._server = server
         self._secrets = secrets
         self.timeout = timeout
         self._draw = random.Random()  # noqa: S311 (spreads out requests)
@@ -165,16 +188,28 @@ class Patient:
         deadline, is_said = begin + self.timeout, expected is not None
         for attempt in range(1, 1 << 30):
             try:
-                return await self._attempt(start, stop, expected, deadline)
+                answer = await self._attempt(start, stop, expected, deadline)
+                _reached.add(self._server)
+                return answer
             except (TransientError, TimeoutError) as error:
+                if getattr(error, 'is_connected', True):
+                    _reached.add(self._server)
+                is_reached = self._server in _reached
+                timeout = self.timeout if is_reached else min(
+                    self.timeout, CONNECT_TIMEOUT)
                 wait = self._wait_after(attempt, error)
-                left = deadline - time.monotonic()
+                left = begin + timeout - time.monotonic()
                 if wait >= left:
+                    what = (
+                        f'bytes {start} to {stop - 1} could not be fetched'
+                        if is_reached else
+                        'no connection to the server came about')
                     raise TimeoutError(self._secrets.hide(
-                        f'{self._name}: bytes {start} to {stop - 1} could '
-                        f'not be fetched in {self.timeout:g} seconds, in '
+                        f'{self._name}: {what} in {timeout:g} seconds, in '
                         f'{attempt} attempts: '
-                        f'{str(error) or "there was no answer"}')) from None
+                        f'{str(error) or "there was no answer"}'
+                        + ('' if is_reached else '; check the address, and '
+                           'that the server runs'))) from None
                 logger.debug('%s: request %d failed, the next follows in '
                              '%.1f seconds: %s', self._name, attempt, wait,
                              self._secrets.hide(error))
@@ -182,9 +217,10 @@ class Patient:
                     is_said = True
                     logger.warning(
                         '%s: not opened yet, after %d attempts: %s; it is '
-                        'asked again for up to %.0f seconds (remote_timeout)',
+                        'asked again for up to %.0f seconds%s',
                         self._name, attempt, self._secrets.hide(
-                            error) or 'there was no answer', left)
+                            error) or 'there was no answer', left,
+                        ' (remote_timeout)' * is_reached)
                 await pause(wait)
                 io_counts.count(retries=1)
         raise AssertionError

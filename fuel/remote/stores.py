@@ -7,8 +7,8 @@ from typing import Any
 
 from fuel.remote.http_store import HTTPStore
 from fuel.remote.store import (
-    Answer, ByteStore, ChangedError, TransientError, parse_range,
-    error_of_status)
+    Answer, ByteStore, ChangedError, TransientError, error_of_status,
+    may_be_connected, parse_range)
 from fuel.remote.urls import StorageOptions, protocol_of, shown
 from fuel.utils.extras import how_to_install
 
@@ -64,7 +64,8 @@ class S3Store:
                     "storage_options ({'key': ..., 'secret': ...}, or "
                     "{'anon': True}), or in the environment") from None
             raise TransientError(
-                f'the connection failed ({type(error).__name__})') from None
+                f'the connection failed ({type(error).__name__})',
+                is_connected=may_be_connected(error)) from None
 
     async def close(self) -> None:
         """See :class:`ByteStore`."""
@@ -196,7 +197,8 @@ def _meaning(error: Exception) -> OSError:
         status = getattr(error, name, None)
         if isinstance(status, int) and 400 <= status < 600:
             return error_of_status(status, type(error).__name__)
-    return TransientError(f'{type(error).__name__}: {error}')
+    return TransientError(f'{type(error).__name__}: {error}',
+                          is_connected=may_be_connected(error))
 
 
 def filesystem_of(url: str, options: StorageOptions,

@@ -15,6 +15,7 @@ from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import RemoteBytes
 from fuel.utils import find_in_data_path
 from fuel.utils.h5py_file import H5PYFile
+from fuel.utils.paths import refuse_special_file
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,10 @@ class FileAccess:
         # What the data set looked up in the open file.
         self.kept: Any = None
         self.external = external
-        if (must_exist and external is None and self._is_local
-                and not os.path.exists(path)):
+        is_wanted = must_exist and external is None and self._is_local
+        if is_wanted:
+            refuse_special_file(path)
+        if is_wanted and not os.path.exists(path):
             raise FileNotFoundError(
                 f'there is no file {self._absolute_path!r}; a file in the '
                 'data path is given as '

@@ -28,6 +28,7 @@ from fuel.storage.raw_file import attach, identity_of, raw_file
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.h5py_file import H5PYFile
 from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.paths import refuse_special_file
 from fuel.utils.warn import warn_user
 
 
@@ -272,6 +273,7 @@ def open_with_h5py(path: str, driver: str | None = None,
     path = as_path(path, storage_options)
     if isinstance(path, RemotePath):
         return open_stream(path.open())
+    refuse_special_file(path)
     try:
         return H5PYFile(path, mode='r', driver=driver)
     except FileNotFoundError:

@@ -20,6 +20,7 @@ from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 from fuel.utils.io_counts import io_counts
+from fuel.utils.paths import refuse_special_file
 
 # Places at which a file is probed for being in memory, and bytes between two
 # of them at least.
@@ -67,6 +68,7 @@ def raw_file_at(path: str) -> FileBytes:
     """Return the file that a path leads to, local or remote."""
     if isinstance(path, RemotePath):
         return path.open()
+    refuse_special_file(path)
     descriptor = os.open(path, _READ)
     try:
         return _shared(path, descriptor)

@@ -1,5 +1,7 @@
 """Finding files, and coming back to the folder one was in."""
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 
@@ -46,6 +48,37 @@ def find_in_data_path(filename: str) -> str:
         'name the folder that has it in the environment variable '
         'FUEL_DATA_PATH, in data_path in ~/.fuelrc, or in '
         'fuel.config.data_path')
+
+
+# Programs wait at these until another one writes, or for ever.
+_SPECIAL = ((stat.S_ISFIFO, 'a named pipe (FIFO)'),
+            (stat.S_ISSOCK, 'a socket'),
+            (stat.S_ISCHR, 'a device'), (stat.S_ISBLK, 'a device'))
+
+
+def refuse_special_file(path: str) -> None:
+    """Raise an error if a path leads to a pipe, a socket or a device, or back
+    to itself; whoever opens it finds anything else."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise looping_link(path) from None
+        return
+    for is_kind, kind in _SPECIAL:
+        if is_kind(mode):
+            raise ValueError(
+                f'{path!r} must be a regular file, which can be read at any '
+                f'position and more than once, and it is {kind}: write its '
+                f'content to a file')
+
+
+def looping_link(path: str, target: str = 'itself') -> OSError:
+    """Return the error that a link leads back to where it is."""
+    return OSError(errno.ELOOP, (
+        f'{path!r} is a link that leads back to {target}, so that nothing '
+        f'can be read there: remove it, or let it lead to a file or another '
+        f'folder'))
 
 
 @contextmanager

@@ -107,6 +107,56 @@ def test_server_that_nobody_runs_is_told_once(caplog, waits, monkeypatch):
     assert len(waits) > 2
 
 
+def free_address():
+    """Return an address of this host at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return '127.0.0.1', free.getsockname()[1]
+
+
+@pytest.fixture
+def refusing(objects, monkeypatch):
+    """Let asynchronous storage refuse connections; return its address."""
+    host, port = free_address()
+
+    async def refuse(self, path, **kwargs):
+        socket.create_connection((host, port))
+
+    def begin():
+        monkeypatch.setattr(objects, '_info', refuse)
+
+    return f'{host}:{port}', begin
+
+
+@pytest.mark.parametrize('scheme', ['http', 'objects'])
+def test_server_that_refuses_all_connections_is_given_up_early(
+        waits, refusing, scheme):
+    """After ten seconds, not after the time for a server that is down for a
+    while, whatever the file system."""
+    config.remote_timeout = 11
+    address, begin = refusing
+    begin()
+    with pytest.raises(TimeoutError, match=(
+            r'no connection to the server came about in 10 seconds, in \d+ '
+            r'attempts: .*ConnectionRefusedError.*; check the address')):
+        raw_file_at(RemotePath(f'{scheme}://{address}/a.h5'))
+    assert len(waits) > 3
+
+
+def test_server_that_was_reached_before_is_waited_for(
+        waits, objects, refusing):
+    """Also for its other files, since it may be down for a while."""
+    config.remote_timeout = 11
+    address, begin = refusing
+    objects.put(f'{address}/a', b'a')
+    raw_file_at(RemotePath(f'objects://{address}/a'))
+    begin()
+    with pytest.raises(TimeoutError, match=(
+            r'/b: bytes 0 to 65535 could not be fetched in 11 seconds, in \d+ '
+            r'attempts: ConnectionRefusedError')):
+        raw_file_at(RemotePath(f'objects://{address}/b'))
+
+
 def test_requests_end_with_their_deadline(server, url, waits):
     """The error says what was tried; the next request is a new one."""
     dataset = H5PYDataset(url, ('train',))
