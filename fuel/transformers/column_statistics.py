@@ -9,6 +9,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.transformers.moments import Moments
+
 
 def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
     """Return where values are missing."""
@@ -47,28 +49,27 @@ class Statistic(ABC):
 
 
 class Mean(Statistic):
-    """Means of numbers, merged so that large sums lose no digits."""
+    """Means of numbers, rounded once."""
 
     def __init__(self) -> None:
-        self._counts: Any = 0
-        self._means: Any = 0.
+        self._moments: Moments | None = None
+        self._are_infinite: Any = False
 
     def add(self, rows: NDArray[Any], missing: NDArray[numpy.bool_]) -> None:
         """Add some rows."""
-        counts = (~missing).sum(axis=0)
-        self._counts = self._counts + counts
-        # From the mean so far, of which the first is of these rows.
-        with numpy.errstate(invalid='ignore'):
-            distances = numpy.where(missing, 0, numpy.subtract(
-                rows, self._means, dtype=numpy.float64))
-            self._means = self._means + distances.sum(
-                axis=0) / numpy.maximum(self._counts, 1)
+        if self._moments is None:
+            self._moments = Moments(rows.shape[1])
+        are_infinite = ~(missing | numpy.isfinite(rows))
+        self._are_infinite = self._are_infinite | are_infinite.any(axis=0)
+        self._moments.add(rows, missing | are_infinite)
 
     def result(self) -> list[Any]:
         """Return a mean for each column."""
-        found: list[Any] = numpy.where(
-            self._counts > 0, self._means, numpy.nan).tolist()
-        return [mean if math.isfinite(mean) else None for mean in found]
+        means = self._moments.means() if self._moments else []
+        return [mean if math.isfinite(mean) and not is_infinite else None
+                for mean, is_infinite in zip(
+                    means, numpy.broadcast_to(
+                        self._are_infinite, len(means)), strict=True)]
 
 
 class Median(Statistic):

@@ -169,30 +169,6 @@ def _is_not_finite(element: Any) -> bool:
     return not math.isfinite(element)
 
 
-class Moments:
-    """Mean and scatter of numbers that come in batches, in one pass.
-
-    Batches are merged with the formula of Chan, Golub and LeVeque, which
-    subtracts no large numbers from each other.
-
-    `square`: returns what a distance of means adds to the scatter.
-    """
-
-    def __init__(self, square: Callable[[Any], Any]) -> None:
-        self.square = square
-        self.count = 0
-        self.mean: Any = 0.
-        self.scatter: Any = 0.
-
-    def add(self, count: int, mean: Any, scatter: Any) -> None:
-        """Add the moments of a batch."""
-        distance, total = mean - self.mean, self.count + count
-        self.scatter = self.scatter + scatter + self.square(distance) * (
-            self.count * count / total)
-        self.mean = self.mean + distance * (count / total)
-        self.count = total
-
-
 @dataclass(frozen=True)
 class FittedParameters(PlainArgument):
     """Base of parameters that are saved as JSON."""

@@ -10,8 +10,9 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.fitted import (FittedParameters, FittedStage, Moments,
+from fuel.transformers.fitted import (FittedParameters, FittedStage,
                                       chosen_source, numbers_of)
+from fuel.transformers.moments import Moments
 from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
 
@@ -92,6 +93,13 @@ def fit_standardization(
         numbers; the text names the first example that is not. If
         `which_sources` are several.
 
+    Notes
+    -----
+    Sums are kept exactly, and only the results are rounded. So the
+    deviation of equal values is 0, that of values around a large offset
+    loses no digits, and neither the order of the examples nor the size of
+    the batches matters. Long doubles count as float64.
+
     Examples
     --------
     >>> import numpy
@@ -109,33 +117,39 @@ def fit_standardization(
         raise ValueError(f'over must be one of {OVER}, got {over!r}')
     source = chosen_source(source, which_sources, data_stream.sources[0])
     check_known('source', (source,), data_stream.sources)
-    moments = Moments(numpy.square)
-    count = 0
+    moments, count = None, 0
+    shape: tuple[int, ...] = ()
     for batch in numbers_of(data_stream, source, 'standardization',
                             'standardized'):
-        axes = _axes(batch.ndim, over)
-        values = batch.astype(numpy.float64)
-        centre = values.mean(axis=axes, keepdims=True)[0]
-        moments.add(
-            math.prod(batch.shape[axis] for axis in axes), centre,
-            ((values - centre) ** 2).sum(axis=axes, keepdims=True)[0])
+        if moments is None:
+            shape = _fitted_shape(batch.shape[1:], over)
+            moments = Moments(math.prod(shape))
         count += len(batch)
-    if not count:
+        moments.add(_as_rows(batch, over, math.prod(shape)))
+    if moments is None or not moments.counts.all():
         raise ValueError(f'the stream has no examples of {source!r} to learn '
                          'a mean from')
-    deviation = numpy.sqrt(moments.scatter / moments.count)
     return StandardizationParameters(
-        source, tuple(moments.mean.ravel().tolist()),
-        tuple(deviation.ravel().tolist()), moments.mean.shape, count)
+        source, tuple(moments.means()), tuple(moments.deviations()), shape,
+        count)
 
 
-def _axes(ndim: int, over: str) -> tuple[int, ...]:
-    """Return the axes of a batch over which to take means."""
+def _fitted_shape(shape: tuple[int, ...], over: str) -> tuple[int, ...]:
+    """Return the shape of the means of examples of a shape."""
     if over == 'element':
-        return (0,)
-    if over == 'source':
-        return tuple(range(ndim))
-    return (0, *range(2, ndim))
+        return shape
+    kept = 1 if over == 'channel' else 0
+    return (*shape[:kept], *(1 for _ in shape[kept:]))
+
+
+def _as_rows(batch: NDArray[Any], over: str,
+             num_columns: int) -> NDArray[Any]:
+    """Return the elements of a batch in rows, one for each mean."""
+    if over == 'channel' and batch.ndim > 2:
+        batch = numpy.moveaxis(batch, 1, -1)
+    # Not -1, which an empty batch does not determine.
+    return batch.reshape(
+        batch.size // num_columns if num_columns else 0, num_columns)
 
 
 class Standardization(FittedStage):

@@ -15,7 +15,8 @@ import fuel
 from fuel.epochs.stage import stage_of
 from fuel.describe.source_types import SourceType
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.fitted import FittedStage, Moments, numbers_of
+from fuel.transformers.fitted import FittedStage, numbers_of
+from fuel.transformers.moments import Covariance, Moments, as_exact
 from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
@@ -26,6 +27,9 @@ __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
 
 FORMAT = 1
 KINDS = ('pca', 'zca')
+# How many times the smallest variance of a feature the largest may be: above
+# that the axes are found by a slower method, which loses no digits to scales.
+GRADED = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,15 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     ------
     ValueError
         If an argument is invalid, the stream is empty, or its examples
-        differ in shape or are not finite numbers.
+        differ in shape or are not finite numbers. If their covariance is too
+        large for float64.
+
+    Notes
+    -----
+    Neither offsets nor the scales of features cost digits: the covariance is
+    that of differences from the first example, and where features have very
+    different scales the axes are found from their correlations. A feature
+    whose values are all equal has the variance 0, and becomes 0.
 
     Examples
     --------
@@ -197,26 +209,33 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     if source is None:
         source = data_stream.sources[0]
     check_known('source', (source,), data_stream.sources)
-    moments = Moments(lambda distance: numpy.outer(distance, distance))
+    spread, count = None, 0
     for batch in numbers_of(data_stream, source, 'whitening', 'whitened'):
         shape, dtype = batch.shape[1:], batch.dtype
-        rows = as_matrix(batch).astype(numpy.float64)
-        mean = rows.mean(axis=0)
-        rows -= mean
-        moments.add(len(rows), mean, rows.T @ rows)
-    if not moments.count:
+        rows = as_exact(as_matrix(batch))
+        if spread is None:
+            spread = Covariance(rows[0])
+            moments = Moments(rows.shape[1])
+        spread.add(rows)
+        moments.add(rows)
+        count += len(rows)
+    if spread is None:
         raise ValueError(f'the stream has no examples of {source!r} to learn '
                          'whitening from')
-    features = len(moments.mean)
+    covariance = spread.result()
+    if not numpy.isfinite(covariance).all():
+        raise ValueError(
+            f'source {source!r} has a covariance that float64 does not hold: '
+            'scale it before it is whitened, with ScaleAndShift')
+    features = len(covariance)
     if num_components is None:
         num_components = features
     if not 1 <= num_components <= features:
         raise ValueError(f'num_components must be from 1 to {features}, got '
                          f'{num_components!r}')
-    variances, axes = numpy.linalg.eigh(moments.scatter / moments.count)
-    # The largest first; the sign, which is arbitrary, made definite.
-    variances = numpy.maximum(variances[::-1][:num_components], 0)
-    axes = axes[:, ::-1][:, :num_components]
+    variances, axes = _principal_axes(covariance, epsilon)
+    # The sign, which is arbitrary, is made definite.
+    variances, axes = variances[:num_components], axes[:, :num_components]
     largest = axes[abs(axes).argmax(axis=0), numpy.arange(num_components)]
     axes = axes * numpy.where(largest < 0, -1, 1)
     with numpy.errstate(divide='ignore'):
@@ -224,10 +243,38 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     matrix = axes * numpy.where(numpy.isfinite(factors), factors, 0)
     if kind == 'zca':
         matrix = matrix @ axes.T
-    return WhiteningParameters(kind, moments.mean, matrix, shape, {
-        'source': source, 'examples': moments.count, 'dtype': str(dtype),
+    mean = numpy.array(moments.means())
+    return WhiteningParameters(kind, mean, matrix, shape, {
+        'source': source, 'examples': count, 'dtype': str(dtype),
         'epsilon': float(epsilon), 'stages': _stages(data_stream),
         'fuel': fuel.__version__})
+
+
+def _principal_axes(covariance: NDArray[Any], epsilon: float,
+                    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return variances and the principal axes, the largest first."""
+    deviations = numpy.sqrt(covariance.diagonal())
+    alive = numpy.flatnonzero(deviations)
+    added = covariance.diagonal()[alive] + epsilon
+    if not len(alive) or added.max() < GRADED * added.min():
+        variances, axes = numpy.linalg.eigh(covariance)
+        return numpy.maximum(variances[::-1], 0), axes[:, ::-1]
+    # Features of very different scales: `eigh` finds small variances only
+    # as precisely as the largest allows. Correlations have one scale, and
+    # the singular values of a factor of the covariance are its roots.
+    alive = alive[numpy.argsort(-deviations[alive], kind='stable')]
+    scales = deviations[alive]
+    squares, vectors = numpy.linalg.eigh(
+        covariance[numpy.ix_(alive, alive)] / scales / scales[:, None])
+    turned, roots, _ = numpy.linalg.svd(
+        vectors * numpy.sqrt(numpy.maximum(squares, 0)) * scales[:, None])
+    dead = numpy.flatnonzero(deviations == 0)
+    variances = numpy.zeros(len(covariance))
+    variances[:len(alive)] = roots ** 2
+    axes = numpy.zeros(covariance.shape)
+    axes[alive, :len(alive)] = turned
+    axes[dead, len(alive):] = numpy.eye(len(dead))
+    return variances, axes
 
 
 def _stages(data_stream: StreamLike | None) -> list[str]:
