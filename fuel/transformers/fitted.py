@@ -69,7 +69,26 @@ def batches_of_sources(data_stream: StreamLike, sources: Sequence[str],
 
 
 def _stacked(examples: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(map(numpy.stack, zip(*examples, strict=True)))
+    return tuple(map(_stack, zip(*examples, strict=True)))
+
+
+def _stack(parts: Sequence[Any]) -> NDArray[Any]:
+    """Return examples as a batch, in which texts stay what they are.
+
+    An array of text would make text of numbers, and lose zeros at the end.
+    """
+    if any(isinstance(part, (str, bytes)) for part in parts):
+        return as_elements(parts)
+    return numpy.stack(parts)
+
+
+def as_elements(data: object) -> NDArray[Any]:
+    """Return data as an array whose elements are those that came.
+
+    What is not an array becomes one of objects.
+    """
+    return data if isinstance(data, numpy.ndarray) else numpy.array(
+        data, object)
 
 
 def numbers_of(data_stream: StreamLike, source: str, fitted: str,
@@ -271,12 +290,16 @@ class FittedStage(SourcewiseTransformer):
                                  source_name: str) -> Any:
         """Return an example, transformed as the parameters say."""
         return self._transform(
-            numpy.asarray(source_example)[numpy.newaxis])[0]
+            self._as_array(source_example)[numpy.newaxis])[0]
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
         """Return a batch, transformed as the parameters say."""
-        return self._transform(numpy.asarray(source_batch))
+        return self._transform(self._as_array(source_batch))
+
+    def _as_array(self, data: Any) -> NDArray[Any]:
+        """Return an example or a batch as an array."""
+        return numpy.asarray(data)
 
     def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from fuel.exceptions import UnknownTokenError
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.fitted import (FittedParameters, FittedStage,
-                                      batches_of, chosen_source)
+                                      as_elements, batches_of, chosen_source)
 from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
 
@@ -55,7 +55,8 @@ def fit_label_encoding(
     Parameters
     ----------
     data_stream : AbstractDataStream
-        The training data. Classes are text, bytes in UTF-8, or integers.
+        The training data. Classes are text, bytes in UTF-8, or integers, or
+        some of each: 1 and '1' are two classes.
     source : str, optional
         Defaults to 'targets'.
     which_sources : str or tuple of str, optional
@@ -81,13 +82,16 @@ def fit_label_encoding(
     check_known('source', (source,), data_stream.sources)
     found: set[str | int] = set()
     for part in batches_of(data_stream, source, 'Fitting label encoding'):
-        found.update(map(_as_name, numpy.asarray(part).ravel().tolist()))
+        found.update(map(_as_name, as_elements(part).ravel().tolist()))
     return LabelEncodingParameters(
         source, tuple(sorted(found, key=lambda name: (
             isinstance(name, str), name))))
 
 
 def _as_name(element: object) -> str | int:
+    if isinstance(element, numpy.generic):
+        # Of an array of objects, or of a list.
+        element = element.item()
     if isinstance(element, bytes):
         return element.decode('utf-8')
     if isinstance(element, (str, int)):
@@ -136,6 +140,9 @@ class LabelEncoding(FittedStage):
         self.unknown = unknown
         self._numbers = {name: number for number, name
                          in enumerate(self.parameters.class_names)}
+
+    def _as_array(self, data: Any) -> NDArray[Any]:
+        return as_elements(data)
 
     def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
         numbers = list(map(self._number, batch.ravel().tolist()))

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, UnknownTokenError
+from fuel.schemes import SequentialExampleScheme
 from fuel.streams import DataStream
 from fuel.transformers.imputation import Impute, ImputeParameters
 from fuel.transformers.label_encoding import (
@@ -177,6 +178,47 @@ def test_unknown_label():
     assert [-1, 1] == numbers.tolist()
     with pytest.raises(ValueError, match='classes are text'):
         fit_label_encoding(stream_of([1.5]), 'x')
+
+
+def as_objects(labels):
+    """Return labels as an array that keeps them as they are."""
+    array = numpy.empty(len(labels), object)
+    array[:] = labels
+    return array
+
+
+@pytest.mark.parametrize('labels, names', [
+    (['b', 2, 'a', 10, '2'], (2, 10, '2', 'a', 'b')),
+    (['a\0', 'b', 'a', 'a\0\0'], ('a', 'a\0', 'a\0\0', 'b')),
+    ([b'a\0', 'a', b'b', 3], (3, 'a', 'a\0', 'b')),
+    ([numpy.int64(7), 'x', numpy.str_('y')], (7, 'x', 'y'))],
+    ids=['mixed', 'zeros', 'bytes', 'numpy'])
+@pytest.mark.parametrize('form', [list, as_objects])
+def test_classes_are_the_same_over_examples_and_over_batches(
+        labels, names, form):
+    """Numbers among text stay numbers, and zeros at the end of text stay."""
+    numbers = [names.index(
+        label.decode() if isinstance(label, bytes) else label)
+        for label in labels]
+    for size in (None, 1, 2, len(labels)):
+        parameters = fit_label_encoding(stream_of(form(labels), size), 'x')
+        assert names == parameters.class_names
+        assert {int, str} >= set(map(type, parameters.class_names))
+        stage = LabelEncoding(DataStream(
+            IndexableDataset({'x': form(labels)}),
+            **({'batch_size': size} if size else {
+                'iteration_scheme': SequentialExampleScheme(
+                    len(labels))})), parameters)
+        found = [number for number, in stage]
+        assert numbers == numpy.hstack(found).tolist()
+
+
+@pytest.mark.parametrize('size', [None, 1, 3])
+def test_class_of_the_same_text_but_for_a_zero_is_unknown(size):
+    """It is not taken for the class without the zero."""
+    parameters = fit_label_encoding(stream_of(['a', 'b', 'a'], size), 'x')
+    with pytest.raises(UnknownTokenError, match=r"'a\\x00' was not there"):
+        list(LabelEncoding(stream_of(['a\0', 'b', 'a'], size), parameters))
 
 
 def stages_with_parameters():
