@@ -5,3 +5,6 @@ from numpy.typing import NDArray
 def scale_and_shift(
     source: NDArray[Any], target: NDArray[Any], scale: float, shift: float,
 ) -> bool: ...
+def scale_singles(
+    source: NDArray[Any], target: NDArray[Any], scale: float, shift: float,
+) -> bool: ...

@@ -2,6 +2,7 @@
 cimport numpy as cnp
 from cython cimport floating
 
+from libc.math cimport isinf
 from libc.stdint cimport (
     int8_t,
     int16_t,
@@ -75,6 +76,43 @@ cdef bint convert_kind(char kind, int width, const void *source,
     else:
         return False
     return True
+
+
+cdef void convert_singles(const float *source, float *target, Py_ssize_t size,
+                          float scale, float shift) noexcept nogil:
+    cdef Py_ssize_t place
+    for place in range(size):
+        target[place] = source[place] * scale + shift
+
+
+def scale_singles(cnp.ndarray source not None, cnp.ndarray target not None,
+                  double scale, double shift):
+    """Write ``source * scale + shift``, computed in singles, to `target`.
+
+    `source` and `target` are of float32, and have one shape. Returns whether
+    all went well: False if the arrays are not both in C order and native byte
+    order, or if something overflowed or was not a number any more, which
+    needs a closer look.
+    """
+    cdef int trouble
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(source)
+    if not (cnp.PyArray_TYPE(source) == cnp.NPY_FLOAT
+            and cnp.PyArray_TYPE(target) == cnp.NPY_FLOAT
+            and cnp.PyArray_ISCARRAY_RO(source)
+            and cnp.PyArray_ISCARRAY(target)
+            and cnp.PyArray_SIZE(target) == size):
+        return False
+    if (isinf(<float>scale) and not isinf(scale)) or (
+            isinf(<float>shift) and not isinf(shift)):
+        return False
+    with nogil:
+        feclearexcept(FE_OVERFLOW | FE_INVALID)
+        convert_singles(
+            <const float *>cnp.PyArray_DATA(source),
+            <float *>cnp.PyArray_DATA(target), size, <float>scale,
+            <float>shift)
+        trouble = fetestexcept(FE_OVERFLOW | FE_INVALID)
+    return trouble == 0
 
 
 def scale_and_shift(cnp.ndarray source not None, cnp.ndarray target not None,

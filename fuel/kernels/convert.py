@@ -9,11 +9,12 @@ from numpy.typing import DTypeLike, NDArray
 from fuel.kernels import _convert
 from fuel.kernels.outputs import empty
 
-__all__ = ['scale_and_shift']
+__all__ = ['scale_and_shift', 'scale_singles']
 
 # Elements converted at a time where NumPy does it: 64 KB of doubles, which
 # stay in the processor's cache.
 BLOCK = 8192
+SINGLE = numpy.dtype(numpy.float32)
 # Classes of the types that the kernel writes.
 FLOATS = (type(numpy.dtype('float32')), type(numpy.dtype('float64')))
 
@@ -53,6 +54,18 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
             source, flat, scale, shift):
         _convert_in_blocks(source, flat, scale, shift)
     return target
+
+
+def scale_singles(array: NDArray[Any], scale: float, shift: float,
+                  ) -> NDArray[Any] | None:
+    """Return ``array * scale + shift`` of float32, computed in float32.
+
+    None where it needs a closer look: where a result overflows or is not a
+    number, or the array is not one of float32 in C order.
+    """
+    target = empty(array.shape, SINGLE)
+    return target if _convert.scale_singles(
+        array, target, scale, shift) else None
 
 
 def _as_plain(array: NDArray[Any]) -> NDArray[Any]:

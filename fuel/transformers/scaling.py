@@ -25,7 +25,7 @@ from fuel.describe.source_types import SourceType
 from fuel.epochs.ahead import TransformAsRead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.kernels.convert import scale_and_shift
+from fuel.kernels.convert import scale_and_shift, scale_singles
 from fuel.transformers.base import Transformation
 from fuel.transformers.dtypes import as_dtype, cast
 from fuel.transformers.options import SourcewiseOptions
@@ -138,6 +138,9 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
                 return _apply(data, scale, shift, dtype)
             scaled = _apply(data, scale, shift, self.dtype if _is_plain(
                 self.dtype) else FLOAT64)
+            if isinstance(scaled, numpy.ndarray) and (
+                    scaled.dtype == self.dtype):
+                return scaled
             return (scaled.astype(self.dtype)
                     if isinstance(scaled, numpy.generic)
                     else cast(scaled, self.dtype))
@@ -245,6 +248,10 @@ def _apply(data: Any, scale: Operand, shift: Operand,
 
 def _compute(array: NDArray[Any], scale: Operand, shift: Operand,
              dtype: numpy.dtype[Any]) -> NDArray[Any]:
+    if array.dtype.char == 'f' and _is_real(scale) and _is_real(shift):
+        scaled = scale_singles(array, float(scale), float(shift))
+        if scaled is not None:
+            return scaled
     kind = array.dtype.kind
     if kind in 'biu' and _is_integral(scale) and _is_integral(shift):
         return _compute_integers(array, scale, shift)

@@ -78,6 +78,44 @@ def test_singles_are_computed_as_singles(data, scale, shift):
     numpy.testing.assert_array_equal(expected, scaled(data, scale, shift))
 
 
+def test_singles_are_scaled_without_a_change_of_numpys_settings(monkeypatch):
+    """To set and reset what NumPy does on overflow takes longer than the
+    numbers of a small batch."""
+    def refuse(**settings):
+        raise AssertionError(settings)
+
+    data = numpy.arange(6, dtype='float32').reshape(2, 3)
+    monkeypatch.setattr(numpy, 'errstate', refuse)
+    for dtype in (None, 'float32'):
+        stage = ScaleAndShift(batches_of(data), .5, 1, dtype=dtype)
+        result, = next(iter(stage))
+        assert (data * numpy.float32(.5) + 1).tolist() == result.tolist()
+        assert 'float32' == result.dtype
+
+
+@pytest.mark.parametrize('data', [
+    numpy.arange(12, dtype='>f4').reshape(3, 4),
+    numpy.arange(24, dtype='float32').reshape(3, 8)[:, ::2],
+    numpy.asfortranarray(numpy.arange(12, dtype='float32').reshape(3, 4)),
+    numpy.array([numpy.nan, numpy.inf, -0., 1e-45], 'float32')],
+    ids=['swapped', 'strided', 'columns', 'special'])
+def test_singles_in_any_memory_have_the_values_of_numpy(data):
+    """Also those that the kernel leaves to NumPy."""
+    expected = data * numpy.float32(-.1) + numpy.float32(2)
+    result = ScaleAndShift(batches_of(data), -.1, 2).transform_any_source(
+        data, 'x')
+    numpy.testing.assert_array_equal(expected, result)
+    assert (data.shape, 'float32') == (result.shape, result.dtype)
+
+
+@pytest.mark.parametrize('scale, shift', [
+    (1e38, 0), (1, 3e38), (1e300, 0), (0, -1e39)])
+def test_singles_that_overflow_are_an_error(scale, shift):
+    """Of the product, of the sum, or of a number itself."""
+    with pytest.raises(OverflowError, match='does not fit the type'):
+        scaled(numpy.full((2, 3), 1e38, 'float32'), scale, shift)
+
+
 @given(st.sampled_from(INTEGERS).flatmap(lambda dtype: npst.arrays(
     dtype, npst.array_shapes(max_dims=2, max_side=4))),
     st.integers(-2 ** 65, 2 ** 65), st.integers(-2 ** 65, 2 ** 65))
