@@ -11,7 +11,7 @@ import numpy
 
 from fuel.bin.describe import storage_facts
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.file_paths import Files, expand
+from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.columns.opening import OpenColumns
 from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.columns.splits import rows_of_split
@@ -24,7 +24,7 @@ from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
-from fuel.layouts.opening import ALL, open_files
+from fuel.layouts.opening import ALL, named_splits, open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url
@@ -65,6 +65,10 @@ def open_described(files: str, storage_options: StorageOptions | None,
         with seen_files(given, storage_options) as seen:
             name, call = find_call(seen)
             stored, notes = _stored(seen.files[0], call), call.notes
+            if call.splits is None and not splits and len(
+                    by_name := named_splits(files, expand(as_files(
+                        given, storage_options)))) > 1:
+                splits = {'splits': by_name}
             dataset = call.open(**splits, **options)
     with dataset:
         facts = {'name': name, **_facts(dataset), 'left out': list(notes)}

@@ -49,6 +49,7 @@ def open_files(files: Files, split: Split, layout: str | None,
 
     `files`: a path, URL, pattern or folder, or a list of files.
     """
+    named = files
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):
         files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
@@ -71,6 +72,8 @@ def open_files(files: Files, split: Split, layout: str | None,
         explicit = [name for name in EXPLICIT if name in kwargs]
         if explicit:
             known = find_known_call(seen, layout, explicit)
+            if known is None or known.splits is None:
+                split, kwargs = _of_names(named, paths, split, kwargs)
             # Where the layout has no parts, its arrays are in none.
             if known is None or (known.parts is None
                                  and kwargs.get('parts') is not None):
@@ -81,6 +84,8 @@ def open_files(files: Files, split: Split, layout: str | None,
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)
         _refuse_left_out(call, kwargs.get('sources'))
+        if call.splits is None and not call.split:
+            split, kwargs = _of_names(named, paths, split, kwargs)
         return _open_split(call.open, None if call.split else split, kwargs)
 
 
@@ -158,6 +163,31 @@ def _of_pattern(pattern: str, paths: list[str], split: Split,
                 f'{pattern!r} fits no file of a split {name!r}; it fits '
                 f'those of {", ".join(map(repr, by_name))}')
     return [path for name in names for path in by_name[name]], None
+
+
+def _of_names(files: Files, paths: Sequence[str], split: Split,
+              kwargs: dict[str, Any]) -> tuple[Split, dict[str, Any]]:
+    """Return the split and the arguments of HDF5 files that say no splits
+    themselves, with those that the names of files in a folder say."""
+    by_name = {} if 'splits' in kwargs else named_splits(files, paths)
+    if split is None and len(by_name) > 1:
+        raise _several(str(files), by_name)
+    names = [split] if isinstance(split, str) else split or ()
+    is_asked_for = names and by_name.keys() >= set(names)
+    if names != [ALL] and (len(by_name) > 1 or is_asked_for):
+        kwargs = {'splits': by_name, **kwargs}
+    return split, kwargs
+
+
+def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files of each split that are in a folder or fit a pattern,
+    as their names tell; none of files that are named one by one."""
+    if not isinstance(files, (str, os.PathLike)):
+        return {}
+    where = os.fsdecode(files)
+    root = where if os.path.isdir(where) else (
+        MAGIC.split(where)[0].rpartition(os.sep)[0])
+    return {} if list(paths) == [where] else files_by_name(paths, root)
 
 
 def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
