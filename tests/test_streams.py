@@ -24,7 +24,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import AbstractDataStream, DataStream
-from fuel.transformers import Transformer
+from fuel.transformers import Cast, Transformer
 
 ROWS = numpy.arange(20).reshape(10, 2)
 
@@ -242,6 +242,60 @@ def test_data_stream_axis_labels(scheme, expected):
     assert {'x': expected, 'y': 'batch', 'z': None} == stream.axis_labels
     stream.axis_labels['x'] = None
     assert ('batch', 'height', 'width') == labels['x']
+
+
+@pytest.mark.parametrize('labels', ['', (), [], {}, 0, False])
+def test_axis_labels_that_are_false_are_none(labels):
+    """Of streams, data sets and stages, and of a stream that is a data set
+    of another."""
+    class Old(AbstractDataStream):
+        provides_sources = sources = ('x',)
+        produces_examples = False
+        num_examples = 4
+
+        def __init__(self):
+            super().__init__(axis_labels=labels)
+
+        def do_nothing(self, state=None):
+            """Return no state."""
+
+        next_epoch = reset = close = open = do_nothing
+
+        def get_data(self, state=None, request=None):
+            return (numpy.array(request),)
+
+        def get_epoch_iterator(self, **kwargs):
+            return iter(())
+
+    class Older(Old):
+        axis_labels = labels
+
+        def __init__(self):
+            """Leave the labels to the class."""
+
+    for dataset in Old(), IndexableDataset({'x': [1, 2]}, axis_labels=labels):
+        assert dataset.axis_labels is None
+    for dataset in Old(), Older():
+        stream = Cast(DataStream(
+            dataset, iteration_scheme=SequentialScheme(4, 2)), 'float32',
+            axis_labels=labels)
+        assert stream.data_stream.axis_labels is None
+        assert stream.axis_labels is None
+        assert [[0, 1], [2, 3]] == [x.tolist() for x, in stream]
+
+
+def test_axis_labels_that_are_a_string_are_refused():
+    """The text says what they are, of whatever class."""
+    text = r"axis_labels of {} must be a dict from .*, got 'batch'"
+    with pytest.raises(TypeError, match=text.format('IndexableDataset')):
+        IndexableDataset({'x': [1, 2]}, axis_labels='batch')
+    dataset = IndexableDataset({'x': [1, 2]})
+    stream = DataStream(dataset, batch_size=2)
+    with pytest.raises(TypeError, match=text.format('Cast')):
+        Cast(stream, 'float32', axis_labels='batch')
+    dataset.axis_labels = 'batch'
+    with pytest.raises(TypeError, match=text.format('IndexableDataset')):
+        DataStream(dataset, batch_size=2)
 
 
 def test_data_stream_of_no_scheme_produces_examples():

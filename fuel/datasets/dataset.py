@@ -24,7 +24,8 @@ from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
-from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.utils.arguments import (
+    NamedArguments, checked_labels, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.other_libraries import (
     DATASET_KEYWORDS, FOR_DATASETS, no_member)
@@ -128,7 +129,7 @@ class Dataset(NamedArguments):
         if sources is not None:
             refuse_unknown_sources(sources, self.provides_sources)
             self.sources = sources
-        self.axis_labels = axis_labels
+        self.axis_labels = checked_labels(self, axis_labels)
 
     def __repr__(self) -> str:
         return dataset_text(self)

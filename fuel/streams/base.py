@@ -24,7 +24,7 @@ from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils.arguments import (
-    NamedArguments, safely, unknown_argument)
+    NamedArguments, checked_labels, safely, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.other_libraries import (
@@ -100,13 +100,8 @@ class AbstractDataStream(NamedArguments):
         if unknown:
             raise unknown_argument(type(self), unknown)
         refuse_no_scheme(self, iteration_scheme)
-        if isinstance(axis_labels, str):
-            raise TypeError(
-                f'axis_labels of {type(self).__name__} must be a dict from '
-                f"names of sources to names of axes, got {axis_labels!r}; "
-                "those of a stage may be 'kept'")
         self.iteration_scheme = iteration_scheme
-        self.axis_labels = axis_labels
+        self.axis_labels = checked_labels(self, axis_labels)
 
     @property
     def sources(self) -> Any:
