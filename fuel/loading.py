@@ -20,7 +20,7 @@ from fuel.datasets.columns.file_paths import Files
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
 from fuel.layouts.formats import DATA_ENDINGS, TEXTS
-from fuel.layouts.opening import open_files, open_own
+from fuel.layouts.opening import ALL, open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.extensions import find_datasets
@@ -166,7 +166,7 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
     except FileNotFoundError:
         if not download:
             raise FileNotFoundError(_how_to_get(
-                key, path, filename, split)) from None
+                key, path, filename, split, kwargs)) from None
         found = _download(key, filename, kwargs, url_prefix)
     if cls is None:
         return open_files(found, split, None, kwargs)
@@ -204,7 +204,8 @@ def _filename(key: str, cls: type[H5PYDataset] | None,
 
 
 def _how_to_get(key: str, name: str, filename: str,
-                split: str | Sequence[str] | None) -> str:
+                split: str | Sequence[str] | None,
+                kwargs: Mapping[str, Any]) -> str:
     """Return the text of the error that a file is not there."""
     refuse_special_file(name)
     folders = ', '.join(map(repr, config.data_path))
@@ -222,15 +223,35 @@ def _how_to_get(key: str, name: str, filename: str,
         if hint or folder or known not in _fillers('converters'):
             return f'there is no file {name!r}, and {text}{hint}'
         key = name = known
-    if key in _fillers('converters'):
-        return (f'{text}: fuel.load({name!r}, split={split!r}, '
-                'download=True) downloads and converts it')
+    if key in _fillers('converters') and key in _fillers('downloaders'):
+        return f'{text}: {_way_to_get(key, name, split, kwargs)}'
     folder, file = os.path.split(name)
     found = nearest(file, _folders_in(folder or '.'))
     hint = (did_you_mean(key, _fillers('converters'), '; {}') if found is None
             else f'; did you mean the folder {os.path.join(folder, found)!r}?')
     return (f'{text}, and {name!r} is no data set that Fuel can download'
             f'{hint or "; fuel-download --list shows those"}')
+
+
+def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
+                kwargs: Mapping[str, Any]) -> str:
+    """Return which call or commands get a built-in data set."""
+    facts = registered().get(key)
+    cls = _class_of(key)
+    if facts is not None and cls is None:
+        return (f'"fuel-download {key}" and "fuel-convert {key}" make what '
+                f'fuel.datasets.{facts["class"].rpartition(".")[2]} reads')
+    known = (facts and facts['splits']) or ()
+    named = (split,) if isinstance(split, str) else tuple(split or ())
+    if known and (not named or not {*known, ALL}.issuperset(named)):
+        split = next(iter(known))
+    options = {} if cls is None else parameters_of(cls)
+    kept = ''.join([
+        f'{option}={kwargs[option]!r}, ' for option in ('which_format', 'size')
+        if option in options and option in kwargs
+        and kwargs[option] != options[option].default])
+    return (f'fuel.load({name!r}, split={split!r}, {kept}download=True) '
+            f'downloads and converts it')
 
 
 def _files_in(folder: str) -> list[str]:
@@ -263,7 +284,8 @@ def _download(key: str, filename: str, kwargs: Mapping[str, Any],
     from fuel.downloaders.base import Options
     for kind in ('downloaders', 'converters'):
         if key not in _fillers(kind):
-            raise FileNotFoundError(_how_to_get(key, key, filename, None))
+            raise FileNotFoundError(_how_to_get(
+                key, key, filename, None, kwargs))
     folder = os.path.abspath(os.path.expanduser(config.data_path[0]))
     raw = os.path.join(folder, f'.raw-{key}')
     os.makedirs(folder, exist_ok=True)

@@ -178,6 +178,29 @@ def test_load_of_the_file_of_a_data_set_says_how_to_get_it(
         fuel.load('mine/mnist.hdf5', 'train')
 
 
+@pytest.mark.parametrize('arguments, kwargs, call', [
+    (('mnist',), {}, "fuel.load('mnist', split='train', download=True)"),
+    (('iris',), {}, "fuel.load('iris', split='all', download=True)"),
+    (('omniglot', 'train'), {},
+     "fuel.load('omniglot', split='background', download=True)"),
+    (('mnist', ['train', 'test']), {},
+     "fuel.load('mnist', split=['train', 'test'], download=True)"),
+    (('mnist', 'all'), {}, "fuel.load('mnist', split='all', download=True)"),
+    (('emnist',), {'which_format': 'letters', 'sources': ('targets',)},
+     "split='train', which_format='letters', download=True)"),
+    (('caltech101_silhouettes', 'test'), {'size': 16},
+     "silhouettes', split='test', size=16, download=True)"),
+    (('one_billion_word',), {},
+     '"fuel-convert one_billion_word" make what fuel.datasets.OneBillionWord'),
+    (('csv',), {}, "'csv' is no data set that Fuel can download")])
+def test_remedy_for_a_missing_data_set_is_a_call_that_works(
+        data_path, arguments, kwargs, call):
+    """It names a split that there is, and the arguments that choose a
+    file."""
+    with pytest.raises(FileNotFoundError, match=re.escape(call)):
+        fuel.load(*arguments, **kwargs)
+
+
 @pytest.mark.parametrize('name, text', [
     ('mnst', "did you mean 'mnist'"), ('qqqq', 'fuel-download --list')])
 def test_unknown_name(data_path, name, text):
