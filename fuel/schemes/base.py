@@ -13,7 +13,7 @@ from fuel.schemes.requests import num_batches
 from fuel.typing import RandomGenerator
 from fuel.utils import rng_state as rng_state_
 from fuel.utils.arguments import unknown_argument
-from fuel.utils.checks import not_negative, positive
+from fuel.utils.checks import countable, not_negative, positive
 
 # The hooks are assigned in each class beside its get_request_iterator,
 # not inherited: a subclass with other requests must not pass for exact.
@@ -68,9 +68,12 @@ def as_examples(examples: object) -> Any:
     if isinstance(examples, Iterable) and not (
             isinstance(examples, (str, bytes)) or (isinstance(
                 examples, numpy.ndarray) and examples.ndim == 0)):
+        if isinstance(examples, range) and examples:
+            span = abs(examples[-1] - examples[0]) // abs(examples.step)
+            countable('the number of examples', span + 1)
         return examples
-    return range(not_negative(
-        'examples', examples, 'a number of examples or a list of indices'))
+    return range(countable('examples', not_negative(
+        'examples', examples, 'a number of examples or a list of indices')))
 
 
 class _Examples:

@@ -15,7 +15,7 @@ from fuel.schemes.requests import PermutedBatches, ShuffledOrder
 from fuel.schemes.sampling_requests import (
     BlockOrder, draw_balanced, draw_weighted)
 from fuel.typing import RandomGenerator
-from fuel.utils.checks import positive
+from fuel.utils.checks import countable, positive
 
 
 class DrawnScheme(DrawnOrder, BatchScheme):
@@ -24,7 +24,8 @@ class DrawnScheme(DrawnOrder, BatchScheme):
     def _set_drawing(self, rng: RandomGenerator | None, seed: int | None,
                      drop_last: bool, num_examples: int | None) -> None:
         if num_examples is not None:
-            self.num_examples = positive('num_examples', num_examples)
+            self.num_examples = countable(
+                'num_examples', positive('num_examples', num_examples))
         self._set_generator(rng, seed)
         self.drop_last = drop_last
 
@@ -153,8 +154,9 @@ def _block_borders(block_size: ArrayLike, num_examples: int,
                    ) -> NDArray[numpy.intp]:
     """Return where blocks start, and where the last one ends."""
     if numpy.ndim(block_size) == 0:
-        starts = numpy.arange(
-            0, num_examples, positive('block_size', block_size))
+        # NumPy counts in floating point by a step beyond 64 bits.
+        starts = numpy.arange(0, num_examples, min(
+            positive('block_size', block_size), max(1, num_examples)))
         return numpy.append(starts, num_examples)
     borders = numpy.concatenate(
         [[0], numpy.asarray(block_size), [num_examples]])

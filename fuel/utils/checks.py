@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -33,6 +34,15 @@ def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
     number = _integer(name, value, kind)
     if number < 0:
         raise ValueError(f'{name} must not be negative, got {number}')
+    return number
+
+
+def countable(name: str, number: int) -> int:
+    """Return a number of examples, if a sequence may have as many."""
+    if number > sys.maxsize:
+        raise ValueError(
+            f'{name} must be at most {sys.maxsize}, the largest number of '
+            f'64 bits with a sign, got {number}')
     return number
 
 
