@@ -264,3 +264,50 @@ def test_aligned_blocks_take_both():
         Chunked(), 4, drop_last=True, seed=6)
     assert requests_of(BlockShuffledScheme(
         10, 4, block_size=3, seed=6))[:2] == requests_of(scheme)
+
+
+@pytest.mark.parametrize('make', [
+    lambda n: SequentialScheme(n, 3), schemes.SequentialExampleScheme,
+    lambda n: ShuffledScheme(n, 3), ShuffledExampleScheme,
+    lambda n: ComputedShuffledScheme(n, 3),
+    schemes.ComputedShuffledExampleScheme,
+    lambda n: ComputedBlockShuffledScheme(n, 3, block_size=4),
+    lambda n: BlockShuffledScheme(n, 3, block_size=4),
+    lambda n: SequentialScheme(range(n), 3),
+    lambda n: SequentialScheme(range(n, 0, -1), 3),
+    lambda n: WeightedScheme([1, 2], 2, num_examples=n),
+    lambda n: BalancedScheme([1, 2], 2, num_examples=n)])
+@pytest.mark.parametrize('count', [2 ** 63, 2 ** 70])
+def test_more_examples_than_integers_count_are_refused(make, count):
+    """The text has the largest number; schemes in order reach it."""
+    with pytest.raises(ValueError, match=(
+            rf'examples must be at most {2 ** 63 - 1}.*got {count}')):
+        make(count)
+    scheme = SequentialScheme(2 ** 63 - 1, 2)
+    assert [0, 1] == next(scheme.get_request_iterator())
+
+
+def test_block_of_more_examples_than_integers_count_is_one_block():
+    """Its examples are integers."""
+    batch = next(BlockShuffledScheme(
+        5, 5, block_size=2 ** 70).get_request_iterator())
+    assert [0, 1, 2, 3, 4] == sorted(batch)
+    assert all(type(one) is int for one in batch)
+
+
+def test_seed_beside_shuffle_false_is_accepted():
+    """One function makes the streams of training and of validation; a seed
+    alone, or beside a scheme, is refused."""
+    dataset = IndexableDataset(numpy.arange(9))
+    assert DataStream(dataset, shuffle=False, seed=1).iteration_scheme is None
+    stream = DataStream(dataset, batch_size=4, shuffle=False, seed=1)
+    plain = DataStream(dataset, batch_size=4)
+    for batch, expected in zip(stream, plain, strict=True):
+        assert expected[0].tolist() == batch[0].tolist()
+        assert plain.state_dict() == stream.state_dict()
+    for kwargs in ({'batch_size': 4}, {'batch_size': 4, 'shuffle': None}, {
+            'shuffle': False, 'iteration_scheme': SequentialScheme(9, 4)}):
+        with pytest.raises(ValueError, match='seed=1 is that of shuffle'):
+            DataStream(dataset, seed=1, **kwargs)
+    with pytest.raises(TypeError, match="shuffle of DataStream .*got 'no'"):
+        DataStream(dataset, shuffle='no')

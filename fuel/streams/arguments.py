@@ -153,10 +153,17 @@ def refuse_scheme_misfit(stream: Any) -> None:
             'ShuffleBuffer(stream, buffer_size)')
 
 
-def scheme_of(dataset: DatasetLike, batch_size: int | None, shuffle: bool,
-              drop_last: bool, seed: int | None) -> IterationScheme | None:
-    """Return the scheme that these arguments of a stream stand for."""
-    if seed is not None and not shuffle:
+def scheme_of(dataset: DatasetLike, batch_size: int | None,
+              shuffle: bool | None, drop_last: bool, seed: int | None,
+              given: object = None) -> IterationScheme | None:
+    """Return the scheme that these arguments of a stream stand for.
+
+    `shuffle`: None if it is not said, which means False.
+    `given`: the scheme that is passed beside them.
+    """
+    shuffle, is_said = bool(shuffle), shuffle is not None
+    if seed is not None and not shuffle and (
+            not is_said or given is not None):
         raise ValueError(
             f'seed={seed!r} is that of shuffle=True: pass both; an iteration '
             'scheme, and each stage that draws, has a seed of its own')

@@ -25,6 +25,7 @@ from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.arguments import labels_in
+from fuel.utils.checks import truth
 from fuel.utils.other_libraries import LOADER_KEYWORDS
 from fuel.utils.overrides import covers
 
@@ -72,11 +73,12 @@ class DataStream(AbstractDataStream):
     shuffle : bool, optional
         Instead of an iteration scheme: whether examples come in a new
         random order each epoch, that of
-        :class:`~fuel.schemes.ShuffledScheme`.  Defaults to False: in order.
+        :class:`~fuel.schemes.ShuffledScheme`.  Defaults to None, as False:
+        in order.
     seed : int, optional
         With `shuffle`: what the random order depends on.  Defaults to
         ``config.default_seed``, so that two streams made alike give the
-        same order.
+        same order.  With ``shuffle=False`` it has no effect.
     drop_last : bool, optional
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
@@ -139,14 +141,17 @@ class DataStream(AbstractDataStream):
     unsaved_arguments = ('on_error', 'max_skipped', 'seed')
 
     def __init__(self, dataset: DatasetLike, *args: Never,
-                 batch_size: int | None = None, shuffle: bool = False,
+                 batch_size: int | None = None, shuffle: bool | None = None,
                  drop_last: bool = False, seed: int | None = None,
                  on_error: str = 'raise', max_skipped: float | None = None,
                  shard: tuple[int, int] | str | None = None,
                  **kwargs: Unpack[StreamOptions]) -> None:
         refuse_positional(self, args)
         refuse_no_dataset(dataset)
-        made = scheme_of(dataset, batch_size, shuffle, drop_last, seed)
+        if shuffle is not None:
+            shuffle = truth(f'shuffle of {type(self).__name__}', shuffle)
+        made = scheme_of(dataset, batch_size, shuffle, drop_last, seed,
+                         kwargs.get('iteration_scheme'))
         if made is not None:
             if kwargs.get('iteration_scheme') is not None:
                 raise ValueError(
