@@ -6,6 +6,7 @@ from typing import Any
 
 from fuel.describe.pipeline import iterator_text
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.midway import refuse_midway
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import sealed_epoch
 from fuel.epochs.stage import stage_of
@@ -139,6 +140,7 @@ class DataIterator(EpochIterator):
             If some part of the pipeline cannot tell its position; the text
             names it and what it lacks.
         """
+        refuse_midway(self.data_stream, self.epoch)
         return sealed_epoch(self.data_stream, self.epoch)
 
     def present_state(self) -> State:

@@ -199,6 +199,11 @@ class ServerSession(RemoteSession[Connector]):
         state = self.state()
         return None if state is None else {**state, 'over': True}
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for what the server has not sent (bool)."""
+        return self.connection is not None and self.connection.is_waiting
+
     def leave(self) -> None:
         """Tell the server that nobody reads this epoch any more."""
         if self.left or self.finished:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fuel.epochs.state import RUNNING, Encoded, SchemeStart, Unavailable
@@ -21,6 +23,7 @@ class Runtime:
     `pending`: the state that the next epoch iterator takes up.
     `fingerprint`: what a saved state must fit, made for the last one.
     `encoded_scheme`: the state of the scheme that was saved last.
+    `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
     `measured`: what was last said of the pipeline that it is the end of;
         `measuring` guards it, and is never held while data are read.
@@ -38,6 +41,7 @@ class Runtime:
         self.meter = StageMeter()
         self.measured: Any = None
         self.measuring = threading.Lock()
+        self.changing = False
         _all.add(self)
 
     def begin_in_child(self) -> None:
@@ -45,8 +49,20 @@ class Runtime:
         measure anew."""
         self.lock = threading.RLock()
         self.meter.clear()
+        self.changing = False
         self.measured = None
         self.measuring = threading.Lock()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Let no state be taken in the middle of a change, by the handler of
+        a signal say."""
+        with self.lock:
+            before, self.changing = self.changing, True
+            try:
+                yield
+            finally:
+                self.changing = before
 
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)

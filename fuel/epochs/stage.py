@@ -33,6 +33,8 @@ class Stage:
 
     __slots__ = ('stream',)
     is_remote = False
+    # Of a remote one: whether its next item is waited for, and not yet there.
+    is_waiting = False
 
     def __init__(self, stream: object) -> None:
         self.stream: Any = stream

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
+from fuel.epochs.midway import refuse_midway
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch
@@ -202,7 +203,7 @@ class AbstractDataStream(NamedArguments):
             After :meth:`load_state_dict`, the one that goes on where the
             state was saved.
         """
-        with runtime_of(self).lock:
+        with runtime_of(self).change():
             stage_of(self).start_epoch()
             return DataIterator(self, self._get_requests(), as_dict)
 
@@ -327,6 +328,7 @@ class AbstractDataStream(NamedArguments):
         """
         runtime = runtime_of(self)
         with runtime.lock:
+            refuse_midway(self, runtime.epoch)
             if runtime.pending is None and runtime.epoch is not None:
                 return sealed_epoch(self, runtime.epoch)
             return sealed(self, stage_of(self).state())
@@ -349,7 +351,8 @@ class AbstractDataStream(NamedArguments):
             of other stages, sources, numbers of examples or batch sizes.
         """
         stage = stage_of(self)
-        stage.load(stage.check(state))
+        with runtime_of(self).change():
+            stage.load(stage.check(state))
 
     def skipped_examples(self) -> Skipped:
         """Return the examples that the present epoch has left out.

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from fuel.epochs.midway import ADVICE
 from fuel.epochs.state import Unavailable
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
@@ -99,6 +100,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     `epochs`: those that are read, by number.
     `error`: why it was given up, None if it was not.
     `interrupted`: whether its epochs go on with other workers.
+    `is_used`: whether something is asked of it, or received, at the moment.
     `is_cut`: whether another thread ended the wait for a batch.
     `waiter`: has `is_waiting`: whether an exception comes while it waits, so
         that nothing is lost.
@@ -114,7 +116,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         self.owner = os.getpid()
         self.epochs: dict[int, AnyEpoch] = {}
         self.error: WorkerError | None = None
-        self.interrupted = self.is_cut = False
+        self.interrupted = self.is_cut = self.is_used = False
         self._num_epochs = 0
         self.report_anew()
 
@@ -144,6 +146,11 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
     def wait_until_open(self, epoch: AnyEpoch) -> None:
         """Wait for the first state of an epoch, if that may come."""
+        if not epoch.opened and self.is_used:
+            # The answer cannot be received in the middle of a message.
+            raise WorkerError(
+                f'{self.kind} of {self.name} is waited for, and has not begun '
+                f'the epoch, so the state is not known yet: {ADVICE}')
         if not epoch.opened and self.is_usable():
             with self._given_up_if_interrupted():
                 self._wait_until_open(epoch)
@@ -175,6 +182,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         Another one goes on where the user was.
         """
         self.waiter.is_waiting = False
+        was_used, self.is_used = self.is_used, True
         try:
             yield
         except (StopIteration, WorkerError):
@@ -187,6 +195,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                     'interrupt came in the middle of a message, and another '
                     'one needs a position to go on from')
             raise
+        finally:
+            self.is_used = was_used
 
     @abstractmethod
     def _is_open(self) -> bool:

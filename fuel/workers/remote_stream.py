@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.midway import ADVICE
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import available
 from fuel.kernels.epoch_iterator import EpochIterator, PendingItem
@@ -44,6 +45,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         self.resume = resume
         self.finished = self.is_over = finished
         self.left = False
+        self._is_counting = False
 
     def take(self, source: Source) -> Batch:
         """Return the next batch, or raise the error in its place."""
@@ -69,9 +71,19 @@ class RemoteSession(PendingItem, Generic[Source]):
 
     def commit_delivered(self) -> None:
         """Count the batch that was delivered since the last call."""
-        if self.receipt is not None:
+        if self.receipt is None:
+            return
+        if self._is_counting:
+            # A handler of a signal came in the middle.
+            raise RuntimeError(
+                'a state was asked for while a batch is being counted: '
+                f'{ADVICE}')
+        self._is_counting = True
+        try:
             self.count(self.receipt)
             self.receipt = None
+        finally:
+            self._is_counting = False
 
     def receive(self, source: Source) -> None:
         """Set `held` to data, or None, an error, or None, and a receipt."""
@@ -84,6 +96,11 @@ class RemoteSession(PendingItem, Generic[Source]):
     def state(self) -> Any:
         """Return what another session of the epoch can go on from."""
         raise NotImplementedError
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for what another process has not sent (bool)."""
+        return False
 
     def leave(self) -> None:
         """Report that nobody reads the epoch any more."""
@@ -114,6 +131,12 @@ class RemoteStage(StreamStage):
     def only_counts(self, epoch: Epoch) -> bool:
         """Return False: what the other process keeps may change."""
         return False
+
+    @property
+    def is_waiting(self) -> bool:  # type: ignore[override]
+        """Whether the epoch made last waits for its next item (bool)."""
+        session = last_session(self.stream)
+        return session is not None and bool(session.is_waiting)
 
     @property
     def num_processes(self) -> int:

@@ -242,6 +242,13 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         return (self.team is not None and self.team.continues
                 and self.team.is_usable())
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for what a worker has not made (bool)."""
+        return self.team is not None and any(
+            worker.is_used and worker.waiter.is_waiting
+            for worker in self.team.workers)
+
     def leave(self) -> None:
         """Report to the workers that nobody reads the epoch any more."""
         if self.team is not None:
