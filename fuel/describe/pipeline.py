@@ -71,7 +71,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
     scheme = safely(None, getattr, stream, 'iteration_scheme')
     here = safely(None, getattr, stream, 'runs_in') or runs_in
     found.append(Described(
-        number, parent, depth, type(stream).__name__,
+        number, parent, depth, stage_name(stream),
         safely([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
     # What a worker makes is made there stage by stage.
@@ -83,6 +83,15 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
     if dataset is not None:
         found.append(dataset_stage(
             dataset, len(found), number, depth + 1, inside))
+
+
+def stage_name(stream: object) -> str:
+    """Return the name of a stage; of a user's function too."""
+    function = safely(None, lambda: vars(stream).get('mapping'))
+    # That of functools.partial has the function that it calls.
+    function = getattr(function, 'func', function)
+    name = getattr(function, '__name__', None)
+    return type(stream).__name__ + (f'({name})' if name else '')
 
 
 def dataset_stage(dataset: object, number: int = 0,

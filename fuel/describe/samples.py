@@ -179,7 +179,10 @@ def preview_stream(stream: Any, count: int) -> Preview:
         except Exception as problem:  # noqa: BLE001 (it is shown)
             error = problem
     stages = described(stream)
-    panels = _panels(stages[0], columns, which) if stages else []
+    names: Sequence[str] = ()
+    names = safely(
+        names, lambda: _names_behind(stream, _label_of(stream.sources)))
+    panels = _panels(stages[0], columns, which, names) if stages else []
     return Preview(f'{short(stream)}: {which}', panels, error)
 
 
@@ -308,6 +311,28 @@ def _names_of(dataset: Any) -> Sequence[str]:
     return list(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
 
+def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
+    """Return the names of the classes that the numbers of a source stand for
+    in a data set; whatever functions are applied in between."""
+    if label is None or label not in stream.sources:
+        return ()
+    encoded = vars(stream).get('parameters')
+    if getattr(encoded, 'source', None) == label:
+        return _names_of(encoded)
+    dataset = vars(stream).get('dataset')
+    if dataset is not None:
+        return (_names_of(dataset)
+                if _label_of(dataset.sources) == label else ())
+    found = [_names_behind(child, label) for child in child_streams(stream)]
+    return found[0] if found and all(
+        names == found[0] for names in found) else ()
+
+
+def _label_of(sources: Sequence[str]) -> str | None:
+    """Return the source that holds classes, None if there is none."""
+    return next((name for name in LABELS if name in sources), None)
+
+
 def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
             names: Sequence[str] = ()) -> list[Panel]:
     """Return what is drawn of each source.
@@ -316,7 +341,7 @@ def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
     """
     by_source = {source.name: examples for source, examples in zip(
         stage.sources, columns, strict=False)}
-    label = next((name for name in LABELS if name in by_source), None)
+    label = _label_of(tuple(by_source))
     found = []
     for source in stage.sources:
         axes = source.axes or ()

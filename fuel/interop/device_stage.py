@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from fuel.describe.pipeline import stream_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.state import position_of
@@ -93,6 +94,9 @@ class DeviceStage(AgnosticTransformer):
         """Return an iterator over a new epoch, which begins with its first
         item."""
         return LateEpoch(self.get_epoch_iterator)
+
+    def __str__(self) -> str:
+        return stream_text(self)
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from fuel.describe.pipeline import HERE
+from fuel.describe.pipeline import HERE, stage_name
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
@@ -67,7 +67,7 @@ def take_spans(stream: Any) -> list[StageSpans]:
             threads.setdefault(0, [])
         for thread, spans in threads.items():
             found.append(StageSpans(
-                (number,), _label(one), 'stage', this_process(), thread,
+                (number,), stage_name(one), 'stage', this_process(), thread,
                 names.get(thread, ''), spans, num_left_out))
             num_left_out = 0
         found += [noted._replace(path=(number, *noted.path))
@@ -114,7 +114,7 @@ def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
     meter = runtime_of(stream).meter
     stall, stalls_below = outermost.stalls_by(meter)
     here = StageMeasurements(
-        (number,), _label(stream), depth, HERE, 1, meter.items,
+        (number,), stage_name(stream), depth, HERE, 1, meter.items,
         meter.examples, meter.bytes, meter.written, meter.timed,
         meter.work_seconds, meter.input_seconds, meter.room_seconds,
         stall, restarts=meter.restarts, remedy=remedy(stream))
@@ -154,10 +154,3 @@ def time_all(stream: Any, *, is_exact: bool) -> None:
         runtime_of(one).meter.is_exact = is_exact
         if stage := remote_stage(one):
             stage.time_all(is_exact=is_exact)
-
-
-def _label(stream: object) -> str:
-    """Return the name of a stage; of a user's function too."""
-    function = vars(stream).get('mapping')
-    name = getattr(function, '__name__', None)
-    return type(stream).__name__ + (f'({name})' if name else '')

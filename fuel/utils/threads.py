@@ -7,11 +7,15 @@ parent and child each make a new pool when they next need one.
 from __future__ import annotations
 
 import itertools
+import os
+import re
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fuel.config_parser import config
@@ -24,6 +28,15 @@ Result = TypeVar('Result')
 CHUNKS_PER_THREAD = 4
 # All the threads there can ever be, however many callers ask at once.
 MAX_THREADS = 256
+
+# An entry of a stack, as traceback or faulthandler writes it; its file and its
+# function.
+_ENTRY = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)
+_PLACE = re.compile(r'^  File "(.*)", line \d+,? in (.*)')
+_PROCESS = os.path.join('multiprocessing', 'process.py')
+_LIBRARIES = tuple({os.path.join(folder, '') for folder in (
+    *map(sysconfig.get_path, ('stdlib', 'platstdlib', 'purelib', 'platlib')),
+    str(Path(__file__).parents[1]))})
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -144,9 +157,35 @@ def end_thread_at_exit() -> None:
 
 
 def stack_of(thread: int) -> str:
-    """Return what a thread is doing, empty if it has ended."""
+    """Return what a thread is doing, the user's lines first; empty if it has
+    ended."""
     frame = sys._current_frames().get(thread)
-    return '' if frame is None else ''.join(traceback.format_stack(frame))
+    if frame is None:
+        return ''
+    return users_lines_first(
+        ''.join(traceback.format_stack(frame)), is_newest_first=False)
+
+
+def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
+    """Return the text of stacks with the lines of users before it.
+
+    Those of Fuel, Python and installed packages are around them, and more.
+    """
+    entries = [entry.group() for entry in _ENTRY.finditer(stack)]
+    if not is_newest_first:
+        entries.reverse()
+    own: list[str] = []
+    for entry in entries:
+        path, function = _PLACE.findall(entry)[0]
+        if function == '_bootstrap' and path.endswith(_PROCESS):
+            # What lies below was forked with the process.
+            break
+        if not path.startswith(('<frozen', *_LIBRARIES)):
+            own.append(entry.rstrip('\n'))
+    if not own:
+        return stack
+    return '\n'.join([
+        'Your code, the last call first:', *own, 'All of it:', stack])
 
 
 def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:

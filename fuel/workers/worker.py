@@ -27,7 +27,7 @@ from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.transport.shared_pickle import SharedPickle
 from fuel.typing import Batch, StreamLike
-from fuel.utils.threads import end_thread_at_exit
+from fuel.utils.threads import end_thread_at_exit, users_lines_first
 from fuel.workers.batch_maker import Note
 from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
@@ -335,7 +335,9 @@ class Worker(EpochWorker[RemoteEpoch]):
         if (self._process is not None and self._process.pid is not None
                 and self._process.exitcode is None
                 and self._trace is not None):
-            stacks = read_stacks(self._process.pid, self._trace)
+            stacks = users_lines_first(
+                read_stacks(self._process.pid, self._trace),
+                is_newest_first=True)
         return stacks or 'unknown, since it does not answer'
 
     def cut(self) -> None:

@@ -287,3 +287,10 @@ def test_sparse_batches_are_made_dense_before():
         next(to_jax(stream).get_epoch_iterator())
     x, _ = next(to_jax(ToDense(stream)).get_epoch_iterator())
     assert numpy.array_equal(rows.toarray()[:4], x)
+
+
+def test_print_of_a_stage_of_arrays_is_the_tree_of_the_pipeline():
+    """As of every stream."""
+    stream = to_jax(ordered(), dtype='bfloat16')
+    assert ['ToJax', '  DataStream', '    IndexableDataset'] == [
+        line.partition(':')[0] for line in str(stream).splitlines()]

@@ -352,3 +352,13 @@ def test_state_of_a_rank_is_that_of_the_whole_order(stage):
     restored = stage(shuffled())
     restored.load_state_dict(rank.state_dict())
     assert 7 - 4 == len(list(restored.get_epoch_iterator()))
+
+
+def test_print_of_a_stage_of_tensors_is_the_tree_of_the_pipeline():
+    """As of every stream; its short form is the call that makes it."""
+    stream = to_torch(ordered(), dtype='float32')
+    lines = str(stream).splitlines()
+    assert ['ToTorch', '  DataStream', '    IndexableDataset'] == [
+        line.partition(':')[0] for line in lines]
+    assert str(stream).endswith(str(stream.data_stream).splitlines()[-1])
+    assert repr(stream) == "to_torch(DataStream, dtype='float32')"
