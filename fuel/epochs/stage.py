@@ -32,9 +32,7 @@ class Stage:
     """A stream as Fuel sees it; here any that has StreamLike's members."""
 
     __slots__ = ('stream',)
-    is_remote = False
-    # Of a remote one: whether its next item is waited for, and not yet there.
-    is_waiting = False
+    is_remote = is_waiting = False
 
     def __init__(self, stream: object) -> None:
         self.stream: Any = stream
