@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -88,8 +89,8 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
 def stage_name(stream: object) -> str:
     """Return the name of a stage; of a user's function too."""
     function = safely(None, lambda: vars(stream).get('mapping'))
-    # That of functools.partial has the function that it calls.
-    function = getattr(function, 'func', function)
+    if isinstance(function, partial):
+        function = function.func
     name = getattr(function, '__name__', None)
     return type(stream).__name__ + (f'({name})' if name else '')
 

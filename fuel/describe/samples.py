@@ -317,7 +317,7 @@ def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
     if label is None or label not in stream.sources:
         return ()
     encoded = vars(stream).get('parameters')
-    if getattr(encoded, 'source', None) == label:
+    if safely(None, lambda: encoded.source) == label:
         return _names_of(encoded)
     dataset = vars(stream).get('dataset')
     if dataset is not None:

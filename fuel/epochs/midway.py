@@ -9,7 +9,7 @@ from typing import Any
 
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
-from fuel.kernels.epoch_iterator import meters_in_use
+from fuel.kernels.epoch_iterator import EpochIterator, meters_in_use
 from fuel.kernels.stage_reader import StageReader
 
 ADVICE = ('a signal handler must not save a state: let it set a flag, and '
@@ -39,10 +39,10 @@ def refuse_midway(stream: Any, epoch: Any) -> None:
             break
         child = None if epoch is None else epoch.attributes.get(
             'child_epoch_iterator')
-        if child is None or not stage.only_counts(epoch) or not isinstance(
-                epoch.reader, StageReader):
+        if not isinstance(child, EpochIterator) or not isinstance(
+                epoch.reader, StageReader) or not stage.only_counts(epoch):
             break
-        stream, epoch = child.data_stream, getattr(child, 'epoch', None)
+        stream, epoch = child.data_stream, child.epoch
         if runtime_of(stream).meter not in meters:
             break
     else:
