@@ -18,10 +18,15 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``episode_<number>`` that count their steps."""
     file = seen.files[0]
     episodes = file.groups('/', 'episode_[0-9]+')
-    episodes = [episodes[0], episodes[-1]] if episodes else []
+    every, episodes = episodes, (
+        [episodes[0], episodes[-1]] if episodes else [])
     steps = [file.integer('total_steps', episode) for episode in episodes]
     if not steps or steps[0] is None or None in steps:
         return None
+    for episode in every:
+        # Actions may be a group, of several arrays.
+        file.check_length(
+            'total_steps', episode, f'{episode}/terminations')
     columns: dict[str, FileColumn] = {}
     others: dict[str, Array] = {}
     for episode, count in zip(episodes, steps, strict=True):

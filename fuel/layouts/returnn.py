@@ -14,6 +14,8 @@ def recognise(seen: Seen) -> Call | None:
     lengths = file.array('seqLengths')
     if lengths is None or file.attribute('numSeqs') is None:
         return None
+    for one in seen.files:
+        one.check_length('numSeqs', '/', 'seqLengths')
     values = ['inputs'] if file.array('inputs') is not None else []
     values += [f'targets/data/{key}'
                for key in sorted(file.names('targets/data'))]

@@ -188,6 +188,16 @@ class SeenFile:
         return int(value.item()) if (
             value.dtype.kind in 'iub' and value.size == 1) else None
 
+    def check_length(self, name: str, path: str, array: str) -> None:
+        """Refuse an attribute that states another number of rows than an
+        array has; what does not exist states nothing."""
+        stated, length = self.integer(name, path), self.length(array)
+        if None not in (stated, length) and stated != length:
+            raise DamagedFileError(
+                f'{self.path!r}: {name!r} of {path!r} states {stated} rows, '
+                f'and {array!r} has {length}; the file is damaged, or was '
+                f'changed by half: restore it from its origin')
+
     def texts(self, name: str, path: str = '/') -> list[str]:
         """Return an attribute that is a list of text; none if it is not."""
         value = self.attribute(name, path)

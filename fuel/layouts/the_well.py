@@ -31,6 +31,13 @@ def recognise(seen: Seen) -> Call | None:
     if time is not None:
         columns[time.path] = (Flat if len(time.shape) > 1 else PerStep)(
             time.path)
+    varying = [path for path, column in columns.items()
+               if path != 'dimensions/time'
+               and isinstance(column, (Flat, PerRun))]
+    for one in seen.files:
+        # Of arrays of unequal lengths it is said which those are.
+        if len({one.length(path) for path in varying}) == 1:
+            one.check_length('n_trajectories', '/', varying[0])
     return Call(columns, notes=(LEFT_OUT,))
 
 

@@ -140,6 +140,28 @@ def _demo_is_uneven(file):
     replaced(file, 'data/demo_0/rewards', numpy.zeros(2))
 
 
+@spoils('robomimic', DamagedFileError, "'num_samples' of 'data/demo_3'",
+        "'data/demo_3/actions' has")
+def _demo_states_another_length(file):
+    file['data/demo_3'].attrs['num_samples'] += 1
+
+
+@spoils('Minari', DamagedFileError, "'total_steps' of 'episode_2'",
+        "'episode_2/terminations' has")
+def _episode_states_another_length(file):
+    file['episode_2'].attrs['total_steps'] -= 1
+
+
+@spoils('RETURNN', DamagedFileError, "'numSeqs' of '/'", "'seqLengths' has 9")
+def _sequences_are_counted_otherwise(file):
+    file.attrs['numSeqs'] = 8
+
+
+@spoils('The Well', DamagedFileError, "'n_trajectories' of '/'")
+def _trajectories_are_counted_otherwise(file):
+    file.attrs['n_trajectories'] += 1
+
+
 @spoils('robomimic', ValueError, 'demo_3', 'obs/agentview_image')
 def _demo_lacks_an_array(file):
     del file['data/demo_3/obs/agentview_image']
