@@ -65,6 +65,14 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
     return labels
 
 
+def labels_of_batch(labels: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the labels of a batch of rows, by those of the axes of the array
+    that they are rows of; None unless each other axis has one."""
+    if not any(labels) or not all(labels[1:]):
+        return None
+    return 'batch', *labels[1:]
+
+
 def scale(node: object, name: str) -> h5py.Dataset | None:
     """Return the dimension scale of that name on the first axis."""
     if not isinstance(node, h5py.Dataset) or not node.shape:

@@ -1,4 +1,6 @@
 """`fuel.load` opens other people's files as they are."""
+import functools
+
 import h5py
 import numpy
 import pytest
@@ -8,6 +10,7 @@ import fuel
 from fuel.datasets import (  # noqa: F401 - for the calls that are shown
     CSR, Categorical, Constant, Flat, HDF5Dataset, PerRun, PerStep, Ragged,
     Rows, Runs, Scaled)
+from fuel.testing import check_dataset
 from support.layouts import MINIATURES, miniature_named
 
 EACH = pytest.mark.parametrize('miniature', MINIATURES, ids=str)
@@ -87,3 +90,28 @@ def test_splits_of_a_folder_are_of_one_data_set(tmp_path):
     assert repr(train) == repr(same)
     assert train.kept_arguments() == same.kept_arguments()
     assert train.kept_arguments() != valid.kept_arguments()
+
+
+def write_makani(folder, labels):
+    """Write files of makani whose axes have labels; return their paths."""
+    folder.mkdir()
+    files = miniature_named('makani').write(
+        folder, numpy.random.default_rng(1)).files
+    for path in files:
+        with h5py.File(path, 'r+') as file:
+            file['timestamp'].dims[0].label = labels[0]
+            for axis, name in enumerate(labels):
+                file['fields'].dims[axis].label = name
+    return files
+
+
+def test_axes_of_makani_without_names_have_no_labels(tmp_path):
+    """A long name of one dimension does not name the others."""
+    long_name = 'Timestamp in UTC time zone'
+    files = write_makani(tmp_path / 'a', [long_name, '', '', ''])
+    assert {'fields': None, 'timestamp': ('batch',)} == fuel.load(
+        files).axis_labels
+    check_dataset(functools.partial(fuel.load, files))
+    files = write_makani(tmp_path / 'b', [long_name, 'channel', 'lat', 'lon'])
+    assert ('batch', 'channel', 'lat', 'lon') == fuel.load(
+        files).axis_labels['fields']

@@ -11,7 +11,7 @@ from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
-from fuel.storage.scales import own_labels
+from fuel.storage.scales import labels_of_batch, own_labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +34,7 @@ class Flat(PathColumn):
     axes: int = 2
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if type(self.axes) is not int or self.axes < 1:
             raise ValueError(
                 f'axes of Flat({self.path!r}) must be an integer of at least '
@@ -45,8 +46,8 @@ class Flat(PathColumn):
 
     def labels(self, parts: FileParts) -> tuple[str, ...] | None:
         """Return the labels of the axes of a batch, None without any."""
-        found = own_labels(parts.array(0, self.path))[self.axes - 1:]
-        return found if any(found) else None
+        return labels_of_batch(
+            own_labels(parts.array(0, self.path))[self.axes - 1:])
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
         """Return the first row of each part, and the number of rows."""

@@ -17,7 +17,7 @@ from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader, open_parts
 from fuel.storage.layout import native_type
-from fuel.storage.scales import own_labels
+from fuel.storage.scales import labels_of_batch, own_labels
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import any_integer
 
@@ -57,6 +57,15 @@ class Rows(PathColumn):
     ragged: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_flag('ragged')
+        fields = [self.field] if isinstance(self.field, str) else self.field
+        if fields is not None and (
+                not isinstance(fields, (list, tuple)) or not all(
+                    isinstance(field, str) for field in fields)):
+            raise TypeError(
+                f'field of Rows({self.path!r}) must be the name of a field, '
+                f'or a list of names, got {self.field!r}')
         for name in ('axis', 'start', 'stop'):
             value = getattr(self, name)
             if value is not None or name == 'axis':
@@ -137,7 +146,7 @@ class Rows(PathColumn):
         array = parts.array(0, self.path)
         found = list(own_labels(array))
         found.insert(0, found.pop(self._axis_of(parts, 0, array)))
-        return tuple(found) if any(found) else None
+        return labels_of_batch(found)
 
     def _axis_of(self, parts: FileParts, number: int,
                  array: h5py.Dataset) -> int:
