@@ -908,10 +908,10 @@ def test_axes_have_the_labels_of_the_files(tmp_path):
         for axis, label in enumerate(('run', 'time', 'channel')):
             file['x'].dims[axis].label = label
     found = HDF5Dataset(path, ['x', 'y'])
-    assert {'x': ('run', 'time', 'channel'), 'y': None} == found.axis_labels
-    assert ('channel', 'run', 'time') == HDF5Dataset(
+    assert {'x': ('batch', 'time', 'channel'), 'y': None} == found.axis_labels
+    assert ('batch', 'run', 'time') == HDF5Dataset(
         path, [Rows('x', axis=-1)]).axis_labels['x']
-    assert ('time', 'channel') == HDF5Dataset(
+    assert ('batch', 'channel') == HDF5Dataset(
         path, [Flat('x')]).axis_labels['x']
     assert HDF5Dataset(path, ['y']).axis_labels is None
     assert HDF5Dataset(path, axis_labels={}).axis_labels == {}
