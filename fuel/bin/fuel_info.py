@@ -19,8 +19,8 @@ from fuel.bin.layouts import is_hdf5_file, open_described
 from fuel.bin.preview import preview_file
 from fuel.describe.preview import Preview
 from fuel.storage.open_files import open_with_h5py
-from fuel.exceptions import ConfigurationError
-from fuel.layouts.recognition import PLAIN
+from fuel.exceptions import AmbiguousLayoutError, ConfigurationError
+from fuel.layouts.recognition import PLAIN, UnrecognisedError
 from fuel.remote.urls import StorageOptions
 
 __all__ = ['main', 'make_parser']
@@ -235,7 +235,7 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 if the file could be read.
+        The exit status: 0 if the files could be read.
     """
     parser = make_parser()
     arguments = parser.parse_args(args)
@@ -300,7 +300,7 @@ def _layout_facts(filename: str, options: StorageOptions | None,
         try:
             dataset, layout = stack.enter_context(
                 open_described(filename, options))
-        except (OSError, ValueError) as error:
+        except (AmbiguousLayoutError, UnrecognisedError) as error:
             layout = {'problem': str(error)}
             if picture and not root:
                 raise ValueError(

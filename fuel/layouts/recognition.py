@@ -116,12 +116,17 @@ def _found(seen: Seen, layout: str | None, with_plain: bool = True,
         raise
 
 
+class UnrecognisedError(ValueError):
+    """Files have no layout that is known."""
+
+
 def _one_call(seen: Seen, layout: str | None,
               found: Mapping[str, Sequence[Call]]) -> tuple[str, Call]:
     """Return the layout and the call, if there is one."""
     if not found:
-        raise ValueError(_nothing_fits(seen, 'no known layout' if layout is (
-            None) else f'no layout {layout!r}'))
+        raise UnrecognisedError(_nothing_fits(
+            seen, 'no known layout' if layout is None
+            else f'no layout {layout!r}'))
     calls = [(name, call.of(seen.given)) for name, several in found.items()
              for call in several]
     if len(calls) > 1:
@@ -136,7 +141,7 @@ def _one_call(seen: Seen, layout: str | None,
             f'layout=..., or one of\n{listed}')
     name, call = calls[0]
     if not call.columns:
-        raise ValueError(_nothing_fits(
+        raise UnrecognisedError(_nothing_fits(
             seen, f'signs of the layout {name!r}, but no array of its '
                   f'examples'))
     return name, call

@@ -15,6 +15,8 @@ F = TypeVar('F', bound=Callable[..., Any])
 # All of these were seen of h5py, each for some eight bytes overwritten.
 OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
              AttributeError, ArithmeticError, MemoryError)
+# Of these, what a mistake in a program raises: of damage only if h5py does.
+OF_MISTAKES = (AttributeError, TypeError)
 
 
 def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
@@ -31,6 +33,18 @@ def with_advice(error: OSError, path: str) -> OSError:
         f'some, or raise the limit (ulimit -n)', path)
 
 
+def _is_of_h5py(error: BaseException) -> bool:
+    """Return whether an error comes from h5py, rather than from the code of
+    Fuel or of a user that h5py may have called."""
+    packages, place = [''], error.__traceback__
+    while place is not None:
+        name = str(place.tb_frame.f_globals.get('__name__', ''))
+        packages.append(name.partition('.')[0])
+        place = place.tb_next
+    # h5py asks NumPy for types and shapes.
+    return [one for one in packages if one != 'numpy'][-1] == 'h5py'
+
+
 @contextmanager
 def naming_file(path: str, source: str = '',
                 others: Sequence[str] = ()) -> Iterator[None]:
@@ -41,6 +55,8 @@ def naming_file(path: str, source: str = '',
     except FuelError:
         raise
     except OF_DAMAGE as error:
+        if isinstance(error, OF_MISTAKES) and not _is_of_h5py(error):
+            raise
         # A text may show the path with or without the escapes of `repr`.
         text = str(error)
         if any(one in text or repr(one) in text for one in (path, *others)):

@@ -194,3 +194,13 @@ def test_info_of_folders_and_other_formats(tmp_path, capsys):
     (tmp_path / 'empty').mkdir()
     assert 2 == status_of([str(tmp_path / 'empty')])
     assert 'has no files of data' in capsys.readouterr().err
+
+
+def test_info_of_a_layout_that_is_refused_fails(tmp_path, capsys):
+    """As that of a file that cannot be opened, with the remedy."""
+    files = miniature_named('h5ad').write(
+        tmp_path, numpy.random.default_rng(1)).files
+    with h5py.File(files, 'r+') as file:
+        file['X'].attrs['encoding-type'] = 'csc_matrix'
+    assert 2 == status_of([files])
+    assert 'adata.X.tocsr()' in capsys.readouterr().err

@@ -867,3 +867,40 @@ def test_trajectories_without_steps_are_of_their_own_part(tmp_path):
     _, of_run, of_part = Runs(dataset).get_data(None, [0, 1])
     assert [0., 10.] == of_run.tolist()
     assert [7, 8] == of_part.tolist()
+
+
+@pytest.mark.parametrize('build, text', [
+    (lambda: Categorical(Rows('obs', field='kind')),
+     r"path of Categorical .* got Rows\('obs', field='kind'\), a column"),
+    (lambda: Rows(3), 'path of Rows must be the path'),
+    (lambda: Rows(''), 'path of Rows must be the path'),
+    (lambda: Flat(None), 'path of Flat must be the path'),
+    (lambda: Rows('x', field=Rows('a')), r"field of Rows\('x'\)"),
+    (lambda: Rows('x', ragged='yes'), 'ragged of Rows must be True or False'),
+    (lambda: CSR('x', dense=1), 'dense of CSR must be True or False'),
+    (lambda: Categorical('x', names=Rows('a')), 'names of Categorical'),
+    (lambda: Categorical('x', names=3), 'names of Categorical'),
+    (lambda: Ragged('x', offsets=Rows('a')), 'offsets of Ragged must be'),
+    (lambda: Ragged(Rows('x'), ends='a'), 'values of Ragged must be'),
+    (lambda: Ragged('x', lengths=('a', 'b')), r"lengths of Ragged\('x'\)"),
+    (lambda: PerRun(Rows('x')), 'path of PerRun must be')])
+def test_columns_check_their_arguments_when_they_are_made(build, text):
+    """Not when a file is opened, which seemed to be damaged then."""
+    with pytest.raises(TypeError, match=text):
+        build()
+
+
+@pytest.mark.parametrize('error', [
+    AttributeError('a'), TypeError('t'), NameError('n')])
+def test_mistake_of_a_program_is_not_called_damage(tmp_path, error):
+    """Errors that h5py raises of damaged files have these classes, too."""
+    class Mistaken(Rows):
+        def open(self, parts, name):
+            raise error
+
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(3)
+    with pytest.raises(type(error)) as caught:
+        HDF5Dataset(str(path), [Mistaken('x')])
+    assert error is caught.value

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, TypeAlias
 
+import numpy
+
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
@@ -65,6 +67,24 @@ class FileColumn:
         """Return the labels of the axes of a batch, None without any."""
         return None
 
+    def check_path(self, name: str, path: object) -> None:
+        """Raise TypeError if an argument is not a path in the file."""
+        if not isinstance(path, str) or not path:
+            hint = (', a column: give the path alone'
+                    if isinstance(path, FileColumn) else '')
+            raise TypeError(
+                f'{name} of {type(self).__name__} must be the path of an '
+                f"array or group in the file, such as 'obs/kind', got "
+                f'{path!r}{hint}')
+
+    def check_flag(self, name: str) -> None:
+        """Raise TypeError if an argument is not True or False."""
+        value = getattr(self, name)
+        if not isinstance(value, (bool, numpy.bool_)):
+            raise TypeError(
+                f'{name} of {type(self).__name__} must be True or False, got '
+                f'{value!r}')
+
     def __repr__(self) -> str:
         shown = []
         for field in fields(self):
@@ -81,6 +101,9 @@ class PathColumn(FileColumn):
     """Base of the columns that one path in each part makes."""
 
     path: str
+
+    def __post_init__(self) -> None:
+        self.check_path('path', self.path)
 
     def paths(self) -> Sequence[str]:
         """Return the path."""

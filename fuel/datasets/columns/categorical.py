@@ -44,6 +44,17 @@ class Categorical(PathColumn):
 
     names: str | Sequence[str] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.names, str):
+            self.check_path('names', self.names)
+        elif self.names is not None and not isinstance(
+                self.names, (Sequence, numpy.ndarray)):
+            raise TypeError(
+                f'names of Categorical({self.path!r}) must be the path of '
+                f'the array of names, or a list of names, got '
+                f'{self.names!r}')
+
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the codes."""
         path, field = self.path, None

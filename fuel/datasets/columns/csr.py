@@ -49,6 +49,10 @@ class CSR(PathColumn):
 
     dense: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_flag('dense')
+
     def type_of(self, reader: Reader) -> SourceType:
         """Return type and shape of an example of its reader."""
         return super().type_of(reader)._replace(is_sparse=not self.dense)

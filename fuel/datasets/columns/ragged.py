@@ -40,6 +40,16 @@ class Ragged(FileColumn):
     lengths: Where = None
 
     def __post_init__(self) -> None:
+        self.check_path('values', self.values)
+        for name, where in self._given():
+            if isinstance(where, tuple) and (
+                    len(where) != 2 or not isinstance(where[1], int)):
+                raise TypeError(
+                    f'{name} of Ragged({self.values!r}) must be a path, or a '
+                    f'path and the number of a column, got {where!r}')
+            if where is not None:
+                self.check_path(
+                    name, where[0] if isinstance(where, tuple) else where)
         if sum(where is not None for _, where in self._given()) != 1:
             raise ValueError(
                 f'Ragged({self.values!r}) needs one of offsets, ends and '
