@@ -66,8 +66,12 @@ def make_parser() -> CommandParser:
                              'reconnect_timeout')
     parser.add_argument('--metrics-port', type=_port, metavar='PORT',
                         help='where Prometheus gets the numbers of clients '
-                             'and stages, on this host only; 0 takes a free '
-                             'one; default: nowhere')
+                             'and stages; 0 takes a free one; default: '
+                             'nowhere')
+    parser.add_argument('--metrics-host', default='127.0.0.1', metavar='HOST',
+                        help='where to listen for Prometheus; default: '
+                             "%(default)s, which only this host reaches; '' "
+                             'is everywhere, and asks for no keys')
     parser.add_argument('--status', metavar='ADDRESS',
                         help='print the statistics of the server at, say, '
                              'tcp://localhost:5557')
@@ -217,7 +221,8 @@ def _serve(parser: argparse.ArgumentParser,
             host=options.host, sharing=options.sharing,
             num_clients=options.num_clients, curve=options.curve,
             journal=options.journal, reconnect=options.reconnect,
-            metrics_port=options.metrics_port)
+            metrics_port=options.metrics_port,
+            metrics_host=options.metrics_host)
     except ZMQError as error:
         print(f'fuel-server: {error.strerror}; choose another --port, 0 for '
               'a free one, or a --host of this machine', file=sys.stderr)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import threading
 import time
 from collections import deque
@@ -29,6 +30,8 @@ from fuel.wire.wakeup import WakeUp
 log = logging.getLogger(__name__)
 
 _RETRY = 0.1
+# What libzmq reports where one side has keys, and the other has none.
+_MECHANISM_MISMATCH = 0x11000002
 
 
 class LostError(Exception):
@@ -158,7 +161,8 @@ class ServerChannel:
         self._socket = socket = self._context.socket(zmq.DEALER)
         self._configure(socket)
         self._monitor = socket.get_monitor_socket(
-            zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+            zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
         self._poller = zmq.Poller()
         for source in (socket, self._monitor, self.wake_up.descriptor):
             self._poller.register(source, zmq.POLLIN)
@@ -168,6 +172,7 @@ class ServerChannel:
             'sources': len(self.options.sources),
             'examples': self.options.examples, 'hwm': self.options.hwm,
             'rank': self.options.rank,
+            'host': platform.node(), 'pid': os.getpid(),
             'shared_memory': self.options.shared_memory})
 
     def _cut(self) -> None:
@@ -190,13 +195,24 @@ class ServerChannel:
         if self._socket in ready:
             self._receive(self._socket)
         if self._monitor in ready:
-            event = recv_monitor_message(self._monitor)['event']
-            if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                self._refuse('the server does not accept this key')
+            self._explain(recv_monitor_message(self._monitor))
             raise LostError
         if self.wake_up.descriptor in ready:
             self.wake_up.clear()
             self.flush()
+
+    def _explain(self, event: Any) -> None:
+        """Refuse to go on where the keys do not fit."""
+        if event['event'] == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            self._refuse('the server does not accept this key')
+        elif (event['event'] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+              and event['value'] == _MECHANISM_MISMATCH):
+            self._refuse(
+                'it has keys, and this client has none: pass curve=DIRECTORY, '
+                'the one that fuel-server keys made for the client'
+                if self.options.curve is None else
+                'it has no keys, and this client has some: leave out curve=, '
+                'or start the server with --curve')
 
     def _configure(self, socket: zmq.Socket[bytes]) -> None:
         socket.linger = 200

@@ -111,7 +111,13 @@ def _take_client(fields: object) -> ClientStatus:
         get_field(fields, 'seconds', float),
         get_field(fields, 'batches', int), get_field(fields, 'lag', int),
         get_field(fields, 'hwm', int),
-        get_field(fields, 'is_waiting', bool))
-    if not 0 <= found.seconds < float('inf'):
+        get_field(fields, 'is_waiting', bool),
+        # Likewise.
+        ''.join(letter if letter.isprintable() else '?' for letter
+                in get_field(fields, 'host', str, '')[:_LONGEST]),
+        get_field(fields, 'pid', int, 0),
+        get_field(fields, 'waited', float, 0.))
+    if not (0 <= found.seconds < float('inf')
+            and 0 <= found.waited < float('inf')):
         raise WireError(f'a client for {found.seconds} seconds')
     return found

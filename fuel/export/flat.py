@@ -12,6 +12,28 @@ from fuel.utils.checks import positive
 
 # Fields that go up and down.
 _LEVELS = ('processes', 'queue_items', 'queue_size')
+_HELP = {
+    'processes': 'Workers that share the work',
+    'items': 'Batches, or single examples, that came out',
+    'examples': 'Examples that came out',
+    'bytes': 'Bytes of the arrays that came out',
+    'written': 'Bytes of the arrays that were made anew',
+    'timed': 'Items that were timed one by one',
+    'seconds': 'Seconds that passed within epochs',
+    'consumer_seconds': 'Seconds that the consumer did something else',
+    'work_seconds': 'Seconds of its own work',
+    'input_seconds': 'Seconds of waiting for workers, threads or a server',
+    'room_seconds': 'Seconds in which there was no room for its items',
+    'stall_seconds': 'Seconds that the consumer waited for it',
+    'queue_items': 'Items that are ready',
+    'queue_size': 'Items that may be ready',
+    'restarts': 'Starts of its workers, or its connection, after the first',
+    'bytes_read': 'Bytes read from files',
+    'chunks_decoded': 'Chunks of HDF5 files that were decoded',
+    'bytes_decoded': 'Bytes of these chunks',
+    'requests': 'Requests that servers of files have answered',
+    'bytes_fetched': 'Bytes that these servers sent',
+    'retries': 'Requests that were made again'}
 _UNITS = ('seconds', 'bytes')
 # What the names of these fields leave out.
 _IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
@@ -30,11 +52,13 @@ class Metric(NamedTuple):
     `name`: such as ``'fuel.stage.work.seconds'``, by the conventions of
         OpenTelemetry, with the unit at its end.
     `grows`: whether it is a sum, which never falls.
+    `help`: what it is, in a line.
     """
 
     field: str
     name: str
     grows: bool
+    help: str = ''
 
 
 def _metrics(group: str, kind: type[Any]) -> list[Metric]:
@@ -46,7 +70,8 @@ def _metrics(group: str, kind: type[Any]) -> list[Metric]:
             words.sort(key=_UNITS.__contains__)
             found.append(Metric(
                 field.name, '.'.join(['fuel', group, *words]),
-                field.name not in _LEVELS))
+                field.name not in _LEVELS,
+                f'{_HELP[field.name]} of the {group}'))
     return found
 
 

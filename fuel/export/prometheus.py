@@ -36,12 +36,14 @@ class Sample(NamedTuple):
 
     `name`: such as ``'fuel.stage.work.seconds'``.
     `grows`: whether it is a sum, which never falls.
+    `help`: what it is, in a line.
     """
 
     name: str
     grows: bool
     labels: Labels
     value: float
+    help: str = ''
 
 
 def text_of(samples: Iterable[Sample]) -> bytes:
@@ -56,6 +58,7 @@ def text_of(samples: Iterable[Sample]) -> bytes:
             in sample.labels.items() if value is not None)
         # Names that clients chose may be alike once they are cut.
         families.setdefault(name, {
+            f'# HELP {name}': sample.help or sample.name,
             f'# TYPE {name}': 'counter' if sample.grows else 'gauge',
         }).setdefault(f'{name}{{{labels}}}', repr(sample.value))
     return ''.join(f'{key} {value}\n' for lines in families.values()
@@ -73,13 +76,13 @@ def samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
     measured = measure(stream)
     for metric in OF_PIPELINES:
         yield Sample(metric.name, metric.grows, labels,
-                     getattr(measured, metric.field))
+                     getattr(measured, metric.field), metric.help)
     for stage in measured.stages:
         here = {**labels, 'stage': stage.name, 'path': place_of(stage),
                 'runs_in': stage.runs_in}
         for metric in OF_STAGES:
             yield Sample(metric.name, metric.grows, here,
-                         getattr(stage, metric.field))
+                         getattr(stage, metric.field), metric.help)
 
 
 def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
@@ -125,7 +128,8 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
     >>> with serve_metrics({'train': stream}, port=0) as server:
     ...     text = urlopen(server.address).read().decode()
     >>> [line for line in text.splitlines() if 'pipeline_examples' in line]
-    ['# TYPE fuel_pipeline_examples_total counter',
+    ['# HELP fuel_pipeline_examples_total Examples that came out ...',
+     '# TYPE fuel_pipeline_examples_total counter',
      'fuel_pipeline_examples_total{stream="train"} 6']
     """
     named = dict(streams) if isinstance(streams, Mapping) else {None: streams}

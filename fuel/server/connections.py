@@ -45,6 +45,7 @@ class ClientConnection:
     `is_deaf`: whether that is because it does not read what it is sent.
     `since`: when it was made.
     `num_delivered`: how many batches its user got.
+    `waits_since`: since when its user waits for one; 0 if it does not.
     """
 
     # Less is not worth a slot (bytes).
@@ -56,6 +57,9 @@ class ClientConnection:
         self.client = get_field(fields, 'client', str)[:64]
         self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
         self.rank = get_field(fields, 'rank', int, None)
+        # Its own choice, and shown alone.
+        self.host = get_field(fields, 'host', str, '')[:64]
+        self.pid = get_field(fields, 'pid', int, 0)
         self.join = 0
         self.key = b''
         self.is_local = False
@@ -63,11 +67,25 @@ class ClientConnection:
         self.is_deaf = False
         self.since = time.monotonic()
         self.num_delivered = 0
+        self.waits_since = self._waited = 0.0
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''
         self._known: set[int] = set()
         self._lent: set[int] = set()
+
+    def begin_wait(self) -> None:
+        """Record that its user waits for a batch."""
+        self.waits_since = self.waits_since or time.monotonic()
+
+    def end_wait(self) -> None:
+        """Record that it is sent one."""
+        self._waited, self.waits_since = self.waited(), 0.0
+
+    def waited(self) -> float:
+        """Return how long its user has waited for batches."""
+        since = self.waits_since
+        return self._waited + (time.monotonic() - since if since else 0.)
 
     def check(self, fields: Fields, stream: StreamLike, sharing: str,
               num_clients: int) -> str:

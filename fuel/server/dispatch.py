@@ -164,6 +164,7 @@ class ServedEpoch:
         """Record that a member is sent an item; call this before."""
         self.ledger.send(member.client, item.index)
         member.is_waiting = False
+        member.connection.end_wait()
         member.first_sent = member.first_sent or now
         member.last_sent = now
         if not self.is_shared or not self.ledger.lacking(item.index):

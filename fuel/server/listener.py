@@ -42,7 +42,8 @@ class RejectedPeers:
     """
 
     def __init__(self, router: zmq.Socket[bytes],
-                 counts: dict[str, int]) -> None:
+                 counts: dict[str, int], *, has_keys: bool) -> None:
+        self._has_keys = has_keys
         self._router = router
         self._counts = counts
         self.monitor = router.get_monitor_socket(
@@ -65,7 +66,11 @@ class RejectedPeers:
             elif event['value'] in self._pending:
                 self._pending.remove(event['value'])
                 self._drop('connections', 'it does not speak ZeroMQ as '
-                           'clients of this Fuel do')
+                           'clients of this Fuel do' + (
+                               ', or has no keys (curve), which this server '
+                               'asks for' if self._has_keys else
+                               ', or has keys (curve), which this server '
+                               'does not have'))
 
     def reject_message(self, error: Exception) -> None:
         """Count a message that is not of the protocol."""
@@ -109,7 +114,8 @@ class Listener:
             self.keys = ServerKeys(curve)
         self._context: zmq.Context[Any] = zmq.Context()
         self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        self.rejected = RejectedPeers(self.router, counts)
+        self.rejected = RejectedPeers(
+            self.router, counts, has_keys=self.keys is not None)
         self._relay: Relay | None = None
         self._thread: threading.Thread | None = None
         try:

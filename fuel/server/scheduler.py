@@ -261,6 +261,7 @@ class Scheduler:
         if epoch is not None:
             member = epoch.members[connection.client]
             member.is_waiting = member.has_read = True
+            connection.begin_wait()
 
     def on_measure(self, connection: ClientConnection,
                    fields: Fields) -> None:
@@ -328,6 +329,7 @@ class Scheduler:
             lender.revoked = self.clock()
             self.reply(lender.connection, {'type': 'revoke'})
         for member in epoch.ended():
+            member.connection.end_wait()
             self.reply(member.connection, {'type': 'end',
                                            'state': epoch.ledger.final})
             epoch.leave(member.client)
@@ -489,6 +491,7 @@ class Scheduler:
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
         """Remove a client; others get what it did not deliver."""
+        connection.end_wait()
         connection.join = 0
         epoch = self.admission.epoch
         if epoch is None:

@@ -70,9 +70,12 @@ class Server:
         its successor, before other clients get them, or begin the next
         epoch without it.  Defaults to ``config.reconnect_timeout``, 30.
     metrics_port : int, optional
-        Where Prometheus gets the numbers of the clients and the stages, on
-        this host only; see :func:`fuel.export.serve_metrics`.  0 takes a
-        free port, see `metrics_address`.  Defaults to None: nowhere.
+        Where Prometheus gets the numbers of the clients and the stages;
+        see :func:`fuel.export.serve_metrics`.  0 takes a free port, see
+        `metrics_address`.  Defaults to None: nowhere.
+    metrics_host : str, optional
+        Where it listens for that.  Defaults to ``'127.0.0.1'``, which only
+        this host reaches; ``''`` is every interface, without keys.
 
     Attributes
     ----------
@@ -103,7 +106,8 @@ class Server:
                  curve: str | os.PathLike[str] | None = None,
                  journal: str | os.PathLike[str] | bool | None = None,
                  reconnect: float | None = None,
-                 metrics_port: int | None = None) -> None:
+                 metrics_port: int | None = None,
+                 metrics_host: str = '127.0.0.1') -> None:
         check_platform('the server')
         if sharing not in SHARINGS:
             raise ValueError(f'sharing must be one of {SHARINGS}, got '
@@ -123,7 +127,7 @@ class Server:
         self._curve = curve
         self._journal = journal
         self.metrics_address = ''
-        self._metrics_port = metrics_port
+        self._metrics_port, self._metrics_host = metrics_port, metrics_host
         self._metrics: MetricsServer | None = None
         self._wake_up = WakeUp()
         self.service = Service(
@@ -192,7 +196,8 @@ class Server:
         try:
             if self._metrics_port is not None:
                 self._metrics = MetricsServer(
-                    self.service.samples, self._metrics_port, '127.0.0.1')
+                    self.service.samples, self._metrics_port,
+                    self._metrics_host)
                 self.metrics_address = self._metrics.address
             self.service.open(listener, self._open_journal())
         except BaseException:

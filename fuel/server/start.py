@@ -35,7 +35,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
                  curve: str | os.PathLike[str] | None = None,
                  journal: str | os.PathLike[str] | bool | None = None,
                  reconnect: float | None = None,
-                 metrics_port: int | None = None) -> None:
+                 metrics_port: int | None = None,
+                 metrics_host: str = '127.0.0.1') -> None:
     """Serve a stream until a signal ends the process.
 
     One line on standard error says where the server listens.  Ctrl-C and
@@ -51,7 +52,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
     metrics_port : int, optional
         Where Prometheus gets the numbers of this server.  Defaults to None:
         nowhere.
-    host, sharing, num_clients, max_bytes, curve, journal, reconnect
+    host, sharing, num_clients, max_bytes, curve, journal, reconnect, \
+    metrics_host
         See :class:`Server`.
 
     Examples
@@ -63,7 +65,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
     server = Server(
         data_stream, port, hwm, host=host, sharing=sharing,
         num_clients=num_clients, max_bytes=max_bytes, curve=curve,
-        journal=journal, reconnect=reconnect, metrics_port=metrics_port)
+        journal=journal, reconnect=reconnect, metrics_port=metrics_port,
+        metrics_host=metrics_host)
     server._listen()
     try:
         _announce_and_wait(server)

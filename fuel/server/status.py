@@ -21,6 +21,15 @@ _NAMES = {
     'clients': ('clients', False), 'local clients': ('local.clients', False),
     'queue': ('queue.items', False)}
 
+_OF_CLIENTS = {
+    'batches': 'Batches that the user of the client got',
+    'lag': 'Batches that were sent and that its user has not got',
+    'hwm': 'How many these may be',
+    'connected.seconds': 'Seconds since it connected',
+    'wait.seconds': 'Seconds that its user has waited for batches',
+    'waiting': 'Whether its user waits for a batch',
+    'busy': 'Whether it has all batches that it may have'}
+
 
 def clients_of(connections: Iterable[ClientConnection],
                epoch: ServedEpoch | None) -> Iterator[ClientStatus]:
@@ -34,7 +43,8 @@ def clients_of(connections: Iterable[ClientConnection],
             now - one.since,
             one.num_delivered,
             0 if member is None else max(0, len(member.account.pending)),
-            one.hwm, member is not None and member.is_waiting)
+            one.hwm, member is not None and member.is_waiting,
+            one.host, one.pid, one.waited())
 
 
 def samples_of_server(numbers: Mapping[str, object],
@@ -44,12 +54,19 @@ def samples_of_server(numbers: Mapping[str, object],
     for key, (name, grows) in _NAMES.items():
         value = numbers[key]
         assert isinstance(value, (int, float))
-        yield Sample(f'fuel.server.{name}', grows, {}, value)
+        yield Sample(f'fuel.server.{name}', grows, {}, value,
+                     f'{key[0].upper()}{key[1:]} of the server')
     for one in clients:
-        labels: Labels = {'client': one.client, 'rank': one.rank}
+        labels: Labels = {'client': one.client, 'host': one.host or None,
+                          'pid': one.pid or None, 'rank': one.rank}
         for name, grows, value in (
                 ('batches', True, one.batches), ('lag', False, one.lag),
                 ('hwm', False, one.hwm),
-                ('connected.seconds', False, one.seconds)):
-            yield Sample(f'fuel.server.client.{name}', grows, labels, value)
+                ('connected.seconds', False, one.seconds),
+                ('wait.seconds', True, one.waited),
+                ('waiting', False, int(one.is_waiting)),
+                # It has all that it may have, and its user takes none.
+                ('busy', False, int(one.lag >= one.hwm))):
+            yield Sample(f'fuel.server.client.{name}', grows, labels, value,
+                         _OF_CLIENTS[name])
     yield from samples_of(stream, {})

@@ -126,6 +126,8 @@ class ClientStatus(NamedTuple):
     `lag`: how many were sent to it that its user has not got.
     `hwm`: how many these may be.
     `is_waiting`: whether its user waits for one.
+    `host`, `pid`: what it says of itself; '' and 0 if it says nothing.
+    `waited`: seconds that its user has waited for batches.
     """
 
     client: str
@@ -136,6 +138,9 @@ class ClientStatus(NamedTuple):
     lag: int
     hwm: int
     is_waiting: bool
+    host: str = ''
+    pid: int = 0
+    waited: float = 0.
 
 
 def ask_status(address: str, timeout: float = 5.0,
@@ -156,7 +161,10 @@ def ask_status(address: str, timeout: float = 5.0,
         if not socket.poll(int(timeout * 1000)):
             raise ServerError(
                 f'no server answers at {address} after {timeout} seconds: '
-                'is it running there, and on this port?')
+                'is it running there, and on this port? ' + (
+                    'One with keys answers nobody without: pass --curve'
+                    if curve is None else
+                    'One that has no keys, or does not know these, does not'))
         fields = unpack_header(socket.recv_multipart()[0])
         status: dict[str, Any] = get_field(fields, 'status', dict)
         return status
