@@ -30,6 +30,7 @@ from fuel.utils.checks import positive
 from fuel.utils.other_libraries import (
     DATASET_KEYWORDS, FOR_DATASETS, no_member)
 from fuel.utils.overrides import covers
+from fuel.utils.masked import as_kept, concatenated
 from fuel.utils.sparse import row_of, rows_between
 
 # How many examples are read at a time, where all are.
@@ -512,11 +513,9 @@ class Dataset(NamedArguments):
 def _read_whole(dataset: Dataset, source: str) -> NDArray[Any]:
     """Return the examples of one source, all in one array."""
     place = list(dataset.sources).index(source)
-    parts = [numpy.asanyarray(dataset[start:start + _ROWS][place])
-             for start in range(0, len(dataset), _ROWS)]
-    is_masked = any(isinstance(part, numpy.ma.MaskedArray) for part in parts)
-    whole: NDArray[Any] = (numpy.ma if is_masked else numpy).concatenate(parts)
-    return whole
+    return concatenated([
+        as_kept(dataset[start:start + _ROWS][place])
+        for start in range(0, len(dataset), _ROWS)])
 
 
 def _length_of(dataset: object) -> int | None:

@@ -14,6 +14,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_equal_lengths, only_in_order, own
 from fuel.utils.checks import saved_count
+from fuel.utils.masked import is_masked
+from fuel.utils.sparse import iterate_rows
 
 ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
@@ -33,7 +35,8 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         self._rows: Iterator[Any] | None = None
 
     def _open(self, place: int, iterable: Any) -> Iterator[Any]:
-        iterator = iter(iterable)
+        iterator = iter(iterate_rows(iterable) if is_masked(iterable)
+                        else iterable)
         if iterator is not iterable:
             return islice(iterator, self.position, None)
         if self._resumed:

@@ -16,6 +16,7 @@ import numpy
 from fuel.describe import SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices, native, own_record, take, take_row
+from fuel.utils.masked import is_constant, is_masked, masked_row
 from fuel.utils.sequences import check_slice
 from fuel.utils.sparse import copy_rows, is_sparse
 
@@ -28,6 +29,9 @@ def own(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, numpy.ndarray):
+        if is_constant(value):
+            # What NumPy puts for any hidden value; a copy would be a number.
+            return value
         array = native(numpy.array(value, copy=True, subok=True))
         return _own_elements(array) if array.dtype.hasobject else array
     if isinstance(value, numpy.void):
@@ -101,6 +105,10 @@ def get_rows(indexable: Any, request: Any) -> Any:
         return _rows_of_array(indexable.view(numpy.ndarray), request)
     if isinstance(indexable, (list, tuple)):
         return _rows_of_list(indexable, request)
+    if is_masked(indexable) and indexable.ndim:
+        request = as_rows(request, len(indexable))
+        return own(masked_row(indexable, request) if isinstance(request, int)
+                   else indexable[request])
     if is_batch(request) or isinstance(request, slice) or (
             isinstance(request, (Integral, numpy.bool_))
             and hasattr(indexable, '__len__')):

@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from fuel.datasets.row_orders import IndexArray, Order
+from fuel.utils.masked import is_masked, masked_refusal
 
 #: 'all', or how runs are told apart, with a name or an array that says it.
 RunsGiven: TypeAlias = str | Mapping[str, Any]
@@ -156,8 +157,11 @@ def _column(where: str, value: Any, part: int,
             read: ReadNamed) -> NDArray[Any]:
     """Return what says where the runs of a part begin or end."""
     named = _name_of(value)
-    column = numpy.asarray(
-        value if named is None else read(part, named[0]))
+    found = value if named is None else read(part, named[0])
+    if is_masked(found):
+        raise masked_refusal(f'{where}: runs cannot be told apart by what '
+                             'the mask hides of an array')
+    column = numpy.asarray(found)
     if named is not None and named[1] is not None:
         column = _column_of_table(where, column, named[1])
     if column.ndim == 2 and column.shape[1] == 1:

@@ -62,6 +62,7 @@ class DeviceStage(AgnosticTransformer):
     `which_sources`: those that are converted. Defaults to all.
     """
 
+    takes_masked = False
     _copier: Copier | None = None
     _held: tuple[int, Any] = (_NOTHING, None)
     _position: Any = None

@@ -14,6 +14,8 @@ from fuel.schemes import SequentialExampleScheme
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Batch, Sources
 from fuel.utils.checks import in_order
+from fuel.utils.masked import as_kept
+from fuel.utils.masked import stack_kept
 
 # An example has numbers in these; anything else stays an object.
 _NUMBERS = (bool, int, float, complex, numpy.generic)
@@ -205,7 +207,7 @@ def own_value(value: object) -> Any:
     """Return an array, picture or number as an array of its own, and other
     objects as they are."""
     if isinstance(value, _NUMBERS) or hasattr(value, '__array_interface__'):
-        return own(numpy.asarray(value))
+        return own(as_kept(value))
     return own(value)
 
 
@@ -215,5 +217,5 @@ def stacked(values: Sequence[Any]) -> Any:
     if isinstance(first, numpy.ndarray) and not first.dtype.hasobject and all(
             isinstance(value, numpy.ndarray) and value.shape == first.shape
             for value in values):
-        return numpy.stack(values)
+        return stack_kept(values)
     return list(values)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.kernels._sequences import pad_arrays, pad_lists
 from fuel.utils.checks import as_regular
+from fuel.utils.masked import is_masked, masked_refusal
 
 __all__ = ['pad_sequences']
 
@@ -58,6 +59,7 @@ def pad_sequences(sequences: Sequence[ArrayLike],
 
 def _pad_equal(array: NDArray[Any], mask_dtype: DTypeLike) -> Any:
     """Pad an array whose rows have equal lengths: there is nothing to pad."""
+    _refuse_masked(array)
     dtype = array.dtype.newbyteorder('=')
     return (array.astype(dtype, copy=False),
             numpy.ones(array.shape[:2], mask_dtype))
@@ -81,6 +83,7 @@ def _pad_any(sequences: Sequence[ArrayLike], mask_dtype: DTypeLike) -> Any:
 def _as_sequence(place: int, item: object) -> Any:
     """Return a sequence as an array; None for an empty list."""
     if isinstance(item, numpy.ndarray):
+        _refuse_masked(item)
         array = item
     else:
         try:
@@ -93,6 +96,12 @@ def _as_sequence(place: int, item: object) -> Any:
     if array.ndim == 0:
         raise ValueError(_no_sequence(place, item))
     return array
+
+
+def _refuse_masked(sequence: NDArray[Any]) -> None:
+    """Refuse hidden items, which the mask of the padding does not know."""
+    if is_masked(sequence):
+        raise masked_refusal('padding cannot keep the mask of a sequence')
 
 
 def _no_sequence(place: int, item: object) -> str:

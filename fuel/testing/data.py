@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.masked import is_masked, mask_of
 from fuel.utils.sparse import arrays_of, is_sparse
 
 
@@ -44,6 +45,10 @@ def freeze_all(items: Iterable[object]) -> list[Frozen]:
 
 def _plain(data: object) -> object:
     """Return data as something whose ``repr`` says everything."""
+    if is_masked(data) and not data.dtype.names:
+        # What lies under the mask is nobody's.
+        return 'masked', data.dtype.str, _plain(mask_of(data)), _plain(
+            numpy.ma.getdata(data)[~mask_of(data)])
     if isinstance(data, numpy.ndarray) and data.dtype.hasobject:
         return 'objects', data.shape, [_plain(part) for part in data.flat]
     if isinstance(data, (numpy.ndarray, numpy.generic)):
@@ -61,6 +66,10 @@ def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
     """Yield all arrays that data are made of."""
     if is_sparse(data):
         yield from arrays_of(data)
+    elif is_masked(data):
+        yield from arrays_in(numpy.ma.getdata(data))
+        if numpy.ma.getmask(data) is not numpy.ma.nomask:
+            yield mask_of(data)
     elif isinstance(data, numpy.ndarray):
         yield data
         if data.dtype.hasobject:
@@ -76,6 +85,9 @@ def overwrite(data: object) -> None:
     if is_sparse(data):
         for array in arrays_of(data):
             overwrite(array)
+    elif is_masked(data):
+        overwrite(numpy.ma.getdata(data))
+        data[...] = numpy.ma.masked
     elif isinstance(data, numpy.ndarray):
         if data.dtype.hasobject:
             for part in data.flat:

@@ -32,6 +32,7 @@ from fuel.testing.streams import check_stream
 from fuel.transformers.base import as_tuple
 from fuel.typing import StreamLike
 from fuel.utils.overrides import declares
+from fuel.utils.masked import is_masked, mask_of, without_hidden
 from fuel.utils.sparse import count_rows, is_sparse, iterate_rows, row_of
 
 Builder: TypeAlias = Callable[[], StreamLike]
@@ -275,6 +276,9 @@ def _are_close(one: Any, other: Any) -> bool:
             map(_are_close, one, other))
     if is_sparse(one):
         return False
+    if is_masked(one) and is_masked(other):
+        return numpy.array_equal(mask_of(one), mask_of(other)) and _are_close(
+            without_hidden(one), without_hidden(other))
     array, found = numpy.asarray(one), numpy.asarray(other)
     if (array.dtype, array.shape) != (found.dtype, found.shape) or (
             array.dtype.kind not in 'fc'):

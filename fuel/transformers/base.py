@@ -100,6 +100,9 @@ class Transformer(AbstractDataStream):
     #: Whether row for row a batch is made of that of `data_stream` (bool), so
     #: that a rank need only read its rows.
     keeps_rows = False
+    #: Whether NumPy's masked arrays are taken, and keep their mask where data
+    #: are converted or arranged anew; if not, they are an error (bool).
+    takes_masked = True
     #: What data keep of what they had before: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).
     keeps: frozenset[str] = frozenset()

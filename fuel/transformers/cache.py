@@ -21,6 +21,7 @@ from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, SchemeLike, StreamLike
 from fuel.utils.checks import not_negative
+from fuel.utils.masked import concatenated
 from fuel.utils.sparse import (
     count_rows, is_sparse, iterate_rows, row_of, rows_between, stack_rows)
 
@@ -289,7 +290,7 @@ def join(pieces: list[Any]) -> Any:
     """Return parts of batches as one new array, or sparse batch."""
     if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
             {piece.shape[1:] for piece in pieces}) == 1:
-        joined = numpy.concatenate(pieces)
+        joined = concatenated(pieces)
         return map_elements(_copied, joined) if joined.dtype == object \
             else joined
     if all(map(is_sparse, pieces)):

@@ -10,10 +10,14 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.transformers.moments import Moments
+from fuel.utils.masked import is_masked, mask_of, without_hidden
 
 
 def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
     """Return where values are missing."""
+    if is_masked(batch):
+        hidden: NDArray[numpy.bool_] = mask_of(batch)
+        return hidden | missing_in(without_hidden(batch), mask)
     found: NDArray[numpy.bool_] = numpy.zeros(batch.shape, bool)
     if batch.dtype.kind in 'fc':
         found = numpy.isnan(batch)
@@ -27,7 +31,8 @@ def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
                 isinstance(value, float) and math.isnan(value))
     if mask is None:
         return found
-    there = numpy.asarray(mask).astype(bool)
+    there = (mask.filled(0) if is_masked(mask)
+             else numpy.asarray(mask)).astype(bool)
     # An example may have one mask for all of its elements.
     there = there.reshape(there.shape + (1,) * (batch.ndim - there.ndim))
     found |= ~there

@@ -27,6 +27,7 @@ class DecodingStage(SourcewiseTransformer):
     keeps_rows = True
     pure: Any = True
     takes_sparse = False
+    takes_masked = False
     unsaved_arguments = ('num_threads',)
     #: What an example is, in the texts of errors.
     noun = 'file'

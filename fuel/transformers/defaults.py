@@ -50,6 +50,7 @@ class ToBytes(SourcewiseTransformer):
     pure = True
     keeps_rows = True
     takes_sparse = False
+    takes_masked = False
     # Of other sources all that is known stays.
     keeps = frozenset[str]()
 

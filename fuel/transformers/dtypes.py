@@ -9,6 +9,8 @@ from numpy.typing import DTypeLike
 from fuel import config
 from fuel.kernels.outputs import empty
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.utils.masked import (
+    is_masked, mask_of, with_mask, without_hidden)
 from fuel.utils.sparse import cast_rows, is_sparse
 
 
@@ -33,6 +35,9 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     array: Any = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
         return map_elements(lambda element: cast(element, dtype), data)
+    if is_masked(array):
+        return array if array.dtype == dtype else with_mask(
+            cast(without_hidden(array), dtype), mask_of(array), array)
     if dtype.kind == 'f' and array.dtype.kind in 'mM':
         # NumPy makes a large number of NaT, as of an integer.
         is_missing = numpy.isnat(array)

@@ -22,8 +22,11 @@ from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.arguments import PlainArgument
 from fuel.utils.atomic_files import write_text
+from fuel.utils.masked import (
+    as_kept, holds_masked, is_masked, mask_of, plain_values, stack_kept,
+    with_mask, without_hidden)
 from fuel.utils.progress import progress
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_dense, row_of
 
 FORMAT = 1
 # Single examples are gathered into batches of this size to be fitted.
@@ -79,7 +82,7 @@ def _stack(parts: Sequence[Any]) -> NDArray[Any]:
     """
     if any(isinstance(part, (str, bytes)) for part in parts):
         return as_elements(parts)
-    return numpy.stack(parts)
+    return stack_kept(parts)
 
 
 def as_elements(data: object) -> NDArray[Any]:
@@ -87,8 +90,15 @@ def as_elements(data: object) -> NDArray[Any]:
 
     What is not an array becomes one of objects.
     """
-    return data if isinstance(data, numpy.ndarray) else numpy.array(
-        data, object)
+    if isinstance(data, numpy.ndarray):
+        return data
+    if not holds_masked(data):
+        return numpy.array(data, object)
+    examples: Any = data
+    masked: NDArray[Any] = with_mask(
+        numpy.array(plain_values(examples), object),
+        numpy.array(list(map(mask_of, examples))))
+    return masked
 
 
 def numbers_of(data_stream: StreamLike, source: str, fitted: str,
@@ -99,13 +109,14 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
     """
     count, shape = 0, None
     mask = mask_name(source)
-    is_masked = mask in data_stream.sources and not _is_filled(
+    has_mask = mask in data_stream.sources and not _is_filled(
         data_stream, source)
     batches = (
-        (numpy.asarray(part), *masks) for part, *masks in batches_of_sources(
-            data_stream, (source, mask) if is_masked else (source,),
+        (as_kept(part), *masks) for part, *masks in batches_of_sources(
+            data_stream, (source, mask) if has_mask else (source,),
             f'Fitting {fitted}'))
-    for batch, *masks in batches:
+    for part, *masks in batches:
+        batch = _without_mask(part, source, count, done)
         if batch.dtype.kind not in 'biuf':
             found = _first_text(chain(
                 [batch], (later for later, *_ in batches)), count)
@@ -135,6 +146,22 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
                 f'with FilterSources, if it tells something else')
         yield batch
         count += len(batch)
+
+
+def _without_mask(batch: NDArray[Any], source: str, count: int,
+                  done: str) -> NDArray[Any]:
+    """Return a batch as a plain array; raise if a mask hides numbers."""
+    if not is_masked(batch):
+        return batch
+    mask = mask_of(batch)
+    if mask.any():
+        raise ValueError(
+            f'source {source!r} has numbers that are hidden by the mask of a '
+            f'masked array{_first(mask, count, operator.truth)}: put others '
+            f'in their place, with Impute and fit_impute, before it is '
+            f'{done}, or leave such examples out, with Filter')
+    plain: NDArray[Any] = numpy.ma.getdata(batch)
+    return plain
 
 
 def mask_name(source: str) -> str:
@@ -289,17 +316,28 @@ class FittedStage(SourcewiseTransformer):
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:
         """Return an example, transformed as the parameters say."""
-        return self._transform(
-            self._as_array(source_example)[numpy.newaxis])[0]
+        return row_of(self._transform_kept(
+            self._as_array(source_example)[numpy.newaxis]), 0)
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
         """Return a batch, transformed as the parameters say."""
-        return self._transform(self._as_array(source_batch))
+        return self._transform_kept(self._as_array(source_batch))
 
     def _as_array(self, data: Any) -> NDArray[Any]:
         """Return an example or a batch as an array."""
-        return numpy.asarray(data)
+        return as_kept(data)
+
+    def _transform_kept(self, batch: NDArray[Any]) -> Any:
+        """Return a batch transformed, with its mask if it has one."""
+        if not is_masked(batch):
+            return self._transform(batch)
+        return with_mask(self._transform(without_hidden(batch)),
+                         self._mask_after(mask_of(batch)), batch)
+
+    def _mask_after(self, mask: NDArray[Any]) -> NDArray[Any]:
+        """Return which values of the results those that are hidden hide."""
+        return mask
 
     def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError

@@ -14,6 +14,7 @@ from fuel.transformers.ragged import (as_array, as_matrix, is_ragged,
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
+from fuel.utils.masked import as_kept
 
 
 class Flatten(SourcewiseTransformer):
@@ -76,7 +77,7 @@ class Flatten(SourcewiseTransformer):
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:
         """Return an example as a vector, shape (feature,)."""
-        return numpy.asarray(source_example).flatten()
+        return as_kept(source_example).flatten()
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:

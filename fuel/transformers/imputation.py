@@ -21,6 +21,7 @@ from fuel.transformers.fitted import (
     mask_name)
 from fuel.transformers.source_names import check_known
 from fuel.typing import Batch, StreamLike
+from fuel.utils.masked import as_kept, is_masked, without_hidden
 from fuel.utils.overrides import ITEM_METHODS, calls
 
 __all__ = ['Impute', 'ImputeParameters', 'fit_impute']
@@ -91,6 +92,8 @@ class ImputeParameters(FittedParameters):
                 f'but a batch of {batch.dtype} has the shape {batch.shape}')
         _refuse_times(self.source, batch)
         missing = missing_in(batch, there)
+        if is_masked(batch):
+            batch = without_hidden(batch)
         if dtype is not None:
             if batch.dtype.kind == 'f':
                 # Integers have no NaN.
@@ -149,8 +152,8 @@ def fit_impute(
         ) -> ImputeParameters:
     """Learn what to put in the place of missing values, from one epoch.
 
-    Missing are NaN among floating numbers, None and empty text, and whatever
-    a `mask` says.
+    Missing are NaN among floating numbers, None and empty text, what the
+    mask of a masked array hides, and whatever a `mask` says.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def fit_impute(
     count, num_missing, shape = 0, 0, None
     for part, *masks in batches_of_sources(
             data_stream, sources, 'Fitting imputation'):
-        batch = numpy.asarray(part)
+        batch = as_kept(part)
         if shape is not None and batch.shape[1:] != shape:
             raise ValueError(
                 f'source {source!r} must have examples of one shape to be '
@@ -228,6 +231,8 @@ def fit_impute(
             raise ValueError(
                 f'source {source!r} must have numbers for a {strategy}, but '
                 f"has {batch.dtype}: use strategy='most-frequent' or value=")
+        if is_masked(batch):
+            batch = without_hidden(batch)
         statistic.add(batch.reshape(len(batch), -1),
                       missing.reshape(len(batch), -1))
         count += len(batch)
@@ -273,7 +278,8 @@ class Impute(FittedStage):
 
     Notes
     -----
-    A mask stays as it is, so that a model may know what was missing.
+    A source of masks stays as it is, so that a model may know what was
+    missing. Masked arrays become plain ones.
     """
 
     pure = True
@@ -316,11 +322,15 @@ class Impute(FittedStage):
         """
         is_text = source_example is None or isinstance(
             source_example, (str, bytes))
-        batch = numpy.empty((1, *numpy.shape(source_example)), object if (
-            is_text) else numpy.asarray(source_example).dtype)
-        batch[0] = source_example
+        batch: NDArray[Any] = numpy.empty(
+            (1, *numpy.shape(source_example)), object if (
+                is_text) else numpy.asarray(source_example).dtype)
+        if is_masked(source_example):
+            batch = source_example[numpy.newaxis]
+        else:
+            batch[0] = source_example
         return self._transform(batch, None if there is None else (
-            numpy.asarray(there)[numpy.newaxis]))[0]
+            as_kept(there)[numpy.newaxis]))[0]
 
     def transform_source_batch(self, source_batch: Any, source_name: str,
                                there: Any = None) -> Any:
@@ -328,7 +338,7 @@ class Impute(FittedStage):
 
         `there`: the batch of the mask.
         """
-        return self._transform(numpy.asarray(source_batch), there)
+        return self._transform(as_kept(source_batch), there)
 
     def _transform(self, batch: NDArray[Any],
                    there: Any = None) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from fuel.transformers.fitted import (FittedParameters, FittedStage,
                                       as_elements, batches_of, chosen_source)
 from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
+from fuel.utils.masked import is_masked, mask_of, with_mask
 
 __all__ = ['LabelEncoding', 'LabelEncodingParameters', 'fit_label_encoding']
 
@@ -82,7 +83,10 @@ def fit_label_encoding(
     check_known('source', (source,), data_stream.sources)
     found: set[str | int] = set()
     for part in batches_of(data_stream, source, 'Fitting label encoding'):
-        found.update(map(_as_name, as_elements(part).ravel().tolist()))
+        elements = as_elements(part)
+        found.update(map(_as_name, (
+            elements.compressed() if is_masked(elements)
+            else elements.ravel()).tolist()))
     return LabelEncodingParameters(
         source, tuple(sorted(found, key=lambda name: (
             isinstance(name, str), name))))
@@ -143,6 +147,14 @@ class LabelEncoding(FittedStage):
 
     def _as_array(self, data: Any) -> NDArray[Any]:
         return as_elements(data)
+
+    def _transform_kept(self, batch: NDArray[Any]) -> Any:
+        if not is_masked(batch):
+            return self._transform(batch)
+        # What is hidden is no class.
+        numbers = numpy.zeros(batch.shape, self.dtype)
+        numbers[~mask_of(batch)] = self._transform(batch.compressed())
+        return with_mask(numbers, mask_of(batch), batch)
 
     def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
         numbers = list(map(self._number, batch.ravel().tolist()))

@@ -14,6 +14,8 @@ from fuel.transformers.options import NoiseOptions
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import StreamLike
+from fuel.utils.masked import (
+    as_kept, is_masked, mask_of, with_mask, without_hidden)
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
@@ -86,6 +88,10 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
                 f'{type(self).__name__} needs floating-point numbers'
                 f'{" or integers" * self.takes_integers}, got '
                 f'{array.dtype}: put Cast before this stage')
+        if is_masked(array):
+            return with_mask(
+                self._checked(without_hidden(array), draw), mask_of(array),
+                array)
         # A single number stays one.
         return self._apply(array, draw)[()]
 
@@ -98,7 +104,7 @@ def _as_data(data: object) -> Any:
     if isinstance(data, list) and any(
             isinstance(element, numpy.ndarray) for element in data):
         return data
-    return numpy.asarray(data)
+    return as_kept(data)
 
 
 class GaussianNoise(NoiseStage):

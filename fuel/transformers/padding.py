@@ -77,6 +77,7 @@ class Padding(Transformer):
     """
 
     pure = True
+    takes_masked = False
     # But for the zeros, of which a rank may need fewer.
     keeps_rows = True
 

@@ -13,6 +13,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.masked import (
+    as_kept, holds_masked, is_constant, is_masked, mask_of, plain_values,
+    with_mask)
 from fuel.utils.sparse import is_sparse, stack_rows, take_rows
 from fuel.utils.threads import map_chunks
 
@@ -27,15 +30,18 @@ def as_batch(examples: Sequence[Any]) -> Any:
     """Return examples as one array, new and writable.
 
     Returns: what :func:`numpy.array` makes of them; of sparse ones a sparse
-        batch. If their shapes differ, or
+        batch, of masked ones a masked array. If their shapes differ, or
         if strings would lose what is at their end, an array of objects of
         shape (batch,) with the examples themselves.
     """
     if examples and is_sparse(examples[0]) and all(
             map(is_sparse, examples)):
         return stack_rows(examples)
-    if _differ_in_shape(examples):
+    kinds = set(map(type, examples))
+    if _differ_in_shape(examples, kinds):
         return _as_objects(examples)
+    if kinds != {numpy.ndarray} and holds_masked(examples):
+        return _as_masked(examples)
     try:
         batch = numpy.array(examples)
     except ValueError:
@@ -51,7 +57,7 @@ def as_array(data: object) -> NDArray[Any]:
     """Return the data of a source as an array, of objects if ragged."""
     if isinstance(data, (list, tuple)):
         data = as_batch(data)
-    return numpy.asarray(data)
+    return as_kept(data)
 
 
 def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
@@ -102,7 +108,8 @@ def pick_examples(data: Any, places: list[int]) -> Any:
 def is_ragged(array: NDArray[Any]) -> bool:
     """Return whether an array is made of other arrays (or lists)."""
     return array.dtype == object and any(
-        isinstance(element, _NESTED) for element in array.flat)
+        isinstance(element, _NESTED) and not is_constant(element)
+        for element in array.flat)
 
 
 def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
@@ -116,16 +123,18 @@ def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
         data = as_array(data)
     mapped = numpy.empty(data.shape, object)
     for place in numpy.ndindex(data.shape):
-        mapped[place] = function(data[place])
-    return mapped
+        element = data[place]
+        mapped[place] = None if is_constant(element) else function(element)
+    return with_mask(mapped, mask_of(data), data) if is_masked(data) else (
+        mapped)
 
 
-def _differ_in_shape(examples: Sequence[Any]) -> bool:
+def _differ_in_shape(examples: Sequence[Any], kinds: set[type]) -> bool:
     """Return whether shapes differ, as far as NumPy's answer depends on its
     version and on which axes differ."""
-    if all(isinstance(example, numpy.ndarray) for example in examples):
+    if all(issubclass(kind, numpy.ndarray) for kind in kinds):
         return len({example.shape for example in examples}) > 1
-    if not any(isinstance(example, _NESTED) for example in examples):
+    if not any(issubclass(kind, _NESTED) for kind in kinds):
         return False
     if len({_length(example) for example in examples}) > 1:
         return True
@@ -143,6 +152,13 @@ def _as_objects(examples: Sequence[Any]) -> NDArray[Any]:
     for place, example in enumerate(examples):
         batch[place] = example
     return batch
+
+
+def _as_masked(examples: Sequence[Any]) -> Any:
+    """Return one array of examples of one shape, of which some are masked."""
+    batch = as_batch(plain_values(examples))
+    return with_mask(batch, numpy.array(list(map(mask_of, examples))), next(
+        example for example in examples if is_masked(example)))
 
 
 def _plain(value: object) -> Any:

@@ -34,6 +34,8 @@ from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
                                           transform_chosen)
 from fuel.typing import Batch, StreamLike
+from fuel.utils.masked import (
+    is_masked, mask_of, masked_refusal, with_mask, without_hidden)
 from fuel.utils.overrides import calls
 
 FLOAT64 = numpy.dtype(numpy.float64)
@@ -209,6 +211,8 @@ def _as_operand(name: str, value: object) -> Any:
     """Return a scalar of any kind as a Python number, an array as it is."""
     if type(value) in (int, float):
         return value
+    if is_masked(value):
+        raise masked_refusal(f'{name} cannot hide numbers')
     if isinstance(value, (list, tuple, numpy.ndarray)):
         array = numpy.asarray(value)
         if array.ndim:
@@ -236,6 +240,9 @@ def _apply(data: Any, scale: Operand, shift: Operand,
     if is_ragged(array):
         return map_elements(
             lambda element: _apply(element, scale, shift, dtype), data)
+    if is_masked(array):
+        return with_mask(_apply(without_hidden(array), scale, shift, dtype),
+                         mask_of(array), array)
     if not array.ndim:
         # The stage that asks may leave scalars as they are.
         dtype = FLOAT64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
-from numpy import ndarray
+from numpy import dtype, ndarray
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
@@ -16,8 +16,11 @@ from fuel.transformers.base import (
 from fuel.transformers.source_names import (
     as_names, as_tuple_of_names, check_known)
 from fuel.typing import Batch, StreamLike
+from fuel.utils.masked import require_unmasked
 from fuel.utils.overrides import calls
 from fuel.utils.sparse import require_dense
+
+OBJECT = dtype(object)
 
 
 class AgnosticTransformer(Transformer):
@@ -208,17 +211,26 @@ def transform_chosen(stage: SourcewiseTransformer, data: Batch,
     parts = list(data)
     if len(parts) < len(sources):
         check_count(parts, sources)
-    takes_all = stage.takes_sparse
     for place, source in places:
         try:
             part = parts[place]
-            if not (takes_all or type(part) is ndarray):
-                require_dense(part, source, type(stage).__name__)
+            if type(part) is not ndarray or part.dtype is OBJECT:
+                _refuse_kinds(stage, part, source)
             parts[place] = transform(part, source)
         except Exception as error:
             error.add_note(f'in source {source!r}')
             raise
     return tuple(parts)
+
+
+def _refuse_kinds(stage: SourcewiseTransformer, part: Any,
+                  source: str) -> None:
+    """Refuse the kinds of arrays that a stage does not take."""
+    name = type(stage).__name__
+    if not stage.takes_sparse:
+        require_dense(part, source, name)
+    if not stage.takes_masked:
+        require_unmasked(part, source, name)
 
 
 class AgnosticSourcewiseTransformer(AgnosticTransformer,

@@ -349,6 +349,12 @@ class Whitening(FittedStage):
             shape = (known.shape[0] if known.shape else None, *shape)
         return SourceType(self.dtype, shape)
 
+    def _mask_after(self, mask: NDArray[Any]) -> NDArray[Any]:
+        # Each component is made of all numbers of an example.
+        hidden = as_matrix(mask).any(axis=1)
+        axes = 1 if self.parameters.kind == 'pca' else mask.ndim - 1
+        return numpy.reshape(hidden, (-1, *[1] * axes))
+
     def _transform(self, batch: NDArray[Any]) -> Any:
         parameters = self.parameters
         if batch.shape[1:] != parameters.shape:

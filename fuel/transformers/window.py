@@ -10,6 +10,7 @@ from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import Request, StreamLike
 from fuel.utils.arguments import is_stream
 from fuel.utils.checks import positive
+from fuel.utils.sparse import row_of
 
 
 class Window(SequenceStage):
@@ -186,4 +187,4 @@ class NGrams(Window):
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next n-gram and the item that follows it."""
         source, target = super().get_data(request)
-        return source, target[0]
+        return source, row_of(target, 0)

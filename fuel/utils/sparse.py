@@ -14,6 +14,9 @@ from typing import Any, Protocol, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.masked import (
+    is_masked, masked_row, masked_rows, require_unmasked)
+
 IntegerArray = NDArray[numpy.integer[Any]]
 
 
@@ -117,13 +120,15 @@ def row_of(data: Any, place: int) -> Any:
     """Return one example of the data of a source."""
     if is_sparse(data):
         return slice_rows(data, place, place + 1)
-    return data[place]
+    return masked_row(data, place) if is_masked(data) else data[place]
 
 
 def iterate_rows(data: Any) -> Iterable[Any]:
     """Return the examples of the data of a source."""
     if is_sparse(data):
         return [row_of(data, place) for place in range(data.shape[0])]
+    if is_masked(data) and data.ndim:
+        return masked_rows(data)
     return data  # type: ignore[no-any-return]
 
 
@@ -171,6 +176,13 @@ def require_dense(data: Any, source: str, user: str,
             f'{user} takes no sparse data, but source {source!r} has a '
             f'csr_array of shape {data.shape}: make arrays of them before, '
             f'with ToDense(stream, which_sources=({source!r},)){then}')
+
+
+def require_plain(data: Any, source: str, user: str, then: str = '') -> None:
+    """Refuse sparse data, and masked arrays; see :func:`require_dense`."""
+    if type(data) is not numpy.ndarray or data.dtype == object:
+        require_dense(data, source, user, then)
+        require_unmasked(data, source, user)
 
 
 def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:

@@ -8,6 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.checks import as_regular
+from fuel.utils.masked import is_masked, masked_refusal
 from fuel.utils.sparse import SparseRows, is_sparse
 from fuel.wire.header import LIMITS, PLAIN_KINDS
 
@@ -59,6 +60,8 @@ def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
     if depth > LIMITS.depth:
         raise TypeError('lists are nested too deeply to be sent')
     if isinstance(value, numpy.ndarray):
+        if is_masked(value):
+            raise masked_refusal('a server cannot send the mask of an array')
         if value.dtype.hasobject:
             return _encode_objects(value, buffers, depth)
         return encode_array('array', numpy.asarray(value), buffers)
@@ -170,7 +173,8 @@ def _holds_numbers(value: object) -> bool:
         return _NUMBERS.issuperset(map(type, value)) or all(
             map(_holds_numbers, value))
     if isinstance(value, numpy.ndarray):
-        return value.dtype.kind in 'biufcmMV' and not value.dtype.hasobject
+        return (value.dtype.kind in 'biufcmMV' and not value.dtype.hasobject
+                and not is_masked(value))
     return isinstance(value, (bool, int, float, complex, numpy.generic))
 
 

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.interop.chainer.examples import Example
+from fuel.utils.masked import holds_masked, masked_refusal
 from fuel.utils.sparse import is_sparse
 
 #: A number, or one for each part of an example.
@@ -143,6 +144,8 @@ def _padding(padding: object, key: Any) -> Any:
 
 def _as_array(parts: Sequence[Any] | NDArray[Any], device: Device,
               padding: object, name: str) -> Any:
+    if holds_masked(parts):
+        raise masked_refusal(f'concat_examples cannot keep the mask of {name}')
     if not isinstance(parts, numpy.ndarray):
         parts = _stacked(parts, padding, name)
     return to_device(device, parts)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.interop.examples_by_index import ExamplesByIndex
 from fuel.typing import Batch, DatasetLike, NamedBatch
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 
 def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
@@ -80,5 +80,5 @@ class GrainSource(ExamplesByIndex):
         with self._lock:
             data = super()._read(request)
         for part, source in zip(data, self.dataset.sources, strict=True):
-            require_dense(part, source, 'as_source', '.as_dataset()')
+            require_plain(part, source, 'as_source', '.as_dataset()')
         return data

@@ -14,7 +14,7 @@ from fuel.interop.device_stage import DeviceStage, names_of_types
 from fuel.interop.jax.devices import DeviceCopier, Place, checked_places
 from fuel.interop.number_arrays import list_as_array, refusal
 from fuel.typing import Batch, StreamLike
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 _NUMBERS = (bool, int, float, complex, numpy.generic)
 _HOLDER = 'array of JAX'
@@ -155,7 +155,7 @@ def as_host_array(value: object, source: str) -> Any:
     """
     if isinstance(value, jax.Array):
         return value
-    require_dense(value, source, 'to_jax')
+    require_plain(value, source, 'to_jax')
     if isinstance(value, _NUMBERS):
         value = numpy.asarray(value)
     elif isinstance(value, (list, tuple)):

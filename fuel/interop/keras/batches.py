@@ -21,7 +21,7 @@ from fuel.transformers import MultiProcessing
 from fuel.typing import Batch, EpochIterator, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.ranks import find_rank
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 # As many batches may be on their way to a device before they are trained on.
 _MOST_AHEAD = 8
@@ -233,7 +233,7 @@ class BatchesDataset(keras.utils.PyDataset):
         batch: Batch | None = next(self._epoch, None)
         for part, source in zip(batch or (), self.stream.sources,
                                 strict=False):
-            require_dense(part, source, 'BatchesDataset')
+            require_plain(part, source, 'BatchesDataset')
         self._taken += 1
         # A state after the last batch is that after the epoch.
         if batch is None or (self._taken == self._length

@@ -16,7 +16,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
 from fuel.utils.checks import as_regular, in_order, not_negative
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
@@ -188,7 +188,7 @@ def as_entry(sources: Sequence[str], example: Iterable[Any]) -> list[Column]:
 
 def _as_column(source: str, part: object) -> Column:
     """Return the data of a source as a column."""
-    require_dense(part, source, 'as_provider')
+    require_plain(part, source, 'as_provider')
     if isinstance(part, (list, tuple)) and not len(part):
         return []
     try:

@@ -16,7 +16,7 @@ from fuel.interop.paddle.providers import (
 )
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.signatures import signature_of
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 Entry: TypeAlias = Sequence[Column]
 #: Names of layers, in the order of the columns, or the column of each.
@@ -152,7 +152,7 @@ def to_feed(batch: Sequence[Entry], mapping: LayerMapping) -> dict[str, Any]:
     for layer, column in columns.items():
         parts = [entry[column] for entry in batch]
         for part in parts:
-            require_dense(part, layer, 'to_feed')
+            require_plain(part, layer, 'to_feed')
         is_ragged = len({numpy.shape(part) for part in parts}) > 1
         feed[layer] = parts if is_ragged else numpy.array(parts)
     return feed

@@ -16,7 +16,7 @@ from fuel.epochs.stage import stage_of
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 # How many items an epoch of one batch has, of which the stages see one.
 _NUM_ITEMS = 1 << 32
@@ -117,7 +117,7 @@ def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
         skip(epoch, _checksum(columns) % _NUM_ITEMS)
     made = dict(zip(stage.sources, next(epoch), strict=True))
     for source, part in made.items():
-        require_dense(part, source, 'map_batches')
+        require_plain(part, source, 'map_batches')
     return made
 
 

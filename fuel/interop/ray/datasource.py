@@ -14,7 +14,7 @@ from ray.data.datasource import Datasource, ReadTask
 
 from fuel.datasets.base import Dataset
 from fuel.utils.checks import positive
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 # Bytes of a read task, so that a few fit into a small object store.
 _TASK_BYTES = 16 << 20
@@ -120,6 +120,6 @@ def _block(dataset: Any, start: int, stop: int) -> Any:
     finally:
         dataset.close(handle)
     for source, part in zip(dataset.sources, data, strict=True):
-        require_dense(part, source, 'to_ray', '.as_dataset()')
+        require_plain(part, source, 'to_ray', '.as_dataset()')
     return BlockAccessor.batch_to_arrow_block(
         dict(zip(dataset.sources, data, strict=True)))

@@ -12,6 +12,7 @@ from fuel.interop.torch.callers import warn_of_repeated_examples
 from fuel.interop.torch.sent_data import received, send
 from fuel.interop.torch.tensors import as_tensor, expect_sparse
 from fuel.typing import Batch, DatasetLike, NamedBatch
+from fuel.utils.masked import require_unmasked
 from fuel.utils.sparse import is_sparse
 
 
@@ -95,9 +96,11 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
         return count
 
     def _named(self, data: Batch) -> Batch | NamedBatch:
-        return super()._named(tuple([
-            as_tensor(part, source) if is_sparse(part) else part
-            for part, source in zip(data, self.dataset.sources, strict=True)]))
+        parts = []
+        for part, source in zip(data, self.dataset.sources, strict=True):
+            require_unmasked(part, source, 'as_map')
+            parts.append(as_tensor(part, source) if is_sparse(part) else part)
+        return super()._named(tuple(parts))
 
     def __getitems__(self, indices: Sequence[int]
                      ) -> list[Batch | NamedBatch]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fuel.describe import SourceTypes
 from fuel.interop.number_arrays import list_as_array, refusal
 from fuel.typing import Batch, StreamLike
+from fuel.utils.masked import require_unmasked
 from fuel.utils.sparse import SparseRows, canonical_rows, is_sparse
 
 _NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
@@ -52,6 +53,7 @@ def as_tensor(value: object, source: str) -> torch.Tensor:
     order, which those of Fuel never are. A sparse batch becomes a sparse
     tensor over the same three arrays.
     """
+    require_unmasked(value, source, f'a {_HOLDER}')
     if isinstance(value, numpy.ndarray):
         return _of_array(value, source)
     if isinstance(value, torch.Tensor):

@@ -43,6 +43,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     unsaved_arguments = ('num_threads',)
     takes_sparse = False
+    takes_masked = False
 
     def __init__(self, data_stream: StreamLike, num_threads: int | None = None,
                  *, produces_examples: bool | None = None,

@@ -25,6 +25,7 @@ from fuel.transformers.source_names import check_known, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
+from fuel.utils.masked import require_unmasked
 
 
 class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
@@ -35,6 +36,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
     has then.
     """
 
+    takes_masked = False
     whole = 'mixes the examples of whole batches', ''
 
     def __init__(self, data_stream: StreamLike,
@@ -94,6 +96,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         check_count(batch, sources)
         parts = list(batch)
         for place, source in places:
+            require_unmasked(parts[place], source, type(self).__name__)
             part = self._checked(parts[place], source)
             # A function below may give one array twice.
             others = parts[:place] + parts[place + 1:]
@@ -104,6 +107,8 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         target = None if self.target_source is None else (
             sources.index(self.target_source))
         if target is not None:
+            require_unmasked(
+                parts[target], sources[target], type(self).__name__)
             parts[target] = self._as_shares(parts[target])
         generator = self.generator()
         if places and generator.random() < self.probability:

@@ -116,6 +116,7 @@ class Pack(Transformer):
 
     """
 
+    takes_masked = False
     epoch_attributes = (*Transformer.epoch_attributes, '_packed')
     _packed: PackedEpoch | None = None
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.packing import measure
 from fuel.utils.checks import as_regular
-from fuel.utils.sparse import require_dense
+from fuel.utils.sparse import require_plain
 
 #: Type of the items of a source, and their shape.
 Kind: TypeAlias = tuple[numpy.dtype[Any], tuple[int, ...]]
@@ -45,7 +45,7 @@ def as_sequences(
 
 def _as_array(item: object, source: str, number: int) -> NDArray[Any]:
     """Return a sequence as an array of numbers."""
-    require_dense(item, source, 'Pack')
+    require_plain(item, source, 'Pack')
     try:
         array = as_regular(item)
     except ValueError:
