@@ -133,7 +133,7 @@ def _read(path: str, delimiter: str, header: bool | None,
             raise BadInputFile(path, f'expected {len(rows[0])} fields in line '
                                f'{line}, got {len(row)}; what is between '
                                f'fields (--delimiter) is {delimiter!r}')
-    if header is None and not is_header(rows[:SAMPLE + 1]):
+    if header is None and not is_header(rows[0], [rows[1:SAMPLE + 1]]):
         raise BadInputFile(
             path, f'the first line, {", ".join(rows[0]):.80}, may be an '
             'example, or have the names of the columns: choose --no-header '

@@ -512,3 +512,39 @@ def test_state_that_says_of_no_missing_texts_is_taken_up(tmp_path):
     assert 2 == len(list(resumed.get_epoch_iterator()))
     with pytest.raises(StateMismatchError, match='missing'):
         build(missing='NA').load_state_dict(state)
+
+
+@pytest.mark.parametrize('number', [2 ** 53 + 1, -2 ** 60 - 1])
+def test_integers_that_floats_round_warn_behind_the_first_records(
+        tmp_path, number):
+    """Once, when they are read, and not if the type was given."""
+    path = tmp_path / 'ids.csv'
+    path.write_text('id,b\n' + '0.5,x\n' * 1000 + f'{number},x\n')
+    dataset = CSVDataset(path)
+    with pytest.warns(UserWarning, match=(
+            f"source 'id' is float64, .* hold {number} exactly")) as caught:
+        dataset.get_data(None, [1000])
+    assert (1, __file__) == (len(caught), caught[0].filename)
+    given = CSVDataset(path, dtypes={'id': float})
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        given.get_data(None, [1000])
+        dataset.get_data(None, [999, 1000])
+
+
+def test_bad_records_among_the_first_are_left_to_the_stage(tmp_path):
+    """Types come of the records that can be parsed and have all cells."""
+    path = tmp_path / 'bad.csv'
+    rows = [f'{number},"x"' for number in range(500)]
+    rows[7], rows[300] = '7,"x"y', 'one, more,2'
+    path.write_text('a,b\n' + '\n'.join(rows) + '\n')
+    dataset = CSVDataset(path)
+    assert numpy.int64 == dataset.dtypes['a']
+    stream = DataStream(dataset, batch_size=10, on_error='skip')
+    assert [number for number in range(500) if number not in (7, 300)] == [
+        number for a, _ in stream for number in a.tolist()]
+    with pytest.raises(ValueError, match=r'bad\.csv, line 9: '):
+        dataset.get_data(None, [6, 7])
+    path.write_text('a,b\n1,2\n' + '7,"x"y\n' * 3)
+    with pytest.raises(ValueError, match=r'bad\.csv, line 3: '):
+        CSVDataset(path)
