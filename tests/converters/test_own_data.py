@@ -550,6 +550,19 @@ def test_csv_marks_of_missing_values_are_no_classes(here, capsys, options):
     assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
 
 
+@pytest.mark.parametrize('options', [['--missing', '--'], ['--missing=--']])
+def test_csv_dashes_can_stand_for_missing_values(here, capsys, options):
+    """The error advises so; argparse takes them for the end of options."""
+    (here / 'a.csv').write_text('x,y\n4,1\n--,2\n6,3\n-,3\n')
+    assert 'choose --missing -- --missing - if' in fail(
+        capsys, 'csv', 'a.csv', '--target', 'y')
+    convert('csv', 'a.csv', *options, '--missing', '-', '--fill', 'mean',
+            '--target', 'y')
+    assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
+    convert('csv', *options, '--missing=-', '--fill', 'mean', 'a.csv')
+    assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
+
+
 def test_csv_times_are_no_classes(here, capsys):
     """One column for each day would be no feature."""
     (here / 'a.csv').write_text('x,y\n2024-01-02,1\n2024-01-03,2\n')
