@@ -22,7 +22,7 @@ from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
@@ -144,7 +144,7 @@ class CSVDataset(RecordsDataset):
                  storage_options: StorageOptions | None = None,
                  missing: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self.path = as_path(
+        self.path = fixed_path(
             checked_path('CSVDataset', path), storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding

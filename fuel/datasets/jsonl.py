@@ -17,7 +17,7 @@ from fuel.datasets.records import (
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.raw_file import raw_file_at
 from fuel.suggestions import did_you_mean
@@ -124,7 +124,7 @@ class JSONLDataset(RecordsDataset):
         if on_missing not in ('raise', 'null'):
             raise ValueError(
                 f"on_missing must be 'raise' or 'null', got {on_missing!r}")
-        self.path = as_path(
+        self.path = fixed_path(
             checked_path('JSONLDataset', path), storage_options)
         self.on_missing = on_missing
         self.load()
