@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fuel.datasets.cells import (
     Column, Kinds, cell_array, cell_type, integers_in, is_header, is_marker,
     names_of_columns, short_cell, without_markers)
+from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     EXACT, SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, Sample,
@@ -149,6 +150,10 @@ class CSVDataset(RecordsDataset):
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding
         self.load()
+        if len(self.records.index) and is_object(self.records.line(0)):
+            raise ValueError(
+                f'{self.path} holds JSON lines, and no table: open it with '
+                f'JSONLDataset, or its lines as text with TextFile')
         sample = self._sample(SAMPLE + 1)
         names = self._names(sample, header)
         self._missing = frozenset(

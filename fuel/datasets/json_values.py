@@ -6,6 +6,7 @@ of values as JSON has them, whatever they are, the shape is None.
 """
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -61,6 +62,17 @@ def parse_object(content: bytes) -> dict[str, Any]:
         raise ValueError(f'each line must hold one object, {{...}}, got '
                          f'{NAMES[type(found)]}')
     return found
+
+
+def is_object(line: bytes) -> bool:
+    """Return whether a line is an object of JSON with a field."""
+    line = line.removeprefix(codecs.BOM_UTF8).strip()
+    if not (line.startswith(b'{') and line.endswith(b'}')):
+        return False
+    try:
+        return bool(parse_object(line))
+    except ValueError:
+        return False
 
 
 def _check_levels(value: Any) -> None:

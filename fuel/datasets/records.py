@@ -144,6 +144,11 @@ class RecordFile:
         """Return file and line of a record, for errors."""
         return f'{self.file.path}, line {self.index.lines[record]}'
 
+    def line(self, record: int) -> bytes:
+        """Return the bytes of a record."""
+        start, stop = self.index.starts[record:record + 2].tolist()
+        return self.file.read(start, stop - start)
+
     def records(self, records: NDArray[numpy.intp]) -> list[Any]:
         """Return some records, in the order asked for."""
         unique, places = numpy.unique(records, return_inverse=True)

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.processes import count_in_little_memory
 
+import fuel
+from fuel.bin import fuel_convert
 from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import ShuffledScheme
@@ -548,3 +550,21 @@ def test_bad_records_among_the_first_are_left_to_the_stage(tmp_path):
     path.write_text('a,b\n1,2\n' + '7,"x"y\n' * 3)
     with pytest.raises(ValueError, match=r'bad\.csv, line 3: '):
         CSVDataset(path)
+
+
+@pytest.mark.parametrize('mark', [b'', b'\xef\xbb\xbf'])
+@pytest.mark.parametrize('ending', ['csv', 'tsv'])
+def test_json_lines_under_the_name_of_a_table_are_recognised(
+        tmp_path, mark, ending):
+    """By their content where the name chooses, and refused elsewhere."""
+    path = tmp_path / f'rows.{ending}'
+    path.write_bytes(mark + b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n')
+    a, b = fuel.load(path)[:]
+    assert ([1, 2], ['x', 'y']) == (a.tolist(), b.tolist())
+    with pytest.raises(ValueError, match='holds JSON lines.*JSONLDataset'):
+        CSVDataset(path)
+    with pytest.raises(SystemExit):
+        fuel_convert.main(['csv', str(path), '-o', str(tmp_path)])
+    for text in ('{a},{b}\n1,2\n', '{"a"},{"b"}\n1,2\n', '{}\n1\n'):
+        path.write_text(text.replace(',', ',' if ending == 'csv' else '\t'))
+        assert 1 == fuel.load(path, header=True).num_examples
