@@ -55,14 +55,15 @@ def random_rows(generator):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('cases', [
-    6, pytest.param(2000, marks=pytest.mark.full)])
+@pytest.mark.parametrize('seed, cases', [
+    (0, 6), *[pytest.param(seed, 100, marks=pytest.mark.full)
+              for seed in range(1, 21)]])
 @pytest.mark.parametrize('kind, cls', [
     ('csv', CSVDataset), ('jsonl', JSONLDataset)])
 def test_memory_of_opening_random_cells_is_a_multiple_of_their_bytes(
-        tmp_path, kind, cls, cases):
+        tmp_path, kind, cls, seed, cases):
     """Whatever the shape, a long cell does not make the others wider."""
-    generator = random.Random(kind)
+    generator = random.Random(f'{kind} {seed}')
     for number in range(cases):
         path = tmp_path / f'{number}.{kind}'
         nbytes = written(path, random_rows(generator))
