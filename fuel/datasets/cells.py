@@ -57,7 +57,7 @@ def without_markers(cells: Sequence[str],
 def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
     """Return well-known markers of missing values, in the order in which
     they come first, without which cells are no text; else none."""
-    column = Column()
+    column = CellColumn()
     column.add(cells)
     return column.markers
 
@@ -189,7 +189,7 @@ def _fitting(cells: list[str],
     return dtype
 
 
-class Column:
+class CellColumn:
     """The cells of a column of a table: their kinds, those without markers of
     missing values, and these."""
 

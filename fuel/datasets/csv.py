@@ -12,13 +12,13 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.cells import (
-    Column, Kinds, cell_array, cell_type, integers_in, is_header, is_marker,
-    names_of_columns, short_cell, without_markers)
+    CellColumn, Kinds, cell_array, cell_type, integers_in, is_header,
+    is_marker, names_of_columns, short_cell, without_markers)
 from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    EXACT, SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, Sample,
-    by_source, first_rounded, long_cells, warn_of_rounding)
+    EXACT, SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex,
+    RecordsDataset, by_source, first_rounded, long_cells, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
@@ -187,7 +187,7 @@ class CSVDataset(RecordsDataset):
         self._rounded: set[str] = set()
         file.check()
 
-    def _names(self, sample: Sample, header: bool | None) -> list[str]:
+    def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
         """Return the names of the columns, and find whether they are in the
         first record if that was not said."""
         first = sample.first()
@@ -205,13 +205,13 @@ class CSVDataset(RecordsDataset):
             f'column_{number}' for number in range(len(first))]
 
     def _find_types(self, given: Mapping[str, Any],
-                    sample: Sample) -> dict[str, Any]:
+                    sample: FirstRecords) -> dict[str, Any]:
         for source in given:
             if source not in self._columns:
                 raise ValueError(f'dtypes names {source!r}, but the sources '
                                  f'are {tuple(self._columns)}')
         types = {}
-        found = {number: Column()
+        found = {number: CellColumn()
                  for source, (numbers, _) in self._columns.items()
                  if source not in given for number in numbers}
         self._look_at(sample, found)
@@ -233,8 +233,8 @@ class CSVDataset(RecordsDataset):
                 self._check_mixture(source, found)
         return types
 
-    def _look_at(self, sample: Sample,
-                 found: Mapping[int, Column]) -> None:
+    def _look_at(self, sample: FirstRecords,
+                 found: Mapping[int, CellColumn]) -> None:
         """Find what is in some columns of the first records."""
         for numbers, rows in sample:
             # Those of another length are bad records.
@@ -253,7 +253,7 @@ class CSVDataset(RecordsDataset):
             warn_of_rounding(self.path, source, number)
 
     def _check_markers(self, source: str,
-                       found: Mapping[int, Column]) -> None:
+                       found: Mapping[int, CellColumn]) -> None:
         """Warn if a source is text only because of what programs write for
         missing values."""
         for number in self._columns[source][0]:
@@ -269,7 +269,7 @@ class CSVDataset(RecordsDataset):
                 return
 
     def _check_mixture(self, source: str,
-                       found: Mapping[int, Column]) -> None:
+                       found: Mapping[int, CellColumn]) -> None:
         """Warn if the columns of a source of text are not all text."""
         titles: dict[bool, list[str]] = {True: [], False: []}
         for number in self._columns[source][0]:
@@ -422,7 +422,7 @@ def _cells_of_long(encoding: str, delimiter: str, quote: str | None,
         return _parsed([content.decode(encoding)], delimiter, quote)
 
 
-def _other_delimiter(sample: Sample, present: str) -> str:
+def _other_delimiter(sample: FirstRecords, present: str) -> str:
     """Return the advice to choose another delimiter, if each record has one
     cell, with the same number of them."""
     counts: dict[str, set[int]] = {

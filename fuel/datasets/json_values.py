@@ -38,6 +38,8 @@ TOO_DEEP = (f'it is nested more than {MOST_LEVELS} levels deep, and no deeper '
 # NumPy's arrays have no more axes, one of them that of the batch, in all
 # releases.
 MOST_AXES = 31
+# Between two objects of JSON.
+BLANK = b' \t\r\n'
 # Stands for a value of which there is no key.
 MISSING = object()
 
@@ -94,6 +96,29 @@ def fields_in(record: Mapping[str, Any], above: Keys = (),
             yield from fields_in(value, (*above, key))
         else:
             yield (*above, key), value
+
+
+def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
+    """Return the fields of some records by name.
+
+    Raises: ValueError if two have one name.
+    """
+    known: dict[str, Keys] = {}
+    has_values: dict[str, bool] = {}
+    for record in records:
+        for keys, value in fields_in(record):
+            name = '/'.join(keys)
+            if known.setdefault(name, keys) != keys:
+                raise ValueError(
+                    f'{path}: two fields are called {name!r}, that of the '
+                    f'keys {list(known[name])} and that of {list(keys)}')
+            has_values[name] = has_values.get(name, False) or not (
+                value is None or value == {})
+    within = {'/'.join(keys[:end]) for keys in known.values()
+              for end in range(1, len(keys))}
+    # Null in the place of an object is no field.
+    return {name: keys for name, keys in known.items()
+            if has_values[name] or name not in within}
 
 
 def value_at(record: Any, keys: Keys) -> Any:

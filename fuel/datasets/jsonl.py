@@ -8,26 +8,23 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.json_values import (
-    ANYTHING, MISSING, TEXT, Keys, ValueKinds, array_of_values, fields_in,
-    find_type, in_json, integers_within, parse_object, value_at)
+    ANYTHING, BLANK, MISSING, TEXT, Keys, ValueKinds, array_of_values,
+    fields_in, find_type, in_json, integers_within, known_fields,
+    parse_object, value_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    EXACT, SAMPLE, RecordFile, RecordIndex, RecordsDataset, Sample, by_source,
-    first_rounded, warn_of_rounding)
+    EXACT, SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
+    by_source, first_rounded, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
-from fuel.storage.raw_file import raw_file_at
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import checked_path
 
 __all__ = ['JSONLDataset']
-
-# Between two objects of JSON.
-BLANK = b' \t\r\n'
 
 
 @do_not_pickle_attributes('records')
@@ -168,7 +165,8 @@ class JSONLDataset(RecordsDataset):
             self._find_types([source], self._sample(SAMPLE))
         return self._types[source]
 
-    def _find_types(self, sources: Iterable[str], sample: Sample) -> None:
+    def _find_types(self, sources: Iterable[str],
+                    sample: FirstRecords) -> None:
         """Find the types of sources, by the first records if they were not
         given."""
         looked_at: dict[str, ValueKinds] = {}
@@ -202,7 +200,7 @@ class JSONLDataset(RecordsDataset):
         check_unit(given, source)
         return given
 
-    def _first_value(self, source: str, sample: Sample) -> Any:
+    def _first_value(self, source: str, sample: FirstRecords) -> Any:
         """Return the first value of a source that is there."""
         is_list = self._fields[source][1]
         return next((
@@ -212,7 +210,7 @@ class JSONLDataset(RecordsDataset):
             None)
 
     def _type_by(self, source: str, found: SourceType | None,
-                 sample: Sample) -> SourceType:
+                 sample: FirstRecords) -> SourceType:
         """Return the type of a source by what its first values are."""
         given = self._given_type(source)
         if found is None:
@@ -237,7 +235,7 @@ class JSONLDataset(RecordsDataset):
                 self._rounded.add(source)
                 warn_of_rounding(self.path, source, number)
 
-    def _several_kinds(self, source: str, sample: Sample) -> ValueError:
+    def _several_kinds(self, source: str, sample: FirstRecords) -> ValueError:
         """Return the error that a source has values of several kinds."""
         values = ((number, value) for numbers, records in sample
                   for number, value in zip(
@@ -360,27 +358,12 @@ def _with_blanks(values: list[Any], known: SourceType,
     return [blank if value is None else value for value in values]
 
 
-def fields_of(path: str) -> tuple[list[str], list[str]]:
-    """Return the names of all fields of the first records of a file, and
-    those of which only later ones have a value."""
-    file = raw_file_at(path)
-    records = RecordFile(
-        file, RecordIndex(file, blank=BLANK), parse_object)
-    known = _known_fields(Sample(records, SAMPLE), path)
-    later = {'/'.join(keys) for first, last in records.groups(
-                 SAMPLE, len(records.index))
-             for record in records.records(numpy.arange(first, last))
-             for keys, value in fields_in(record)
-             if value is not None and value != {}}
-    return list(known), sorted(later.difference(known))
-
-
 def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
-            sample: Sample, path: str,
+            sample: FirstRecords, path: str,
             ) -> dict[str, tuple[list[Keys], bool]]:
     """Return where the values of each source are, and whether a list of
     fields was given."""
-    known = _known_fields(sample, path)
+    known = known_fields(sample.records(), path)
     if columns is None:
         columns = list(known)
         if not columns:
@@ -393,30 +376,7 @@ def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
     return found
 
 
-def _known_fields(sample: Sample, path: str) -> dict[str, Keys]:
-    """Return the fields of some records by name.
-
-    Raises: ValueError if two have one name.
-    """
-    known: dict[str, Keys] = {}
-    has_values: dict[str, bool] = {}
-    for record in sample.records():
-        for keys, value in fields_in(record):
-            name = '/'.join(keys)
-            if known.setdefault(name, keys) != keys:
-                raise ValueError(
-                    f'{path}: two fields are called {name!r}, that of the '
-                    f'keys {list(known[name])} and that of {list(keys)}')
-            has_values[name] = has_values.get(name, False) or not (
-                value is None or value == {})
-    within = {'/'.join(keys[:end]) for keys in known.values()
-              for end in range(1, len(keys))}
-    # Null in the place of an object is no field.
-    return {name: keys for name, keys in known.items()
-            if has_values[name] or name not in within}
-
-
-def _keys_of(name: str, known: Mapping[str, Keys], sample: Sample,
+def _keys_of(name: str, known: Mapping[str, Keys], sample: FirstRecords,
              path: str) -> Keys:
     """Return the keys of a field that is named, of an object too."""
     if name in known:

@@ -207,7 +207,7 @@ class RecordFile:
         yield from itertools.pairwise(borders)
 
 
-class Sample:
+class FirstRecords:
     """The first records of a file, parsed in groups, so that memory holds one
     of these at a time.
 
@@ -322,9 +322,9 @@ class RecordsDataset(SplitDataset):
                 f'records where they lie in the file: decompress it')
         return raw_file_at(self.path)
 
-    def _sample(self, count: int) -> Sample:
+    def _sample(self, count: int) -> FirstRecords:
         """Return the first records."""
-        return Sample(self.records, count)
+        return FirstRecords(self.records, count)
 
     def details(self) -> Sequence[str]:
         """Return the file and the splits."""
