@@ -244,7 +244,7 @@ def test_npy_with_splits_and_axes(here):
     (['a=x.npy', 'b=short.npy'], 'as many examples'),
     (['a=x.npy', 'test:b=x.npy'], 'as many examples'),
     (['a=x.npy', '--axes', 'a=batch'], 'a label for each'),
-    (['a=x.npy', '--hold-out', 'test=2'], 'something like test=0.2'),
+    (['a=x.npy', '--hold-out', 'test=1.5'], 'something like test=0.2'),
     (['a=x.npy', '--hold-out', 'train=0.5'], 'cannot hold out')])
 def test_npy_bad_input_is_explained(here, capsys, arguments, text):
     """A mistake says what was expected; nothing is written."""
