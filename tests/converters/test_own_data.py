@@ -222,6 +222,20 @@ def test_hold_out_splits_all_sources_alike(here):
     assert found[0] == found[1] != found[2]
 
 
+def test_hold_out_of_so_many_examples(here, capsys):
+    """Integers are numbers of examples, which are met exactly."""
+    numpy.save(here / 'x.npy', numpy.arange(50))
+    numpy.save(here / 'y.npy', numpy.arange(50) % 3)
+    convert('npy', 'features=x.npy', 'targets=y.npy', '--stratify',
+            '--hold-out', 'test=7', '--hold-out', 'valid=1')
+    assert [42, 1, 7] == [
+        len(load('data.hdf5', split, 'targets'))
+        for split in ('train', 'valid', 'test')]
+    for text in ('test=0', 'test=50', 'test=1'):
+        assert text in fail(
+            capsys, 'npy', 'features=x.npy', '--hold-out', text)
+
+
 def test_npy_with_splits_and_axes(here):
     """Files may name their splits, and sources their axes."""
     a, b = numpy.zeros((4, 2), 'float32'), numpy.ones((3, 2), 'float32')
