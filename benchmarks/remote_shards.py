@@ -12,7 +12,7 @@ shards of two sizes and up to two workers; at the limited rate, with those N
 settings that were the fastest without a limit. What is not installed is left
 out, and listed:
 
-    pip install "fuel[remote]" torch webdataset litdata mosaicml-streaming
+    pip install ".[remote]" torch webdataset litdata mosaicml-streaming
 
 WebDataset reads a URL through curl. LitData and Mosaic download whole shards
 and have no class for plain web servers, so each is given one here.

@@ -2,6 +2,6 @@
 
 Importing this package loads none of them.  A bridge to a library that is an
 optional dependency is installed with an extra of the same name: ``pip install
--e '.[torch]'`` in the clone, or ``pip install 'fuel[torch]'`` beside a wheel,
-for :mod:`fuel.interop.torch`.
+-e '.[torch]'`` in the clone, for :mod:`fuel.interop.torch`. Where it
+is missing, the error names the command.
 """

@@ -1,19 +1,45 @@
 """Name the extra of Fuel that brings an optional package."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 # The folder that the package is in: a clone, or where wheels are installed.
 _ROOT = Path(__file__).parents[2]
+# A requirement of an extra, as the metadata of a wheel have it.
+_OF_EXTRA = re.compile(
+    r"""(?P<needed>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs an extra, for a clone or a wheel."""
+    """Return the command that installs an extra, for a clone or a wheel.
+
+    Beside a wheel it names the packages of the extra, since the name of Fuel
+    alone might install another release from an index.
+    """
     if (_ROOT / 'setup.cfg').exists():
         return f"in the clone of Fuel, run pip install -e '.[{extra}]'"
-    return f"run pip install 'fuel[{extra}]'"
+    packages = ' '.join(f"'{package}'" for package in packages_of(extra))
+    return (f"for Fuel's extra '{extra}', run pip install {packages}"
+            if packages else
+            f"install Fuel again, with its extra '{extra}'")
+
+
+def packages_of(extra: str) -> list[str]:
+    """Return what an extra requires, from the metadata of the installed Fuel.
+
+    Nothing if there are no metadata, or no such extra.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        found = map(_OF_EXTRA.fullmatch, requires('fuel') or [])
+    except PackageNotFoundError:
+        return []
+    return [match['needed'] for match in found
+            if match and match['extra'] == extra]
 
 
 @contextmanager
@@ -28,7 +54,7 @@ def from_extra(extra: str, *packages: str) -> Iterator[None]:
     ...     import gnomon
     Traceback (most recent call last):
         ...
-    ImportError: gnomon is not installed: ...run pip install ...[sundial]'
+    ImportError: gnomon is not installed: in...sundial...
     """
     try:
         yield

@@ -1,6 +1,7 @@
 """A package that is missing is reported with the extra that installs it."""
 import importlib
 import sys
+from importlib import metadata
 
 import pytest
 from support import bridges
@@ -24,16 +25,42 @@ def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
     assert caught.value.__suppress_context__
 
 
+# As setuptools writes them, and as older releases of wheel did.
+REQUIREMENTS = [
+    'numpy>=1.23', 'gnomon>=2; extra == "sundial"',
+    'stick[long,thin]>=1.4; extra == "sundial"',
+    "shadow (>=3) ; (python_version < '4') and extra == 'sundial'",
+    'stars>=5; extra == "sextant"']
+
+
 @pytest.mark.parametrize('has_sources, command', [
     (True, "in the clone of Fuel, run pip install -e '.[sundial]'"),
-    (False, "run pip install 'fuel[sundial]'")])
+    (False, ("for Fuel's extra 'sundial', run pip install 'gnomon>=2' "
+             "'stick[long,thin]>=1.4' 'shadow (>=3)'"))])
 def test_extra_is_installed_as_fuel_was(
         tmp_path, monkeypatch, has_sources, command):
-    """From the clone, or beside an installed wheel."""
+    """From the clone, or beside an installed wheel by the packages that it
+    has: an index may have another release under the name of Fuel."""
     if has_sources:
         (tmp_path / 'setup.cfg').touch()
     monkeypatch.setattr(extras, '_ROOT', tmp_path)
+    monkeypatch.setattr(metadata, 'requires', {'fuel': REQUIREMENTS}.get)
     assert command == how_to_install('sundial')
+
+
+def missing_metadata(name):
+    """Fail as where a package was copied and not installed."""
+    raise metadata.PackageNotFoundError(name)
+
+
+@pytest.mark.parametrize('requires', [
+    missing_metadata, lambda name: None, lambda name: REQUIREMENTS])
+def test_extra_of_unknown_packages_is_named(tmp_path, monkeypatch, requires):
+    """An installation without metadata, or of a release that lacks it."""
+    monkeypatch.setattr(extras, '_ROOT', tmp_path)
+    monkeypatch.setattr(metadata, 'requires', requires)
+    assert "install Fuel again, with its extra 'telescope'" == (
+        how_to_install('telescope'))
 
 
 def test_other_import_errors_pass():
