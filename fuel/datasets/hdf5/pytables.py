@@ -16,6 +16,7 @@ from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, Batch
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import in_order
+from fuel.utils.extras import from_extra
 
 if TYPE_CHECKING:
     import tables
@@ -32,6 +33,8 @@ _DEFAULT_NODE = _Default('Data')
 @do_not_pickle_attributes('nodes', 'h5file')
 class PytablesDataset(Dataset):
     """A data set in an HDF5 file, read with PyTables.
+
+    PyTables is the extra ``pytables``.
 
     Parameters
     ----------
@@ -64,6 +67,8 @@ class PytablesDataset(Dataset):
 
     Raises
     ------
+    ImportError
+        If PyTables is not installed: it is Fuel's extra ``pytables``.
     FileNotFoundError
         If there is no such file.
     ValueError
@@ -112,7 +117,8 @@ class PytablesDataset(Dataset):
 
     def open_file(self, path: str) -> None:
         """Open a file and find the nodes in it."""
-        import tables
+        with from_extra('pytables', 'tables'):
+            import tables
 
         if not os.path.exists(path):
             raise FileNotFoundError(
