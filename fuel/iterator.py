@@ -169,13 +169,32 @@ def as_dict(data_stream: StreamLike, data: Batch) -> dict[str, Any]:
     """Return data under the names of their sources.
 
     Data beyond the last source are left out: a stream whose `sources` were
-    shortened hides them.
+    shortened hides them. A source that a data set gives twice is there once.
     """
     sources, data = tuple(data_stream.sources), tuple(data)
     named = dict(zip(sources, data, strict=False))
-    if len(named) < len(sources):
+    if len(named) < len(sources) and (
+            len(data) < len(sources) or not _repeats(data_stream, sources)):
         raise ValueError(
             f'{type(data_stream).__name__} gave {len(data)} items for the '
             f'{len(sources)} sources {sources}: for a dict there must be one '
             'for each, and each name once')
     return named
+
+
+def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
+    """Return whether each name that is there twice is of one source of a data
+    set, whose data come as they are."""
+    stage = stage_of(data_stream)
+    while stage.passes_items_on and len(stage.inputs) == 1:
+        stage = stage_of(stage.inputs[0])
+    dataset: Any = stage.dataset
+    if dataset is None or sources != tuple(dataset.sources):
+        return False
+    try:
+        provided = list(dataset.provides_sources)
+    except (AttributeError, TypeError):
+        # A data set of another class, which need not say what it has.
+        return False
+    return all(sources.count(source) == 1 or provided.count(source) == 1
+               for source in sources)

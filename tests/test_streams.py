@@ -24,7 +24,8 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import AbstractDataStream, DataStream
-from fuel.transformers import Cast, Transformer
+from fuel.transformers import Cast, Mapping, Transformer
+from fuel.transformers.multithreading import MultiThreading
 
 ROWS = numpy.arange(20).reshape(10, 2)
 
@@ -160,6 +161,36 @@ def test_epoch_iterator_as_dict_loses_nothing(sources):
     stream.sources = sources
     with pytest.raises(ValueError, match='gave 2 items for the'):
         next(stream.get_epoch_iterator(as_dict=True))
+
+
+@pytest.mark.parametrize('stage', [None, MultiThreading])
+def test_source_that_a_data_set_gives_twice_is_once_in_a_dict(stage):
+    """Both are the same data, also behind workers that pass them on."""
+    dataset = IndexableDataset({'x': [1, 2], 'y': [3, 4]},
+                               sources=('x', 'y', 'x'))
+    stream = DataStream(dataset, batch_size=2)
+    if stage is not None:
+        stream = stage(stream)
+    assert [([1, 2], [3, 4], [1, 2])] == list(stream)
+    assert [{'x': [1, 2], 'y': [3, 4]}] == list(
+        stream.get_epoch_iterator(as_dict=True))
+
+
+def test_name_that_may_stand_for_two_sources_is_not_made_a_key():
+    """A function may change one of both, a stream may rename a source, and a
+    data set may have two sources of one name."""
+    dataset = IndexableDataset({'x': [1, 2], 'y': [3, 4]},
+                               sources=('x', 'x'))
+    changed = Mapping(DataStream(dataset, batch_size=2),
+                      lambda data: (data[0], data[1][::-1]))
+    renamed = DataStream(IndexableDataset({'x': [1, 2], 'y': [3, 4]}),
+                         batch_size=2)
+    renamed.sources = ('x', 'x')
+    dataset = IndexableDataset({'x': [1, 2], 'y': [3, 4]})
+    dataset.provides_sources = ('x', 'x')
+    for stream in (changed, renamed, DataStream(dataset, batch_size=2)):
+        with pytest.raises(ValueError, match='each name once'):
+            next(stream.get_epoch_iterator(as_dict=True))
 
 
 def test_iterate_epochs_never_ends():
