@@ -17,6 +17,8 @@ from fuel.version import version
 INVALID_CHOICE = re.compile(
     r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
 UNKNOWN = 'unrecognized arguments: '
+# No argument of a program has the first character.
+DASHES = '\0--'
 F = TypeVar('F', bound=Callable[..., Any])
 # What a shell says of a program that a signal has ended.
 CLOSED_PIPE = 128 + 13
@@ -69,10 +71,35 @@ class CommandParser(argparse.ArgumentParser):
             namespace: argparse.Namespace | None = None,
             ) -> tuple[argparse.Namespace, list[str]]:
         """Parse arguments; one that is not known is this parser's error."""
-        parsed, rest = super().parse_known_args(args, namespace)
+        parsed, rest = super().parse_known_args(
+            self._without_dashes(sys.argv[1:] if args is None else args),
+            namespace)
+        for name, value in vars(parsed).items():
+            if value == DASHES:
+                setattr(parsed, name, '--')
+            elif isinstance(value, list) and DASHES in value:
+                value[:] = ['--' if one == DASHES else one for one in value]
         if rest:
             self.error(UNKNOWN + ' '.join(rest))
         return parsed, rest
+
+    def _without_dashes(self, args: Sequence[str]) -> list[str]:
+        """Return arguments with another text in the place of each ``--`` that
+        is the text of an option: argparse takes it for the end of them."""
+        takers = {name for parser in (self, *self.subparsers().values())
+                  for action in parser._actions
+                  if action.nargs is None and action.type is None
+                  for name in action.option_strings}
+        found: list[str] = []
+        for word in args:
+            name, _, value = word.partition('=')
+            if word == '--' and found and found[-1] in takers:
+                found[-1] += f'={DASHES}'
+            elif value == '--' and name in takers:
+                found.append(f'{name}={DASHES}')
+            else:
+                found.append(word)
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message, with the name that was meant."""

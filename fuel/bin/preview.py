@@ -17,11 +17,16 @@ from fuel.storage import choose_reader
 from fuel.storage.scales import class_names, scale
 from fuel.utils.hdf5_errors import names_file
 
+# Columns of integers up to this size are read whole: to count the numbers,
+# and to choose examples of each class.
+MOST_BYTES = 1 << 24
+
 
 @names_file
 def preview_file(h5file: h5py.File) -> Preview:
     """Return examples of each source, evenly spread over the classes and with
-    their names if the file has classes, else over all."""
+    their names if the file has classes, else over all; and how often each
+    number is found in all of a column of integers."""
     panels = []
     for name in source_names(h5file):
         rows, captions = choose_rows(
@@ -30,9 +35,13 @@ def preview_file(h5file: h5py.File) -> Preview:
         num_rows = len(h5file[name]) if h5file[name].shape else 0
         count = (f'{len(rows)} of {len(set(captions))} classes' if captions
                  else f'{len(rows)} of {num_rows}')
+        column = _read_integers(h5file[name])
+        if column.size:
+            count = f'counts of all {num_rows}'
         panels.append(Panel(
             name, examples, captions, count,
-            class_names=(class_names(h5file, [name]) or ())))
+            class_names=(class_names(h5file, [name]) or ()),
+            column=column))
     return Preview(h5file.filename, panels)
 
 
@@ -43,6 +52,16 @@ def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:
         return [row.reshape(shape) for row, shape in zip(
             examples, read_rows(shapes, rows), strict=True)]
     return list(map(shown_array, examples))
+
+
+def _read_integers(dataset: h5py.Dataset) -> Array:
+    """Return a column of integers; an empty one if it is too large, or of
+    another kind."""
+    if (dataset.dtype.kind not in 'bui' or dataset.ndim not in (1, 2)
+            or dataset.shape[1:] not in ((), (1,))
+            or dataset.size * dataset.dtype.itemsize > MOST_BYTES):
+        return numpy.zeros(0, 'int64')
+    return numpy.ravel(dataset[...])
 
 
 def choose_rows(h5file: h5py.File, source: str, count: int
@@ -72,11 +91,11 @@ def _find_classes(h5file: h5py.File, source: str, num_rows: int, count: int
     """Return the class of each row and the names of classes, if any."""
     for name in LABELS:
         node = h5file.get(name)
-        if name == source or not isinstance(node, h5py.Dataset) or (
-                node.dtype.kind not in 'bui'
-                or node.shape not in ((num_rows,), (num_rows, 1))):
+        if name == source or not isinstance(node, h5py.Dataset):
             continue
-        labels = numpy.ravel(node[...]).astype('int64')
+        labels = _read_integers(node).astype('int64')
+        if len(labels) != num_rows:
+            continue
         if 1 < len(numpy.unique(labels)) <= count:
             return labels, class_names(h5file, [name]) or ()
     return None

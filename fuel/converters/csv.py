@@ -20,6 +20,7 @@ from fuel.datasets import IndexableDataset
 from fuel.datasets.cells import (
     WORDS, is_header, markers_in, names_of_columns, cell_type,
     without_markers)
+from fuel.datasets.json_values import is_object
 from fuel.datasets.records import SAMPLE, long_cells
 from fuel.streams import DataStream
 from fuel.transformers.imputation import STRATEGIES
@@ -114,6 +115,10 @@ def _read(path: str, delimiter: str, header: bool | None,
           ) -> tuple[dict[str, list[str]], str | None]:
     """Return the columns of a table by name, and the name that was given to a
     first one without a name."""
+    with open(path, 'rb') as binary:
+        if is_object(binary.readline()):
+            raise BadInputFile(
+                path, 'it holds JSON lines: choose fuel-convert jsonl')
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
             # Strictly: a quotation mark without its like eats what follows.
@@ -133,7 +138,7 @@ def _read(path: str, delimiter: str, header: bool | None,
             raise BadInputFile(path, f'expected {len(rows[0])} fields in line '
                                f'{line}, got {len(row)}; what is between '
                                f'fields (--delimiter) is {delimiter!r}')
-    if header is None and not is_header(rows[:SAMPLE + 1]):
+    if header is None and not is_header(rows[0], [rows[1:SAMPLE + 1]]):
         raise BadInputFile(
             path, f'the first line, {", ".join(rows[0]):.80}, may be an '
             'example, or have the names of the columns: choose --no-header '

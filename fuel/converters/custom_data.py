@@ -1,5 +1,6 @@
 """Options of converters of a user's own files: splits, classes, advice."""
 import argparse
+import sys
 import functools
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -80,8 +81,9 @@ def add_split_options(subparser: ArgumentParser,
     may have classes."""
     subparser.add_argument(
         '--hold-out', type=_hold_out, action='append', default=None,
-        metavar='SPLIT=FRACTION', help='make a split of this share of the '
-        'examples, chosen at random, such as test=0.2; may be repeated '
+        metavar='SPLIT=SHARE', help='make a split of this share of the '
+        'examples, chosen at random, such as test=0.2, or of so many, '
+        'test=5000; may be repeated '
         '(default: all examples are in the split train)')
     if stratify:
         subparser.add_argument(
@@ -95,13 +97,15 @@ def add_split_options(subparser: ArgumentParser,
 def _hold_out(text: str) -> tuple[str, float]:
     name, _, share = text.partition('=')
     try:
-        fraction = float(share)
+        number = int(share) if share.isdecimal() else float(share)
     except ValueError:
-        fraction = 0.
-    if not name or not 0 < fraction < 1:
+        number = 0
+    if not name or not 0 < number < (1 if isinstance(number, float) else (
+            sys.maxsize)):
         raise argparse.ArgumentTypeError(
-            f'expected something like test=0.2, got {text!r}')
-    return name, fraction
+            f'expected something like test=0.2, or test=5000 for so many '
+            f'examples, got {text!r}')
+    return name, number
 
 
 def parse_source(text: str) -> tuple[str, str | list[str]]:

@@ -16,8 +16,11 @@ from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.table import (
     columns_of, filled_by, read_with_mask)
-from fuel.datasets.jsonl import JSONLDataset, fields_of
-from fuel.datasets.records import SAMPLE
+from fuel.datasets.json_values import (
+    BLANK, fields_in, known_fields, parse_object)
+from fuel.datasets.jsonl import JSONLDataset
+from fuel.datasets.records import SAMPLE, RecordFile, RecordIndex, FirstRecords
+from fuel.storage.raw_file import raw_file_at
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +80,7 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
              ignore: Sequence[str], on_missing: str, fill: str | None,
              hold_out: Sequence[tuple[str, float]] | None, seed: int,
              stratify: bool) -> tuple[str]:
-    fields, later = ([], []) if columns else fields_of(path)
+    fields, later = ([], []) if columns else _fields_of(path)
     for name in ignore:
         if name not in (*fields, *later):
             raise ValueError(f'{path} has no field {name!r} to leave out; it '
@@ -120,6 +123,21 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
                 advice),
         {**dict.fromkeys(found, LABELS[:1]), **dict.fromkeys(arrays, LABELS)},
         {'class_names': class_names, 'fill_values': filled_by(found)})
+
+
+def _fields_of(path: str) -> tuple[list[str], list[str]]:
+    """Return the names of all fields of the first records of a file, and
+    those of which only later ones have a value."""
+    file = raw_file_at(path)
+    records = RecordFile(
+        file, RecordIndex(file, blank=BLANK), parse_object)
+    known = known_fields(FirstRecords(records, SAMPLE).records(), path)
+    later = {'/'.join(keys) for first, last in records.groups(
+                 SAMPLE, len(records.index))
+             for record in records.records(numpy.arange(first, last))
+             for keys, value in fields_in(record)
+             if value is not None and value != {}}
+    return list(known), sorted(later.difference(known))
 
 
 def _targets(dataset: JSONLDataset, path: str, name: str,

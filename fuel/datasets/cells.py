@@ -2,13 +2,14 @@
 holds the names of the columns."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.records import TEXT
+from fuel.datasets.records import EXACT, TEXT, first_rounded
 from fuel.datasets.times import as_times, type_of_times
 
 # Of truth values; 0 and 1 are numbers, unless a type is given.
@@ -18,7 +19,19 @@ TRUTHS = {**WORDS, '1': True, '0': False}
 MARKERS = frozenset((
     '#n/a', '#na', '-', '--', '.', '<na>', '?', 'missing', 'n/a', 'na', 'nan',
     'nat', 'none', 'null'))
-LONGEST_MARKER = max(map(len, MARKERS))
+LONGEST_MARKER, LONGEST_TRUTH = max(map(len, MARKERS)), max(map(len, WORDS))
+# The types that are tried, the narrowest first; of times the coarsest.
+NARROW: tuple[numpy.dtype[Any], ...] = (
+    numpy.dtype(numpy.int64), numpy.dtype(numpy.float64), numpy.dtype(bool),
+    numpy.dtype('datetime64[D]'))
+# No floating number has more before its point.
+MOST_DIGITS = 400
+DIGITS_OF_EXACT = len(str(EXACT))
+# What looks like no number is not given to Python if it is longer: the error
+# takes many times its memory.
+LONG = 1000
+NUMBER = re.compile(r'\s*[\d.eE+-]+\s*')
+INTEGER = re.compile(r'\s*([+-]?\d+)\s*')
 # Longer cells are shown in part.
 SHOWN = 60
 
@@ -41,19 +54,12 @@ def without_markers(cells: Sequence[str],
     return ['' if cell.strip() in markers else cell for cell in cells]
 
 
-def markers_in(cells: Iterable[str]) -> tuple[str, ...]:
+def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
     """Return well-known markers of missing values, in the order in which
     they come first, without which cells are no text; else none."""
-    found: dict[str, None] = {}
-    others = []
-    for cell in map(str.strip, cells):
-        if is_marker(cell):
-            found[cell] = None
-        elif cell:
-            others.append(cell)
-    if not found or not others or cell_type(others) == TEXT:
-        return ()
-    return tuple(found)
+    column = CellColumn()
+    column.add(cells)
+    return column.markers
 
 
 def cell_array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
@@ -64,21 +70,23 @@ def cell_array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
         batch = numpy.empty(len(cells), object)
         batch[:] = cells
         return batch
-    if dtype.kind in 'iuf' and any('_' in cell for cell in cells):
+    if dtype.kind in 'iuf' and any(
+            '_' in cell or (len(cell) > LONG and not NUMBER.fullmatch(cell))
+            for cell in cells):
         # To Python, 1_000 is a number.
-        raise ValueError('numbers have no underscores')
+        raise ValueError('it is not a number')
     if dtype.kind == 'M':
         return as_times(cells, dtype)
     if dtype.kind == 'b':
         return numpy.array([_truth(cell) for cell in cells], bool)
     if dtype.kind in 'iu':
         # By way of Python's integers: exact, and out of range is an error.
-        numbers = numpy.array([int(cell) for cell in cells], object)
+        numbers = list(map(int, cells))
         info = numpy.iinfo(dtype)
-        if len(numbers) and not (
-                info.min <= numbers.min() and numbers.max() <= info.max):
+        if numbers and not (
+                info.min <= min(numbers) and max(numbers) <= info.max):
             raise OverflowError(f'outside of {dtype}')
-        return numbers.astype(dtype)
+        return numpy.array(numbers, dtype)
     if dtype.kind in 'USV':
         room = dtype.itemsize // numpy.dtype(f'{dtype.kind}1').itemsize
         if room and max(map(len, cells), default=0) > room:
@@ -96,60 +104,186 @@ def _truth(cell: str) -> bool:
             f'{short_cell(cell)} is neither true nor false') from None
 
 
+class Kinds:
+    """What cells are, found of some after the others.
+
+    `is_blank`: whether all of them are empty.
+    `has_gaps`: whether some are empty.
+    """
+
+    __slots__ = '_dtypes', 'has_gaps', 'is_blank'
+
+    def __init__(self) -> None:
+        self.is_blank = True
+        self.has_gaps = False
+        # What may be the type of all, the narrowest first.
+        self._dtypes: tuple[numpy.dtype[Any], ...] = NARROW
+
+    def add(self, cells: Sequence[str]) -> None:
+        """Take further cells into account."""
+        present = [cell for cell in map(str.strip, cells) if cell]
+        self.has_gaps |= len(present) < len(cells)
+        if not present:
+            return
+        self.is_blank = False
+        found = []
+        for place, dtype in enumerate(self._dtypes):
+            fitting = _fitting(present, dtype)
+            if fitting is None:
+                continue
+            if fitting.kind in 'if':
+                # Integers are floating numbers, and numbers nothing else.
+                found = [one for one in self._dtypes[place:]
+                         if one.kind in 'if']
+                break
+            found.append(fitting)
+        self._dtypes = tuple(found)
+
+    def join(self, other: Kinds) -> None:
+        """Take the cells of another object into account."""
+        self.has_gaps |= other.has_gaps
+        self.is_blank &= other.is_blank
+        self._dtypes = tuple([
+            max(ours, theirs) for ours in self._dtypes
+            for theirs in other._dtypes if ours.kind == theirs.kind])
+
+    def copy(self) -> Kinds:
+        """Return another object of the same cells."""
+        found = Kinds()
+        found._dtypes = self._dtypes
+        found.has_gaps, found.is_blank = self.has_gaps, self.is_blank
+        return found
+
+    @property
+    def is_text(self) -> bool:
+        """Whether further cells change nothing about the type."""
+        return not self._dtypes
+
+    def dtype(self, with_gaps: bool = True) -> numpy.dtype[Any]:
+        """Return the narrowest type that fits; `with_gaps` if it has to hold
+        the empty cells too."""
+        return next((
+            dtype for dtype in self._dtypes
+            if not self.is_blank and not (
+                with_gaps and self.has_gaps and dtype.kind in 'ib')), TEXT)
+
+
+def _fitting(cells: list[str],
+             dtype: numpy.dtype[Any]) -> numpy.dtype[Any] | None:
+    """Return the type if it is that of some cells, of times one as fine as
+    they are; None if it is not."""
+    if dtype.kind == 'b':
+        return dtype if all(
+            len(cell) <= LONGEST_TRUTH and cell.lower() in WORDS
+            for cell in cells) else None
+    try:
+        if dtype.kind == 'M':
+            found = type_of_times(cells)
+            if found is None:
+                return None
+            dtype = max(dtype, found)
+        cell_array(cells, dtype)
+    except (ValueError, OverflowError):
+        # Such as the 31st of June.
+        return None
+    return dtype
+
+
+class CellColumn:
+    """The cells of a column of a table: their kinds, those without markers of
+    missing values, and these."""
+
+    __slots__ = '_found', '_others', 'kinds', 'rounded'
+
+    def __init__(self) -> None:
+        self.kinds = Kinds()
+        # The first integer that a floating type does not hold exactly.
+        self.rounded: int | None = None
+        self._others: Kinds | None = None
+        self._found: dict[str, None] | None = None
+
+    def add(self, cells: Sequence[str]) -> None:
+        """Take further cells into account."""
+        cells = list(map(str.strip, cells))
+        if self._others is None:
+            before = self.kinds.copy()
+            self.kinds.add(cells)
+            if self.kinds.is_text:
+                self._others = before
+        else:
+            self.kinds.add(cells)
+        if self._others is not None and not self._others.is_text:
+            self._found = {**(self._found or {}), **dict.fromkeys(
+                filter(is_marker, cells))}
+            self._others.add([cell for cell in cells if not is_marker(cell)])
+        if self.rounded is None and not self.kinds.is_text:
+            self.rounded = first_rounded(integers_in(cells))
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Well-known markers of missing values, in the order in which they
+        come first, without which cells are no text; else none."""
+        if self.unmarked_type() == TEXT:
+            return ()
+        return tuple(self._found or ())
+
+    def unmarked_type(self) -> numpy.dtype[Any]:
+        """Return the type of the cells that are there, without markers; text
+        if there are no markers."""
+        return self._others.dtype(False) if (
+            self._others is not None and self._found) else TEXT
+
+
+def integers_in(cells: Iterable[str]) -> Iterator[int]:
+    """Yield the integers among cells that are large enough to be rounded."""
+    for cell in cells:
+        if len(cell) >= DIGITS_OF_EXACT and (
+                found := INTEGER.fullmatch(cell)) is not None:
+            # Python makes no integer of thousands of digits.
+            yield int(found[1][:MOST_DIGITS])
+
+
 def cell_type(cells: Sequence[str]) -> numpy.dtype[Any]:
     """Return the narrowest type that fits: integer, floating, truth values,
     times or text."""
-    cells = list(cells)
-    present = [cell.strip() for cell in cells if cell.strip()]
-    if present:
-        for dtype in (numpy.dtype(numpy.int64), numpy.dtype(numpy.float64)):
-            try:
-                cell_array(cells, dtype)
-            except (ValueError, OverflowError):
-                continue
-            return dtype
-        if len(present) == len(cells) and all(
-                cell.lower() in WORDS for cell in cells):
-            return numpy.dtype(bool)
-        times = type_of_times(present)
-        try:
-            if times is not None:
-                cell_array(present, times)
-                return times
-        except ValueError:
-            # Such as the 31st of June.
-            pass
-    return TEXT
+    kinds = Kinds()
+    kinds.add(cells)
+    return kinds.dtype()
 
 
-def is_header(records: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first of some records holds names of columns.
+def is_header(record: Sequence[str],
+              groups: Iterable[Sequence[Sequence[str]]]) -> bool:
+    """Return whether the first record holds names of columns.
 
     It does if none of its cells is a number or empty, but for the first,
     which programs leave empty above the numbers of rows; if it has text
     above cells that are none; or if it counts the columns from 0, above
     numbers that are not whole.
+
+    `groups`: of the records below it.
     """
-    first, *below = [[cell.strip() for cell in record] for record in records]
+    first = [cell.strip() for cell in record]
     if not first or not any(first):
         return False
     are_text = [bool(cell) and cell_type([cell]) == TEXT for cell in first]
     if all(are_text) or (
             not first[0] and len(first) > 1 and all(are_text[1:])):
         return True
-    columns = [[record[number] for record in below
-                if number < len(record) and record[number]]
-               for number in range(len(first))]
+    columns = [Kinds() for _ in first]
+    for below in groups:
+        for number, kinds in enumerate(columns):
+            kinds.add([one[number] for one in below if number < len(one)])
     is_indexed = not first[0]
     named = first[is_indexed:]
     if named == [str(number) for number in range(len(named))] and (
-            is_indexed or any(cells and cell_type(cells).kind != 'i'
-                              for cells in columns)):
+            is_indexed or any(
+                not kinds.is_blank and kinds.dtype(False).kind != 'i'
+                for kinds in columns)):
         return True
     return any(
-        is_text and cells and not is_marker(cell)
-        and cell_type(cells) != TEXT
-        for cell, is_text, cells in zip(
+        is_text and not kinds.is_blank and not is_marker(cell)
+        and kinds.dtype(False) != TEXT
+        for cell, is_text, kinds in zip(
             first, are_text, columns, strict=True))
 
 

@@ -1,9 +1,10 @@
 """Data sets in CSV files."""
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
 
@@ -11,17 +12,18 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.cells import (
-    cell_array, cell_type, is_header, is_marker, markers_in,
-    names_of_columns, short_cell, without_markers)
+    CellColumn, Kinds, cell_array, cell_type, integers_in, is_header,
+    is_marker, names_of_columns, short_cell, without_markers)
+from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, TEXT, RecordFile, RecordIndex, RecordsDataset, by_source,
-    long_cells, warn_of_rounding)
+    EXACT, SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex,
+    RecordsDataset, by_source, first_rounded, long_cells, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
@@ -29,8 +31,12 @@ from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
 
-# No floating number has more before its point.
-MOST_DIGITS = 400
+# Bytes of a record from which on it is parsed in a way that takes less memory.
+LONG = 1 << 20
+ANOTHER = (
+    'another record begins where none should: by a line that ends in a '
+    'carriage return alone, or a quote inside of a cell; if the file does not '
+    'quote, pass quote=None')
 
 
 @do_not_pickle_attributes('records')
@@ -124,6 +130,8 @@ class CSVDataset(RecordsDataset):
 
     instead_of: Mapping[str, str] = {
         **RecordsDataset.instead_of, **CSV_KEYWORDS}
+    # Sources whose types the user said.
+    _given: Collection[str] = ()
 
     def __init__(self, path: Any,
                  columns: Mapping[str, Any] | Sequence[str] | None = None,
@@ -137,22 +145,17 @@ class CSVDataset(RecordsDataset):
                  storage_options: StorageOptions | None = None,
                  missing: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self.path = as_path(
+        self.path = fixed_path(
             checked_path('CSVDataset', path), storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding
         self.load()
+        if len(self.records.index) and is_object(self.records.line(0)):
+            raise ValueError(
+                f'{self.path} holds JSON lines, and no table: open it with '
+                f'JSONLDataset, or its lines as text with TextFile')
         sample = self._sample(SAMPLE + 1)
-        self.header = is_header(sample) if header is None else header
-        if header is None and self.header and sample[0][0].strip() and any(
-                cell_type([cell]) != TEXT for cell in sample[0]):
-            warn_user(
-                f'{self.path}: the first record, {", ".join(sample[0]):.80}, '
-                f'has numbers, and is taken for the names of the columns: '
-                f'pass header=True if it holds them, or header=False if it '
-                f'is an example')
-        names = names_of_columns(sample[0]) if self.header else [
-            f'column_{number}' for number in range(len(sample[0]))]
+        names = self._names(sample, header)
         self._missing = frozenset(
             [missing] if isinstance(missing, str) else missing)
         self._titles = names
@@ -172,9 +175,8 @@ class CSVDataset(RecordsDataset):
         if not num_rows:
             raise ValueError(f'{self.path} has no records beside its header')
         super().__init__(num_rows, which_sets, splits, **kwargs)
-        self.dtypes = self._find_types(dtypes or {}, [
-            without_markers(cells, self._missing)
-            for cells in sample[self.header:]])
+        self._given = frozenset(dtypes or {})
+        self.dtypes = self._find_types(dtypes or {}, sample)
 
     def load(self) -> None:
         """Open the file and find its records."""
@@ -182,46 +184,82 @@ class CSVDataset(RecordsDataset):
         self.records = RecordFile(file, RecordIndex(
             file, self.quote, self.delimiter), partial(
                 _cells, self.encoding, self.delimiter, self.quote))
+        self._rounded: set[str] = set()
         file.check()
 
+    def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
+        """Return the names of the columns, and find whether they are in the
+        first record if that was not said."""
+        first = sample.first()
+        self.header = is_header(first, (
+            rows for _, rows in sample.groups(1))) if (
+                header is None) else header
+        if header is None and self.header and first[0].strip() and any(
+                cell_type([cell]) != TEXT for cell in first):
+            warn_user(
+                f'{self.path}: the first record, {", ".join(first):.80}, '
+                f'has numbers, and is taken for the names of the columns: '
+                f'pass header=True if it holds them, or header=False if it '
+                f'is an example')
+        return names_of_columns(first) if self.header else [
+            f'column_{number}' for number in range(len(first))]
+
     def _find_types(self, given: Mapping[str, Any],
-                    sample: list[list[str]]) -> dict[str, Any]:
+                    sample: FirstRecords) -> dict[str, Any]:
         for source in given:
             if source not in self._columns:
                 raise ValueError(f'dtypes names {source!r}, but the sources '
                                  f'are {tuple(self._columns)}')
         types = {}
+        found = {number: CellColumn()
+                 for source, (numbers, _) in self._columns.items()
+                 if source not in given for number in numbers}
+        self._look_at(sample, found)
         for source, (numbers, _) in self._columns.items():
             if source in given:
                 types[source] = numpy.dtype(given[source])
                 check_unit(types[source], source)
-            else:
-                cells = [
-                    row[number].strip() for row in sample
-                    for number in numbers if number < len(row) and (
-                        f'{source}_mask' not in self._masks
-                        or row[number].strip())]
-                types[source] = cell_type(cells)
-                if types[source].kind == 'f':
-                    warn_of_rounding(self.path, source, [
-                        # Python makes no integer of thousands of digits.
-                        int(cell[:MOST_DIGITS]) for cell in cells
-                        if cell.lstrip('+-').isdecimal()])
-                if types[source] == TEXT:
-                    self._check_markers(source, sample)
-                    self._check_mixture(source, sample)
+                continue
+            kinds = Kinds()
+            for number in numbers:
+                kinds.join(found[number].kinds)
+            types[source] = kinds.dtype(f'{source}_mask' not in self._masks)
+            if types[source].kind == 'f':
+                self._warn_of_rounding(source, next((
+                    found[number].rounded for number in numbers
+                    if found[number].rounded is not None), None))
+            if types[source] == TEXT:
+                self._check_markers(source, found)
+                self._check_mixture(source, found)
         return types
 
-    def _check_markers(self, source: str, sample: list[list[str]]) -> None:
+    def _look_at(self, sample: FirstRecords,
+                 found: Mapping[int, CellColumn]) -> None:
+        """Find what is in some columns of the first records."""
+        for numbers, rows in sample:
+            # Those of another length are bad records.
+            whole = [row for place, row in zip(numbers, rows, strict=True)
+                     if place >= self.header
+                     and len(row) == len(self._titles)]
+            for number, column in found.items():
+                cells = [row[number] for row in whole]
+                column.add(without_markers(cells, self._missing) if (
+                    self._missing) else cells)
+
+    def _warn_of_rounding(self, source: str, number: int | None) -> None:
+        """Warn once if a source has an integer that is rounded."""
+        if number is not None and source not in self._rounded:
+            self._rounded.add(source)
+            warn_of_rounding(self.path, source, number)
+
+    def _check_markers(self, source: str,
+                       found: Mapping[int, CellColumn]) -> None:
         """Warn if a source is text only because of what programs write for
         missing values."""
         for number in self._columns[source][0]:
-            cells = [row[number] for row in sample if number < len(row)]
-            markers = markers_in(cells)
+            markers = found[number].markers
             if markers:
-                are_truths = cell_type([
-                    cell for cell in without_markers(cells, frozenset(markers))
-                    if cell.strip()]).kind == 'b'
+                are_truths = found[number].unmarked_type().kind == 'b'
                 masks = f' and masks=({source!r},)' if are_truths else ''
                 warn_user(
                     f'{self.path}: column {self._titles[number]!r} is text '
@@ -230,13 +268,14 @@ class CSVDataset(RecordsDataset):
                     f'values, or dtypes={{{source!r}: object}}')
                 return
 
-    def _check_mixture(self, source: str, sample: list[list[str]]) -> None:
+    def _check_mixture(self, source: str,
+                       found: Mapping[int, CellColumn]) -> None:
         """Warn if the columns of a source of text are not all text."""
         titles: dict[bool, list[str]] = {True: [], False: []}
         for number in self._columns[source][0]:
-            cells = [row[number] for row in sample if number < len(row)]
-            if any(cell.strip() for cell in cells):
-                titles[cell_type(cells) == TEXT].append(self._titles[number])
+            kinds = found[number].kinds
+            if not kinds.is_blank:
+                titles[kinds.dtype() == TEXT].append(self._titles[number])
         if all(titles.values()):
             warn_user(
                 f'{self.path}: source {source!r} has columns of text, '
@@ -256,7 +295,7 @@ class CSVDataset(RecordsDataset):
         return {**types, **masks}
 
     def _check_renewed(self) -> None:
-        titles = names_of_columns(self._sample(1)[0]) if (
+        titles = names_of_columns(self._sample(1).first()) if (
             self.header) else self._titles
         if titles != self._titles:
             raise StateMismatchError(
@@ -288,6 +327,9 @@ class CSVDataset(RecordsDataset):
         except (ValueError, OverflowError):
             self._refuse(source, numbers, records)
             raise
+        if (dtype.kind == 'f' and source not in self._given
+                and (abs(batch) >= EXACT).any()):
+            self._warn_of_rounding(source, first_rounded(integers_in(cells)))
         return batch.reshape(-1, len(columns)) if is_list else batch
 
     def _is_there(self, source: str, numbers: NDArray[numpy.intp],
@@ -328,41 +370,75 @@ class CSVDataset(RecordsDataset):
 def _cells(encoding: str, delimiter: str, quote: str | None,
            content: bytes) -> list[str]:
     """Return the cells of one record."""
+    if len(content) > LONG:
+        return _cells_of_long(encoding, delimiter, quote, content)
     text = content.decode(encoding)
     if len(text) > csv.field_size_limit():
         with long_cells(len(text)):
             return _cells(encoding, delimiter, quote, content)
+    return _parsed(io.StringIO(text.rstrip('\r\n'), newline=''), delimiter,
+                   quote)
+
+
+def _parsed(lines: Iterable[str], delimiter: str,
+            quote: str | None) -> list[str]:
+    """Return the cells of a record that consists of some lines."""
     quotes: Any = ({'quoting': csv.QUOTE_NONE} if quote is None
                    else {'quotechar': quote})
     # Not `splitlines`: text may hold separators of Unicode.
-    rows = csv.reader(io.StringIO(text.rstrip('\r\n'), newline=''),
-                      strict=True, delimiter=delimiter, **quotes)
+    rows = csv.reader(lines, strict=True, delimiter=delimiter, **quotes)
     try:
         cells = next(rows)
         more = next(rows, None)
     except (csv.Error, StopIteration) as error:
-        raise ValueError(error) from error
-    if more is not None:
         raise ValueError(
-            'another record begins where none should: by a line that ends in '
-            'a carriage return alone, or a quote inside of a cell; if the '
-            'file does not quote, pass quote=None')
+            ANOTHER if 'new-line' in str(error) else error) from error
+    if more is not None:
+        raise ValueError(ANOTHER)
     return cells
 
 
-def _other_delimiter(sample: list[list[str]], present: str) -> str:
+def _cells_of_long(encoding: str, delimiter: str, quote: str | None,
+                   content: bytes) -> list[str]:
+    """Return the cells of a long record.
+
+    Python's parser takes up to eight bytes for each character of a cell, and
+    a text with an emoji four bytes for each.
+    """
+    content = content.rstrip(b'\r\n')
+    if quote is None or quote.encode(encoding) not in content:
+        text = content.decode(encoding)
+        if '\n' in text or '\r' in text:
+            raise ValueError(ANOTHER)
+        # The parser checks what it is given.
+        csv.reader((), delimiter=delimiter)
+        return text.split(delimiter)
+    with long_cells(len(content)):
+        if (codecs.lookup(encoding).name == 'utf-8' and delimiter.isascii()
+                and quote.isascii()):
+            # A byte is a character: those of others have no ASCII in them.
+            return [cell.encode('latin-1').decode(encoding) for cell in (
+                _parsed([content.decode('latin-1')], delimiter, quote))]
+        return _parsed([content.decode(encoding)], delimiter, quote)
+
+
+def _other_delimiter(sample: FirstRecords, present: str) -> str:
     """Return the advice to choose another delimiter, if each record has one
     cell, with the same number of them."""
-    if any(len(cells) != 1 for cells in sample):
+    counts: dict[str, set[int]] = {
+        # Cells that hold the present one are quoted.
+        delimiter: set() for delimiter in (';', '\t', '|')
+        if delimiter != present}
+    if len(sample.first()) != 1 or sample.count < 2:
         return ''
-    for delimiter in (';', '\t', '|'):
-        if delimiter == present:
-            # Cells that hold it are quoted.
-            continue
-        counts = {cells[0].count(delimiter) for cells in sample}
-        if len(counts) == 1 and counts != {0} and len(sample) > 1:
-            return f'did you mean delimiter={delimiter!r}?'
-    return ''
+    for _, rows in sample:
+        if any(len(cells) != 1 for cells in rows):
+            return ''
+        for delimiter, found in counts.items():
+            found.update(cells[0].count(delimiter) for cells in rows)
+    return next((f'did you mean delimiter={delimiter!r}?'
+                 for delimiter, found in counts.items()
+                 if len(found) == 1 and found != {0}), '')
 
 
 def _numbers(columns: Mapping[str, Any] | Sequence[str] | None,

@@ -6,8 +6,10 @@ of values as JSON has them, whatever they are, the shape is None.
 """
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias
 
@@ -36,6 +38,8 @@ TOO_DEEP = (f'it is nested more than {MOST_LEVELS} levels deep, and no deeper '
 # NumPy's arrays have no more axes, one of them that of the batch, in all
 # releases.
 MOST_AXES = 31
+# Between two objects of JSON.
+BLANK = b' \t\r\n'
 # Stands for a value of which there is no key.
 MISSING = object()
 
@@ -62,6 +66,17 @@ def parse_object(content: bytes) -> dict[str, Any]:
     return found
 
 
+def is_object(line: bytes) -> bool:
+    """Return whether a line is an object of JSON with a field."""
+    line = line.removeprefix(codecs.BOM_UTF8).strip()
+    if not (line.startswith(b'{') and line.endswith(b'}')):
+        return False
+    try:
+        return bool(parse_object(line))
+    except ValueError:
+        return False
+
+
 def _check_levels(value: Any) -> None:
     """Raise a ValueError if a value has too many levels."""
     levels, level = 0, [value]
@@ -83,6 +98,29 @@ def fields_in(record: Mapping[str, Any], above: Keys = (),
             yield (*above, key), value
 
 
+def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
+    """Return the fields of some records by name.
+
+    Raises: ValueError if two have one name.
+    """
+    known: dict[str, Keys] = {}
+    has_values: dict[str, bool] = {}
+    for record in records:
+        for keys, value in fields_in(record):
+            name = '/'.join(keys)
+            if known.setdefault(name, keys) != keys:
+                raise ValueError(
+                    f'{path}: two fields are called {name!r}, that of the '
+                    f'keys {list(known[name])} and that of {list(keys)}')
+            has_values[name] = has_values.get(name, False) or not (
+                value is None or value == {})
+    within = {'/'.join(keys[:end]) for keys in known.values()
+              for end in range(1, len(keys))}
+    # Null in the place of an object is no field.
+    return {name: keys for name, keys in known.items()
+            if has_values[name] or name not in within}
+
+
 def value_at(record: Any, keys: Keys) -> Any:
     """Return a value of an object, `MISSING` if there is none.
 
@@ -97,22 +135,87 @@ def value_at(record: Any, keys: Keys) -> Any:
     return record
 
 
-def find_type(values: Sequence[Any]) -> SourceType | None:
+class ValueKinds:
+    """What values are, found of some after the others; see `find_type`."""
+
+    def __init__(self) -> None:
+        self._kinds: set[type] = set()
+        # Of the elements of lists; whether there are any; their shapes.
+        self._elements: set[type] = set()
+        self._shapes: set[tuple[int, ...]] = set()
+        self._ndim = 0
+        self._has_empty = self._is_uneven = False
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Take further values into account."""
+        for value in values:
+            kind = type(value)
+            self._kinds.add(kind)
+            if kind is list and not self._is_uneven:
+                self._add_list(value)
+
+    def _add_list(self, value: list[Any]) -> None:
+        ndim = _depth(value)
+        self._ndim = max(self._ndim, ndim)
+        try:
+            shape = _shape_of(value, ndim, self._elements)
+        except ValueError:
+            self._is_uneven = True
+            return
+        if shape[-1]:
+            self._shapes.add(shape)
+        else:
+            self._has_empty = True
+
+    def found(self) -> SourceType | None:
+        """Return the narrowest type that fits; None if values are of several
+        kinds."""
+        kinds = self._kinds - {type(None)}
+        if kinds == {list}:
+            return self._type_of_lists() or ANYTHING
+        if kinds == {dict}:
+            return ANYTHING
+        dtype = _type_of_kinds(self._kinds)
+        return None if dtype is None else SourceType(dtype, ())
+
+    def _type_of_lists(self) -> SourceType | None:
+        """Return the type of lists of numbers; None if they hold others, or
+        lists of different lengths."""
+        if self._is_uneven or self._ndim > MOST_AXES or any(
+                len(shape) != self._ndim for shape in self._shapes):
+            return None
+        if not self._shapes:
+            return SourceType(
+                numpy.dtype('float64'), (None,) * self._ndim)
+        dtype = _type_of_kinds(self._elements)
+        if dtype is None or dtype.hasobject:
+            return None
+        shape = tuple([lengths.pop() if len(lengths) == 1 else None
+                       for lengths in map(set, zip(
+                           *self._shapes, strict=True))])
+        return SourceType(
+            dtype, (None, *shape[1:]) if self._has_empty else shape)
+
+
+def integers_within(values: Iterable[Any]) -> Iterator[int]:
+    """Yield the integers among values and in lists of them."""
+    for value in values:
+        if isinstance(value, list):
+            yield from integers_within(value)
+        elif type(value) is int:
+            yield value
+
+
+def find_type(values: Iterable[Any]) -> SourceType | None:
     """Return the narrowest type that fits; None if values are of several
     kinds."""
-    kinds = set(map(type, values)) - {type(None)}
-    if kinds == {list}:
-        lists = [value for value in values if value is not None]
-        return _type_of_lists(lists) or ANYTHING
-    if kinds == {dict}:
-        return ANYTHING
-    dtype = _type_of_elements(values)
-    return None if dtype is None else SourceType(dtype, ())
+    kinds = ValueKinds()
+    kinds.add(values)
+    return kinds.found()
 
 
-def _type_of_elements(values: Iterable[Any]) -> numpy.dtype[Any] | None:
+def _type_of_kinds(kinds: AbstractSet[type]) -> numpy.dtype[Any] | None:
     """Return the type of scalars; None if they are of several kinds."""
-    kinds = set(map(type, values))
     if kinds <= {str, type(None)}:
         return TEXT.dtype
     if kinds - {type(None)} == {bool}:
@@ -122,28 +225,20 @@ def _type_of_elements(values: Iterable[Any]) -> numpy.dtype[Any] | None:
     return None
 
 
-def _type_of_lists(lists: Sequence[list[Any]]) -> SourceType | None:
-    """Return the type of lists of numbers; None if they hold others, or
-    lists of different lengths."""
-    ndim = max(map(_depth, lists))
-    if ndim > MOST_AXES:
-        return None
-    try:
-        parts = [nested_elements(value, ndim) for value in lists]
-    except ValueError:
-        return None
-    dtype = _type_of_elements(chain.from_iterable(
-        elements for elements, _ in parts))
-    if not any(elements for elements, _ in parts):
-        dtype = numpy.dtype('float64')
-    if dtype is None or dtype.hasobject:
-        return None
-    shapes = {shape for elements, shape in parts if elements}
-    shape = tuple([lengths.pop() if len(lengths) == 1 else None
-                   for lengths in map(set, zip(*shapes, strict=True))])
-    if not shape or not all(elements for elements, _ in parts):
-        shape = (None, *shape[1:]) if shape else (None,) * ndim
-    return SourceType(dtype, shape)
+def _shape_of(value: list[Any], ndim: int,
+              kinds: set[type]) -> tuple[int, ...]:
+    """Return the shape of nested lists, and add the kinds of their elements
+    to a set; see `nested_elements`."""
+    shape, level = [len(value)], value
+    for _ in range(ndim - 1):
+        lengths = set(map(len, level)) if (
+            set(map(type, level)) <= {list}) else {0, 1}
+        if len(lengths) > 1:
+            raise ValueError('its parts are not lists of one length')
+        shape.append(lengths.pop() if lengths else 0)
+        level = list(chain.from_iterable(level))
+    kinds.update(map(type, level))
+    return tuple(shape)
 
 
 def _depth(value: Any) -> int:

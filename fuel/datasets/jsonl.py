@@ -8,26 +8,23 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.json_values import (
-    ANYTHING, MISSING, TEXT, Keys, array_of_values, fields_in, find_type,
-    in_json, parse_object, value_at)
+    ANYTHING, BLANK, MISSING, TEXT, Keys, ValueKinds, array_of_values,
+    fields_in, find_type, in_json, integers_within, known_fields,
+    parse_object, value_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, RecordFile, RecordIndex, RecordsDataset, by_source,
-    warn_of_rounding)
+    EXACT, SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
+    by_source, first_rounded, warn_of_rounding)
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
-from fuel.storage.raw_file import raw_file_at
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import checked_path
 
 __all__ = ['JSONLDataset']
-
-# Between two objects of JSON.
-BLANK = b' \t\r\n'
 
 
 @do_not_pickle_attributes('records')
@@ -124,7 +121,7 @@ class JSONLDataset(RecordsDataset):
         if on_missing not in ('raise', 'null'):
             raise ValueError(
                 f"on_missing must be 'raise' or 'null', got {on_missing!r}")
-        self.path = as_path(
+        self.path = fixed_path(
             checked_path('JSONLDataset', path), storage_options)
         self.on_missing = on_missing
         self.load()
@@ -143,14 +140,16 @@ class JSONLDataset(RecordsDataset):
         super().__init__(
             len(self.records.index), which_sets, splits, **kwargs)
         self._types: dict[str, SourceType] = {}
-        for source in self.sources:
-            self._type_of(self._masks.get(source, source), sample)
+        self._find_types(dict.fromkeys(
+            self._masks.get(source, source) for source in self.sources),
+            sample)
 
     def load(self) -> None:
         """Open the file and find its records."""
         file = self._open('JSON lines')
         self.records = RecordFile(
             file, RecordIndex(file, blank=BLANK), parse_object)
+        self._rounded: set[str] = set()
         file.check()
 
     def known_types(self) -> SourceTypes:
@@ -160,34 +159,63 @@ class JSONLDataset(RecordsDataset):
                  for mask, source in self._masks.items()}
         return {**self._types, **masks}
 
-    def _type_of(self, source: str,
-                 sample: list[Any] | None = None) -> SourceType:
-        """Return the type of a source, by the first records if it was not
-        given."""
+    def _type_of(self, source: str) -> SourceType:
+        """Return the type of a source."""
         if source not in self._types:
-            self._types[source] = self._find_type(
-                source, self._sample(SAMPLE) if sample is None else sample)
+            self._find_types([source], self._sample(SAMPLE))
         return self._types[source]
 
-    def _find_type(self, source: str, sample: list[Any]) -> SourceType:
-        given = (numpy.dtype(self._given[source])
-                 if source in self._given else None)
-        if given is not None:
-            check_unit(given, source)
-        if given == ANYTHING.dtype:
-            return ANYTHING
-        values = self._values(source, range(len(sample)), sample)
-        is_masked = f'{source}_mask' in self._masks
-        found = find_type(values if not is_masked else _present(
-            values, self._fields[source][1]))
-        if given is None and found is not None and found.dtype == float:
-            warn_of_rounding(self.path, source, [
-                value for row in values for value in (
-                    row if isinstance(row, list) else (row,))
-                if type(value) is int])
+    def _find_types(self, sources: Iterable[str],
+                    sample: FirstRecords) -> None:
+        """Find the types of sources, by the first records if they were not
+        given."""
+        looked_at: dict[str, ValueKinds] = {}
+        for source in sources:
+            given = self._given_type(source)
+            if given == ANYTHING.dtype:
+                self._types[source] = ANYTHING
+            else:
+                looked_at[source] = ValueKinds()
+        firsts = {source: self._first_value(source, sample)
+                  for source in looked_at if f'{source}_mask' in self._masks}
+        for numbers, records in sample if looked_at else ():
+            for source, kinds in looked_at.items():
+                values = self._values(source, numbers, records)
+                kinds.add(values if source not in firsts else _present(
+                    values, self._fields[source][1], firsts[source]))
+        for source, kinds in looked_at.items():
+            self._types[source] = self._type_by(source, kinds.found(), sample)
+        floating = [source for source in looked_at
+                    if source not in self._given
+                    and self._types[source].dtype == float]
+        for numbers, records in sample if floating else ():
+            for source in floating:
+                self._warn_of_rounding(
+                    source, self._values(source, numbers, records))
+
+    def _given_type(self, source: str) -> numpy.dtype[Any] | None:
+        if source not in self._given:
+            return None
+        given: numpy.dtype[Any] = numpy.dtype(self._given[source])
+        check_unit(given, source)
+        return given
+
+    def _first_value(self, source: str, sample: FirstRecords) -> Any:
+        """Return the first value of a source that is there."""
+        is_list = self._fields[source][1]
+        return next((
+            value for numbers, records in sample
+            for row in self._values(source, numbers, records)
+            for value in (row if is_list else (row,)) if value is not None),
+            None)
+
+    def _type_by(self, source: str, found: SourceType | None,
+                 sample: FirstRecords) -> SourceType:
+        """Return the type of a source by what its first values are."""
+        given = self._given_type(source)
         if found is None:
             if given is None:
-                raise self._several_kinds(source, values)
+                raise self._several_kinds(source, sample)
             found = SourceType(given, ())
         if found == ANYTHING and self._fields[source][1]:
             raise ValueError(
@@ -199,16 +227,27 @@ class JSONLDataset(RecordsDataset):
         return found if given is None else SourceType(
             given, found.shape or ())
 
-    def _several_kinds(self, source: str, values: list[Any]) -> ValueError:
+    def _warn_of_rounding(self, source: str, values: Iterable[Any]) -> None:
+        """Warn once if a source has an integer that is rounded."""
+        if source not in self._rounded:
+            number = first_rounded(integers_within(values))
+            if number is not None:
+                self._rounded.add(source)
+                warn_of_rounding(self.path, source, number)
+
+    def _several_kinds(self, source: str, sample: FirstRecords) -> ValueError:
         """Return the error that a source has values of several kinds."""
-        first, *others = [place for place, value in enumerate(values)
-                          if value is not None]
-        other = next(place for place in others if find_type(
-            [values[first], values[place]]) is None)
+        values = ((number, value) for numbers, records in sample
+                  for number, value in zip(
+                      numbers, self._values(source, numbers, records),
+                      strict=True) if value is not None)
+        place, first = next(values)
+        other, value = next((number, value) for number, value in values
+                            if find_type([first, value]) is None)
         return ValueError(
             f'{self.records.where(other)}: source {source!r} has '
-            f'{in_json(values[other])}, but {in_json(values[first])} in line '
-            f'{self.records.index.lines[first]}, and a source has values of '
+            f'{in_json(value)}, but {in_json(first)} in line '
+            f'{self.records.index.lines[place]}, and a source has values of '
             f'one type: pass dtypes={{{source!r}: object}} to take them as '
             f'JSON has them, or leave the source out with sources=...')
 
@@ -249,10 +288,15 @@ class JSONLDataset(RecordsDataset):
         if f'{source}_mask' in self._masks:
             values = _with_blanks(values, known, self._fields[source][1])
         try:
-            return array_of_values(values, known)
+            batch = array_of_values(values, known)
         except (ValueError, OverflowError):
             self._refuse(source, known, numbers, values)
             raise
+        if known.dtype == float and source not in self._given and any(
+                (abs(part) >= EXACT).any() for part in (
+                    batch if batch.dtype.hasobject else [batch])):
+            self._warn_of_rounding(source, values)
+        return batch
 
     def _is_there(self, source: str, numbers: NDArray[numpy.intp],
                   records: list[Any]) -> NDArray[numpy.bool_]:
@@ -289,12 +333,10 @@ class JSONLDataset(RecordsDataset):
                     f'as given), but here {error}: {remedy}') from error
 
 
-def _present(values: list[Any], is_list: bool) -> list[Any]:
-    """Return the values that are there; in lists of fields, one of them in
-    the place of each that is not."""
+def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
+    """Return the values that are there; in lists of fields, the first of all
+    in the place of each that is not."""
     if is_list:
-        first = next((value for row in values for value in row
-                      if value is not None), None)
         return [[first if value is None else value for value in row]
                 for row in values]
     return [value for value in values if value is not None]
@@ -316,29 +358,12 @@ def _with_blanks(values: list[Any], known: SourceType,
     return [blank if value is None else value for value in values]
 
 
-def fields_of(path: str) -> tuple[list[str], list[str]]:
-    """Return the names of all fields of the first records of a file, and
-    those of which only later ones have a value."""
-    file = raw_file_at(path)
-    records = RecordFile(
-        file, RecordIndex(file, blank=BLANK), parse_object)
-    count = len(records.index)
-    first, *rest = (numpy.arange(start, min(start + SAMPLE, count))
-                    for start in range(0, max(count, 1), SAMPLE))
-    known = _known_fields(records.records(first), path)
-    later = {'/'.join(keys) for numbers in rest
-             for record in records.records(numbers)
-             for keys, value in fields_in(record)
-             if value is not None and value != {}}
-    return list(known), sorted(later.difference(known))
-
-
 def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
-            sample: list[Any], path: str,
+            sample: FirstRecords, path: str,
             ) -> dict[str, tuple[list[Keys], bool]]:
     """Return where the values of each source are, and whether a list of
     fields was given."""
-    known = _known_fields(sample, path)
+    known = known_fields(sample.records(), path)
     if columns is None:
         columns = list(known)
         if not columns:
@@ -351,38 +376,15 @@ def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
     return found
 
 
-def _known_fields(sample: list[Any], path: str) -> dict[str, Keys]:
-    """Return the fields of some records by name.
-
-    Raises: ValueError if two have one name.
-    """
-    known: dict[str, Keys] = {}
-    has_values: dict[str, bool] = {}
-    for record in sample:
-        for keys, value in fields_in(record):
-            name = '/'.join(keys)
-            if known.setdefault(name, keys) != keys:
-                raise ValueError(
-                    f'{path}: two fields are called {name!r}, that of the '
-                    f'keys {list(known[name])} and that of {list(keys)}')
-            has_values[name] = has_values.get(name, False) or not (
-                value is None or value == {})
-    within = {'/'.join(keys[:end]) for keys in known.values()
-              for end in range(1, len(keys))}
-    # Null in the place of an object is no field.
-    return {name: keys for name, keys in known.items()
-            if has_values[name] or name not in within}
-
-
-def _keys_of(name: str, known: Mapping[str, Keys], sample: list[Any],
+def _keys_of(name: str, known: Mapping[str, Keys], sample: FirstRecords,
              path: str) -> Keys:
     """Return the keys of a field that is named, of an object too."""
     if name in known:
         return known[name]
     keys = tuple(name.split('/'))
     if any(value_at(record, keys) not in (None, MISSING)
-           for record in sample):
+           for record in sample.records()):
         return keys
     raise ValueError(
-        f'{path} has no field {name!r} in its first {len(sample)} records: '
+        f'{path} has no field {name!r} in its first {sample.count} records: '
         f'{did_you_mean(name, known, "{} ")}the fields are {list(known)}')

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.datasets.text_files import check_is_file
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
@@ -110,6 +110,6 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
     if isinstance(path, Mapping):
         if not path:
             raise ValueError('at least one file is needed, got {}')
-        return {source: as_path(os.fspath(one), storage_options)
+        return {source: fixed_path(os.fspath(one), storage_options)
                 for source, one in path.items()}
-    return as_path(checked_path('NPYDataset', path), storage_options)
+    return fixed_path(checked_path('NPYDataset', path), storage_options)

@@ -14,6 +14,8 @@ from fuel.datasets.given_splits import ExampleSplits
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.runs import RunDataset
+from fuel.datasets.split_sizes import (
+    apportion, are_counts, fill_counts, lengths_of_shares, rest_last)
 from fuel.schemes.missing_labels import find_known
 from fuel.storage.reader import rows_of_ranges
 from fuel.utils.arguments import is_stream
@@ -34,14 +36,19 @@ def random_split(examples: int | Dataset,
     ----------
     examples : int or Dataset
         How many there are, or the data set that has them.
-    shares : dict of str to float
+    shares : dict of str to float or int
         For each split its share of the examples, from 0 to 1. One may be
-        None: the rest. Without it they must add up to 1.
+        None: the rest. Without it they must add up to 1. If all are
+        integers and one is above 1, they are numbers of examples, which
+        must add up to all that are split, unless one is None.
     seed : int, optional
         Equal seeds give equal splits. Defaults to ``config.default_seed``.
     stratify : str or array, optional
         The class of each example, or the source of the data set that has
         it: each split gets its share of every class, to the nearest example.
+        Numbers of examples are met exactly: what cannot be divided goes to
+        the splits with the largest remainders, and no split is a whole
+        example away from its share of a class.
         Examples whose class is missing are in no split, with a warning:
         those of a masked array, of a categorical of pandas or Arrow, and of
         a source of ``dataset.categories``. Defaults to None: of all examples
@@ -50,7 +57,8 @@ def random_split(examples: int | Dataset,
         Put whole runs of the data set into one split: episodes, documents,
         or the windows of one; also all that a split of rows left of a run.
         Each split gets at least one, and its share of the examples to the
-        nearest run. Defaults to None: examples are split
+        nearest run. Numbers of examples that whole runs do not meet are
+        named by a warning. Defaults to None: examples are split
         one by one, with a warning if the data set has several runs, since
         neighbours in a run are alike. Where that is meant, pass
         ``len(dataset)``.
@@ -71,8 +79,8 @@ def random_split(examples: int | Dataset,
     Raises
     ------
     ValueError
-        If the shares do not add up, a split would be empty, there is not
-        one class for each example, or there are no runs.
+        If the shares or numbers do not add up, a split would be empty,
+        there is not one class for each example, or there are no runs.
 
     Examples
     --------
@@ -85,6 +93,12 @@ def random_split(examples: int | Dataset,
     >>> dataset[splits['test']][1]
     [0, 0, 0, 1, 1]
     >>> scheme = ShuffledScheme(splits['train'], 2)
+
+    Integers are numbers of examples:
+
+    >>> splits = random_split(dataset, {'train': 7, 'test': 3}, seed=1)
+    >>> {name: len(rows) for name, rows in splits.items()}
+    {'train': 7, 'test': 3}
 
     Windows of one run overlap, and stay together:
 
@@ -121,7 +135,7 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
             f'{type(examples).__name__}: pass the data set that it reads')
     count = len(examples) if isinstance(examples, Dataset) else (
         not_negative('examples', examples))
-    _check_shares(shares)
+    counted = are_counts(shares)
     rng = numpy.random.RandomState(
         config.default_seed if seed is None else seed)
     runs = None if isinstance(examples, int) else (
@@ -131,7 +145,7 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
             raise ValueError(
                 f"groups must be 'runs', without stratify, got {groups!r} "
                 f'and stratify={stratify!r:.40}')
-        return _split_runs(examples, runs, shares, rng)
+        return _split_runs(examples, runs, shares, counted, rng)
     num_runs = 0 if runs is None else _num_runs(runs)
     if 1 < num_runs < count:
         warnings.warn(
@@ -143,10 +157,15 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
     if stratify is not None:
         classes = _by_class(_classes(examples, stratify), count, missing)
     parts: dict[str, list[Any]] = {name: [] for name in shares}
-    for of_class in classes:
-        order = of_class[rng.permutation(len(of_class))]
-        for name, rows in _cut(order, shares).items():
-            parts[name].append(rows)
+    sizes = [lengths_of_shares(len(of_class), shares) for of_class in classes]
+    if counted:
+        sizes = apportion([len(of_class) for of_class in classes],
+                          fill_counts(shares, classes, count), rng)
+    for of_class, lengths in zip(classes, sizes, strict=True):
+        order, start = of_class[rng.permutation(len(of_class))], 0
+        for name, length in lengths.items():
+            parts[name].append(order[start:start + length])
+            start += length
     found = {name: numpy.sort(numpy.concatenate(rows))
              for name, rows in parts.items()} if classes else {}
     for name in shares:
@@ -163,36 +182,6 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
     return found
 
 
-def _check_shares(shares: Mapping[str, float | None]) -> None:
-    if not isinstance(shares, Mapping):
-        raise TypeError(
-            f'shares must be a dict from the name of each split to its share, '
-            f"as in {{'train': .8, 'test': .2}}, got {shares!r}")
-    known = [share for share in shares.values() if share is not None]
-    rests = len(shares) - len(known)
-    total = sum(known)
-    if (not all(0 < share <= 1 for share in known) or rests > 1
-            or (total >= 1 if rests else abs(total - 1) > 1e-9)):
-        raise ValueError(
-            'shares must be from 0 to 1 and add up to 1, or one must be None '
-            f'for the rest, got {dict(shares)}')
-
-
-def _cut(order: NDArray[Any], shares: Mapping[str, float | None]
-         ) -> dict[str, NDArray[Any]]:
-    """Return the part of an order that each split gets."""
-    last = next((name for name, share in shares.items() if share is None),
-                list(shares)[-1])
-    found, start = {}, 0
-    for name, share in shares.items():
-        if name == last or share is None:
-            continue
-        stop = min(start + round(len(order) * share), len(order))
-        found[name], start = order[start:stop], stop
-    found[last] = order[start:]
-    return found
-
-
 def _num_runs(runs: tuple[IndexArray, IndexArray]) -> int:
     """Return how many runs have examples; one that is cut counts once."""
     bounds, numbers = runs
@@ -201,7 +190,7 @@ def _num_runs(runs: tuple[IndexArray, IndexArray]) -> int:
 
 def _split_runs(examples: int | Dataset,
                 runs: tuple[IndexArray, IndexArray] | None,
-                shares: Mapping[str, float | None],
+                shares: Mapping[str, float | None], counted: bool,
                 rng: numpy.random.RandomState,
                 ) -> dict[str, NDArray[numpy.intp]]:
     """Return the examples of each split, of whole runs.
@@ -233,13 +222,16 @@ def _split_runs(examples: int | Dataset,
                 if cut > len(order) else ''))
     ends = numpy.cumsum(lengths[order])
     # The rest comes last, so that the others are cut as they are given.
-    names = sorted(shares, key=lambda name: shares[name] is None)
+    names = rest_last(shares)
+    total = int(ends[-1])
+    if counted:
+        fill_counts(shares, [range(total)], total)
     found, start, wanted = {}, 0, 0.
     for place, name in enumerate(names):
         stop = len(order)
         share = shares[name]
         if place < len(names) - 1 and share is not None:
-            wanted += share * float(ends[-1])
+            wanted += share * (1. if counted else float(total))
             stop = int(numpy.argmin(abs(ends - wanted))) + 1
             # Each split has a run, and leaves one for each that follows.
             stop = min(max(stop, start + 1),
@@ -249,6 +241,13 @@ def _split_runs(examples: int | Dataset,
         rows = numpy.flatnonzero(chosen[run_of])
         found[name] = rows_of_ranges(bounds[rows], stretches[rows])
         start = stop
+    missed = [f'{name!r} has {len(found[name])} in the place of {share}'
+              for name, share in shares.items()
+              if counted and share not in (None, len(found[name]))]
+    if missed:
+        warnings.warn(
+            f'whole runs do not have the numbers of examples that were asked '
+            f'for: {", ".join(missed)}', stacklevel=4)
     return {name: found[name] for name in shares}
 
 

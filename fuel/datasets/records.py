@@ -32,6 +32,9 @@ from fuel.utils.warn import warn_user
 NEAR = 1 << 12
 # Records by which types, and the header of a table, are recognized.
 SAMPLE = 1000
+# Bytes of those of them that are parsed at a time, if none is longer: what is
+# parsed takes up to forty times as much memory.
+GROUP = 1 << 18
 TEXT = numpy.dtype(object)
 # Floating numbers hold all integers up to this one, and none above the other.
 EXACT, LARGEST = 1 << 53, 1 << 1023
@@ -141,6 +144,11 @@ class RecordFile:
         """Return file and line of a record, for errors."""
         return f'{self.file.path}, line {self.index.lines[record]}'
 
+    def line(self, record: int) -> bytes:
+        """Return the bytes of a record."""
+        start, stop = self.index.starts[record:record + 2].tolist()
+        return self.file.read(start, stop - start)
+
     def records(self, records: NDArray[numpy.intp]) -> list[Any]:
         """Return some records, in the order asked for."""
         unique, places = numpy.unique(records, return_inverse=True)
@@ -152,6 +160,17 @@ class RecordFile:
             raise
         self.file.check()
         return [found[place] for place in places.tolist()]
+
+    def groups(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield where groups of records begin and end, each of few bytes or
+        one record."""
+        starts = self.index.starts
+        while first < stop:
+            last = int(numpy.searchsorted(
+                starts, starts[first] + GROUP, 'right')) - 1
+            last = min(max(last, first + 1), stop)
+            yield first, last
+            first = last
 
     def _read(self, unique: NDArray[numpy.intp]) -> list[Any]:
         """Return some records, in the order of the file."""
@@ -188,19 +207,94 @@ class RecordFile:
         yield from itertools.pairwise(borders)
 
 
+class FirstRecords:
+    """The first records of a file, parsed in groups, so that memory holds one
+    of these at a time.
+
+    Records that cannot be parsed are left out: bad records are up to the
+    stages that read them.
+
+    `count`: how many records are looked at, at most.
+    """
+
+    def __init__(self, records: RecordFile, count: int) -> None:
+        self.count = min(count, len(records.index))
+        if not self.count:
+            raise ValueError(f'{records.file.path} is empty')
+        self._records = records
+        self._kept: tuple[list[int], list[Any]] | None = None
+
+    def __iter__(self) -> Iterator[tuple[list[int], list[Any]]]:
+        return self.groups()
+
+    def groups(self, start: int = 0,
+               ) -> Iterator[tuple[list[int], list[Any]]]:
+        """Yield the numbers of some records, from one of them on, and these.
+
+        Raises: ValueError if the first record is bad, or more than half of
+            them are.
+        """
+        borders = list(self._records.groups(start, self.count))
+        if not start and len(borders) == 1:
+            if self._kept is None:
+                self._kept = self._group(0, self.count, [])
+            borders = []
+            yield self._kept
+        bad: list[ValueError] = []
+        for first, last in borders:
+            yield self._group(first, last, bad)
+
+    def _group(self, first: int, last: int, bad: list[ValueError],
+               ) -> tuple[list[int], list[Any]]:
+        """Return records, and add the errors of bad ones to a list."""
+        found = self._read(first, last, bad)
+        if 2 * len(bad) > self.count:
+            raise bad[0]
+        return found
+
+    def first(self) -> Any:
+        """Return the first record, which must not be a bad one."""
+        return self._records.records(numpy.zeros(1, numpy.intp))[0]
+
+    def records(self) -> Iterator[Any]:
+        """Yield the records."""
+        for _, records in self:
+            yield from records
+
+    def _read(self, first: int, last: int, bad: list[ValueError],
+              ) -> tuple[list[int], list[Any]]:
+        numbers = numpy.arange(first, last)
+        try:
+            return numbers.tolist(), self._records.records(numbers)
+        except ValueError as error:
+            if last == 1:
+                raise
+            if last - first == 1:
+                bad.append(error)
+                return [], []
+        parts = [self._read(number, number + 1, bad)
+                 for number in numbers.tolist()]
+        return ([number for numbers, _ in parts for number in numbers],
+                [record for _, records in parts for record in records])
+
+
+def first_rounded(numbers: Iterable[int]) -> int | None:
+    """Return the first of some integers that floating numbers do not hold
+    exactly; None if they hold all."""
+    return next((number for number in numbers if abs(number) > EXACT and (
+        abs(number) > LARGEST or int(float(number)) != number)), None)
+
+
 def warn_of_rounding(path: str, source: str,
-                     numbers: Iterable[int]) -> None:
+                     number: int | None) -> None:
     """Warn if a floating source, as it was found to be, has an integer that
     floating numbers do not hold exactly, such as an identifier."""
-    for number in numbers:
-        if abs(number) > EXACT and (
-                abs(number) > LARGEST or int(float(number)) != number):
-            warn_user(
-                f'{path}: source {source!r} is float64, since values are '
-                f'missing or not whole, and does not hold {number!s:.25} '
-                f'exactly: pass masks=({source!r},) if values are missing, or '
-                f'dtypes={{{source!r}: ...}}')
-            return
+    if number is not None:
+        warn_user(
+            f'{path}: source {source!r} is float64, since values are '
+            f'missing or not whole, and does not hold {number!s:.25} '
+            f'exactly: pass masks=({source!r},) if values are missing, or '
+            f'dtypes={{{source!r}: ...}}')
 
 
 class RecordsDataset(SplitDataset):
@@ -228,12 +322,9 @@ class RecordsDataset(SplitDataset):
                 f'records where they lie in the file: decompress it')
         return raw_file_at(self.path)
 
-    def _sample(self, count: int) -> list[Any]:
+    def _sample(self, count: int) -> FirstRecords:
         """Return the first records."""
-        count = min(count, len(self.records.index))
-        if not count:
-            raise ValueError(f'{self.path} is empty')
-        return self.records.records(numpy.arange(count))
+        return FirstRecords(self.records, count)
 
     def details(self) -> Sequence[str]:
         """Return the file and the splits."""

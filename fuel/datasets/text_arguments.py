@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from fuel.remote.location import as_path
+from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 
 #: Names of text files.
@@ -22,7 +22,7 @@ def as_files(files: Paths, storage_options: StorageOptions | None = None,
         raise ValueError(
             f'files must be a list of names, got the single name {files!r}: '
             f'write [{files!r}]')
-    names = [as_path(os.fspath(path), storage_options) for path in files]
+    names = [fixed_path(os.fspath(path), storage_options) for path in files]
     if not names:
         raise ValueError('files must name at least one text file')
     return names

@@ -18,7 +18,7 @@ from typing import IO, Any
 from fuel.datasets.text_arguments import split_lines
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
-from fuel.remote.location import RemotePath
+from fuel.remote.location import RemotePath, located
 from fuel.remote.urls import file_name
 from fuel.storage.errors import other_version
 from fuel.storage.file_bytes import FileBytes
@@ -52,14 +52,14 @@ def open_binary(path: str, file: FileBytes | None = None) -> Any:
 
 
 def _open_binary(path: str, file: FileBytes | None) -> Any:
-    source: Any = path
+    source: Any = located(path)
     if isinstance(path, RemotePath):
         source = (file or path.open()).open()
     extension = os.path.splitext(file_name(path))[1]
     if extension in COMPRESSIONS:
         module = import_module(COMPRESSIONS[extension])
         return module.open(source, 'rb')
-    return source if isinstance(path, RemotePath) else open(path, 'rb')
+    return source if isinstance(path, RemotePath) else open(source, 'rb')
 
 
 def plain_size(path: str, default: int) -> int:
@@ -68,7 +68,7 @@ def plain_size(path: str, default: int) -> int:
     extension = os.path.splitext(file_name(path))[1]
     if not isinstance(path, RemotePath) and extension not in COMPRESSIONS:
         with suppress(OSError):
-            return os.path.getsize(path)
+            return os.path.getsize(located(path))
     return default
 
 
@@ -85,8 +85,9 @@ def check_is_file(path: str, kind: str) -> None:
 
     What is not on this host is looked for when it is opened.
     """
-    if not isinstance(path, RemotePath) and not os.path.isfile(path):
-        refuse_special_file(path)
+    if not isinstance(path, RemotePath) and not os.path.isfile(
+            located(path)):
+        refuse_special_file(located(path))
         raise FileNotFoundError(
             f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
             'correct the name')

@@ -54,18 +54,23 @@ class Panel:
     `count`: how many there are, in words.
     `is_labelled`: whether the axes are called height and width.
     `class_names`: of the numbers of classes.
+    `column`: all numbers of the source, where the examples are chosen by
+        other sources and must not be counted; empty where they are not
+        known. None: the examples are counted.
     """
 
     def __init__(self, name: str, examples: Sequence[Array],
                  captions: Sequence[str] = (), count: str = '',
                  is_labelled: bool = False,
-                 class_names: Sequence[str] = ()) -> None:
+                 class_names: Sequence[str] = (),
+                 column: Array | None = None) -> None:
         self.name = name
         self.examples = examples
         self.label(captions)
         self.count = count
         self.is_labelled = is_labelled
         self.class_names = class_names
+        self.column = column
 
     def label(self, captions: Sequence[str]) -> None:
         """Give each example the name of its class."""
@@ -74,7 +79,9 @@ class Panel:
     @cached_property
     def title(self) -> str:
         """How many examples there are, and the range of their numbers."""
-        return f'{self.count}{numbers_in(self.examples)}'
+        shown = self.examples if self.column is None or not (
+            self.column.size) else [self.column]
+        return f'{self.count}{numbers_in(shown)}'
 
     @cached_property
     def images(self) -> list[Image.Image]:
@@ -111,18 +118,22 @@ class Panel:
         """How often each class, or number, is found, where examples are
         single numbers, integers or sorted ones, or a few texts that come
         again and again; else empty."""
-        if not self.is_single:
+        if self.column is not None:
+            numbers = self.column.ravel()
+        elif self.is_single:
+            numbers = numpy.concatenate(
+                [one.ravel() for one in self.examples])
+        else:
             return self._count_texts()
-        numbers = numpy.concatenate([one.ravel() for one in self.examples])
         is_sorted = len(numbers) > 2 and bool(
             (numbers[1:] >= numbers[:-1]).all())
         if numbers.dtype.kind == 'f' and not is_sorted:
             return []
         numbers = numbers[numpy.isfinite(numbers)]
-        found = Counter(numbers.tolist())
+        found, times = numpy.unique(numbers, return_counts=True)
         if len(found) < MOST_CLASSES:
-            return [(self.name_of(number), found[number])
-                    for number in sorted(found)]
+            return [(self.name_of(number), count) for number, count in zip(
+                found.tolist(), times.tolist(), strict=True)]
         heights, edges = numpy.histogram(
             numbers.astype('float64'), MOST_CLASSES)
         return [(f'{low:.4g}', int(height)) for low, height in zip(

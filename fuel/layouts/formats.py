@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 
+from fuel.datasets.json_values import is_object
 from fuel.datasets.text_files import COMPRESSIONS
 from fuel.remote.location import RemotePath
 from fuel.storage.raw_file import raw_file_at
@@ -90,6 +91,10 @@ def format_of(path: str) -> str:
             f'{str(path)!r} is compressed, and files of the format {kind!r} '
             f'are read by rows, which needs one that is not: decompress it; '
             f'it begins with {head!r}')
+    if kind in ('csv', 'tsv'):
+        with file.open() as stream:
+            # Programs export both under this name.
+            return 'jsonl' if is_object(stream.readline()) else kind
     if kind is not None:
         return kind
     if not head:

@@ -1,6 +1,8 @@
 """Paths of remote files, which know how the files are accessed."""
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +14,7 @@ from fuel.remote.urls import (
     StorageOptions, is_spawning, is_url, public_options, shown,
     without_secrets)
 from fuel.utils.forks import Step, at_fork
+from fuel.utils.paths import find_in_data_path
 
 if TYPE_CHECKING:
     from fuel.remote.file import RemoteFile
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 Item = TypeVar('Item')
 Result = TypeVar('Result')
 
+logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 # Of those that are being opened: other files need not wait for them.
 _opening: weakref.WeakValueDictionary[tuple[str, str], threading.Lock] = (
@@ -90,6 +94,59 @@ class RemotePath(str):
             raise PermissionError(
                 f'{error} (what was unpickled has no credentials: assign '
                 f'its storage_options)') from None
+
+
+class LocalPath(str):
+    """A path as it was given, which leads to the same file after the program
+    has gone to another folder.
+
+    A pickle holds both. When the file is gone on the machine that loads the
+    pickle, it is searched where the path leads there, and by its name in the
+    data path, as HDF5 files are.
+    """
+
+    _absolute: str
+    _is_restored: bool
+
+    def __new__(cls, path: str, absolute: str | None = None) -> Self:
+        """Make a path; `absolute` if it is one of a pickle."""
+        found = super().__new__(cls, path)
+        found._absolute = absolute or os.path.abspath(path)
+        found._is_restored = absolute is not None
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalPath, (str(self), self._absolute)
+
+    def locate(self) -> str:
+        """Return the path to open."""
+        if not self._is_restored or os.path.exists(self._absolute):
+            return self._absolute
+        found = os.path.abspath(self)
+        if not os.path.exists(found):
+            try:
+                found = find_in_data_path(os.path.basename(self))
+            except FileNotFoundError:
+                return self._absolute
+            logger.warning('%s is gone, reading %s instead', self._absolute,
+                           found)
+        # It is the file of this object from now on.
+        self._absolute, self._is_restored = os.path.abspath(found), False
+        return self._absolute
+
+
+def located(path: str) -> str:
+    """Return the path to open, of a path on this host as it was given."""
+    return path.locate() if isinstance(path, LocalPath) else path
+
+
+def fixed_path(path: str,
+               storage_options: StorageOptions | None = None) -> str:
+    """Return the path of a file as a :class:`LocalPath`, and a URL as a
+    :class:`RemotePath`."""
+    found = as_path(path, storage_options)
+    return found if isinstance(
+        found, (LocalPath, RemotePath)) else LocalPath(found)
 
 
 def as_path(path: str, storage_options: StorageOptions | None = None) -> str:

@@ -18,7 +18,7 @@ from fuel.exceptions import DamagedFileError, FuelError
 from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
-from fuel.remote.location import RemotePath
+from fuel.remote.location import RemotePath, located
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader
@@ -204,7 +204,7 @@ def is_archive(path: str) -> bool:
     """Return whether a file is a ``.npz``, by its first bytes."""
     if isinstance(path, RemotePath):
         return path.open().read(0, 2) == b'PK'
-    with open(path, 'rb') as stream:
+    with open(located(path), 'rb') as stream:
         return stream.read(2) == b'PK'
 
 

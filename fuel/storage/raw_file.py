@@ -15,7 +15,7 @@ import h5py
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.file_states import file_state
-from fuel.remote.location import RemotePath
+from fuel.remote.location import RemotePath, located
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
@@ -68,8 +68,9 @@ def raw_file_at(path: str) -> FileBytes:
     """Return the file that a path leads to, local or remote."""
     if isinstance(path, RemotePath):
         return path.open()
-    refuse_special_file(path)
-    descriptor = os.open(path, _READ)
+    place = located(path)
+    refuse_special_file(place)
+    descriptor = os.open(place, _READ)
     try:
         return _shared(path, descriptor)
     finally:
@@ -77,7 +78,7 @@ def raw_file_at(path: str) -> FileBytes:
 
 
 def _shared(path: str, descriptor: int) -> RawFile:
-    key = os.path.abspath(path), settled_identity(descriptor)
+    key = os.path.abspath(located(path)), settled_identity(descriptor)
     with _lock:
         file = _files.get(key)
         if file is None:
@@ -141,7 +142,7 @@ class FileWatch:
     def __init__(self, path: str, descriptor: int,
                  identity: tuple[int, ...] | None = None) -> None:
         self.path = path
-        self._absolute_path = os.path.abspath(path)
+        self._absolute_path = os.path.abspath(located(path))
         self._descriptor = descriptor
         self.identity = identity or settled_identity(descriptor)
         self.size = self.identity[2]
@@ -223,7 +224,7 @@ class RawFile(FileWatch):
 
     def open(self) -> IO[bytes]:
         """Open the file again, for reading from its beginning."""
-        stream = open(self.path, 'rb')  # noqa: SIM115 (the caller's)
+        stream = open(self._absolute_path, 'rb')  # noqa: SIM115 (the caller's)
         if identity_of(os.fstat(stream.fileno())) != self.identity:
             stream.close()
             raise DamagedFileError(

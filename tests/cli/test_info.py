@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 from support import raw_data
 
-from fuel.bin import fuel_convert, fuel_info
+from fuel.bin import fuel_convert, fuel_info, preview
+from fuel.bin.preview import preview_file
 from fuel.datasets import H5PYDataset
 from fuel.describe import examples, panels
 
@@ -307,6 +308,34 @@ def test_preview_draws_a_bar_for_each_number():
     assert 3 == (numpy.diff((heights > 0).astype(int)) == 1).sum()
     assert drawn.min() < 4
     assert drawn.max() > .9 * (panels.PLOT_HEIGHT - 2 * panels.MARGIN)
+
+
+def test_preview_counts_all_of_a_column_of_integers(tmp_path, monkeypatch):
+    """Not the examples that are drawn evenly by the classes of another
+    source; what is too large, or not of integers, has no counts."""
+    rng = numpy.random.RandomState(0)
+    targets = (rng.rand(3000) < .05).astype('uint8')
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as h5file:
+        h5file['targets'] = targets[:, None]
+        h5file['targets'].attrs['class_names'] = json.dumps(['cat', 'dog'])
+        h5file['fine_labels'] = targets * 7
+        h5file['ranks'] = numpy.arange(3000)
+        h5file['means'] = numpy.sort(rng.rand(3000))
+        h5file['kind'] = ['a', 'b'] * 1500
+    zeros, ones = numpy.bincount(targets).tolist()
+    with h5py.File(tmp_path / 'x.hdf5') as h5file:
+        found = {panel.name: panel for panel in preview_file(h5file).panels}
+        assert [('cat', zeros), ('dog', ones)] == found['targets'].counts
+        assert 'counts of all 3000: 0 to 1' == found['targets'].title
+        assert [('0', zeros), ('7', ones)] == found['fine_labels'].counts
+        assert {150} == {count for _, count in found['ranks'].counts}
+        assert 'counts of all 3000: 0 to 2999' == found['ranks'].title
+        assert not found['means'].counts and not found['kind'].counts
+        monkeypatch.setattr(preview, 'MOST_BYTES', 2999)
+        for panel in preview_file(h5file).panels:
+            assert not panel.counts
+            assert ' of 3000' in panel.title
+            assert panels.picture_of(panel).size
 
 
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):

@@ -222,6 +222,20 @@ def test_hold_out_splits_all_sources_alike(here):
     assert found[0] == found[1] != found[2]
 
 
+def test_hold_out_of_so_many_examples(here, capsys):
+    """Integers are numbers of examples, which are met exactly."""
+    numpy.save(here / 'x.npy', numpy.arange(50))
+    numpy.save(here / 'y.npy', numpy.arange(50) % 3)
+    convert('npy', 'features=x.npy', 'targets=y.npy', '--stratify',
+            '--hold-out', 'test=7', '--hold-out', 'valid=1')
+    assert [42, 1, 7] == [
+        len(load('data.hdf5', split, 'targets'))
+        for split in ('train', 'valid', 'test')]
+    for text in ('test=0', 'test=50', 'test=1'):
+        assert text in fail(
+            capsys, 'npy', 'features=x.npy', '--hold-out', text)
+
+
 def test_npy_with_splits_and_axes(here):
     """Files may name their splits, and sources their axes."""
     a, b = numpy.zeros((4, 2), 'float32'), numpy.ones((3, 2), 'float32')
@@ -244,7 +258,7 @@ def test_npy_with_splits_and_axes(here):
     (['a=x.npy', 'b=short.npy'], 'as many examples'),
     (['a=x.npy', 'test:b=x.npy'], 'as many examples'),
     (['a=x.npy', '--axes', 'a=batch'], 'a label for each'),
-    (['a=x.npy', '--hold-out', 'test=2'], 'something like test=0.2'),
+    (['a=x.npy', '--hold-out', 'test=1.5'], 'something like test=0.2'),
     (['a=x.npy', '--hold-out', 'train=0.5'], 'cannot hold out')])
 def test_npy_bad_input_is_explained(here, capsys, arguments, text):
     """A mistake says what was expected; nothing is written."""
@@ -547,6 +561,19 @@ def test_csv_marks_of_missing_values_are_no_classes(here, capsys, options):
     assert "choose --missing NA --missing '?' if" in error
     convert('csv', 'a.csv', '--missing', 'NA', '--missing', '?', '--fill',
             'mean')
+    assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
+
+
+@pytest.mark.parametrize('options', [['--missing', '--'], ['--missing=--']])
+def test_csv_dashes_can_stand_for_missing_values(here, capsys, options):
+    """The error advises so; argparse takes them for the end of options."""
+    (here / 'a.csv').write_text('x,y\n4,1\n--,2\n6,3\n-,3\n')
+    assert 'choose --missing -- --missing - if' in fail(
+        capsys, 'csv', 'a.csv', '--target', 'y')
+    convert('csv', 'a.csv', *options, '--missing', '-', '--fill', 'mean',
+            '--target', 'y')
+    assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
+    convert('csv', *options, '--missing=-', '--fill', 'mean', 'a.csv')
     assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
 
 

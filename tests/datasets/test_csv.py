@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.processes import count_in_little_memory
 
+import fuel
+from fuel.bin import fuel_convert
 from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import ShuffledScheme
@@ -512,3 +514,57 @@ def test_state_that_says_of_no_missing_texts_is_taken_up(tmp_path):
     assert 2 == len(list(resumed.get_epoch_iterator()))
     with pytest.raises(StateMismatchError, match='missing'):
         build(missing='NA').load_state_dict(state)
+
+
+@pytest.mark.parametrize('number', [2 ** 53 + 1, -2 ** 60 - 1])
+def test_integers_that_floats_round_warn_behind_the_first_records(
+        tmp_path, number):
+    """Once, when they are read, and not if the type was given."""
+    path = tmp_path / 'ids.csv'
+    path.write_text('id,b\n' + '0.5,x\n' * 1000 + f'{number},x\n')
+    dataset = CSVDataset(path)
+    with pytest.warns(UserWarning, match=(
+            f"source 'id' is float64, .* hold {number} exactly")) as caught:
+        dataset.get_data(None, [1000])
+    assert (1, __file__) == (len(caught), caught[0].filename)
+    given = CSVDataset(path, dtypes={'id': float})
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        given.get_data(None, [1000])
+        dataset.get_data(None, [999, 1000])
+
+
+def test_bad_records_among_the_first_are_left_to_the_stage(tmp_path):
+    """Types come of the records that can be parsed and have all cells."""
+    path = tmp_path / 'bad.csv'
+    rows = [f'{number},"x"' for number in range(500)]
+    rows[7], rows[300] = '7,"x"y', 'one, more,2'
+    path.write_text('a,b\n' + '\n'.join(rows) + '\n')
+    dataset = CSVDataset(path)
+    assert numpy.int64 == dataset.dtypes['a']
+    stream = DataStream(dataset, batch_size=10, on_error='skip')
+    assert [number for number in range(500) if number not in (7, 300)] == [
+        number for a, _ in stream for number in a.tolist()]
+    with pytest.raises(ValueError, match=r'bad\.csv, line 9: '):
+        dataset.get_data(None, [6, 7])
+    path.write_text('a,b\n1,2\n' + '7,"x"y\n' * 3)
+    with pytest.raises(ValueError, match=r'bad\.csv, line 3: '):
+        CSVDataset(path)
+
+
+@pytest.mark.parametrize('mark', [b'', b'\xef\xbb\xbf'])
+@pytest.mark.parametrize('ending', ['csv', 'tsv'])
+def test_json_lines_under_the_name_of_a_table_are_recognised(
+        tmp_path, mark, ending):
+    """By their content where the name chooses, and refused elsewhere."""
+    path = tmp_path / f'rows.{ending}'
+    path.write_bytes(mark + b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n')
+    a, b = fuel.load(path)[:]
+    assert ([1, 2], ['x', 'y']) == (a.tolist(), b.tolist())
+    with pytest.raises(ValueError, match='holds JSON lines.*JSONLDataset'):
+        CSVDataset(path)
+    with pytest.raises(SystemExit):
+        fuel_convert.main(['csv', str(path), '-o', str(tmp_path)])
+    for text in ('{a},{b}\n1,2\n', '{"a"},{"b"}\n1,2\n', '{}\n1\n'):
+        path.write_text(text.replace(',', ',' if ending == 'csv' else '\t'))
+        assert 1 == fuel.load(path, header=True).num_examples

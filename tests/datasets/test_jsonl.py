@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pickle
+import warnings
 
 import numpy
 import pytest
@@ -405,3 +406,56 @@ def test_null_among_truth_values_names_the_masks(tmp_path):
         dataset[:]
     a, there = JSONLDataset(path, masks='a')[:]
     assert ([True, False], [True, False]) == (a.tolist(), there.tolist())
+
+
+@pytest.mark.parametrize('broken', [
+    '{"a": 1', '[1]', '\xff', '{"a": 1}}', '[' * 300 + ']' * 300])
+@pytest.mark.parametrize('options', [{}, {'dtypes': {'a': 'float32'}}])
+def test_broken_lines_among_the_first_are_left_to_the_stage(
+        tmp_path, broken, options):
+    """Types come of the lines that can be parsed."""
+    path = tmp_path / 'broken.jsonl'
+    lines = [f'{{"a": {number}}}' for number in range(500)]
+    lines[7] = lines[499] = broken
+    path.write_text('\n'.join(lines) + '\n', encoding='latin-1')
+    dataset = JSONLDataset(path, **options)
+    assert options.get('dtypes', {'a': 'int64'})['a'] == (
+        dataset.known_types()['a'].dtype)
+    stream = DataStream(dataset, batch_size=10, on_error='skip')
+    numbers = [number for a, in stream for number in a.tolist()]
+    assert [number for number in range(499) if number != 7] == numbers
+    with pytest.raises(ValueError, match=r'broken\.jsonl, line 8: '):
+        dataset.get_data(None, [6, 7])
+
+
+def test_file_of_mostly_broken_lines_is_refused(tmp_path):
+    """As is one whose first line is broken."""
+    path = tmp_path / 'broken.jsonl'
+    path.write_text('{"a": 1}\n' * 4 + 'x\n' * 4)
+    assert 8 == JSONLDataset(path).num_examples
+    for text, line in (('{"a": 1}\n' * 4 + 'x\n' * 5, 5),
+                       ('x\n' + '{"a": 1}\n' * 900, 1)):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f'line {line}: invalid JSON'):
+            JSONLDataset(path)
+
+
+@pytest.mark.parametrize('value', ['{}', '[{}, 1]', '[[{}], [1]]'])
+def test_integers_that_floats_round_warn_behind_the_first_records(
+        tmp_path, value):
+    """Once, when they are read, and not if the type was given."""
+    path = tmp_path / 'ids.jsonl'
+    later = value.replace('{}', str(2 ** 53 + 1))
+    path.write_text(
+        f'{{"id": {value}}}\n'.replace('{}', '0.5') * 1000
+        + f'{{"id": {later}}}\n')
+    dataset = JSONLDataset(path)
+    with pytest.warns(UserWarning, match=(
+            "'id' is float64, .*9007199254740993 exactly")) as caught:
+        dataset.get_data(None, [1000])
+    assert (1, __file__) == (len(caught), caught[0].filename)
+    given = JSONLDataset(path, dtypes={'id': float})
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        given.get_data(None, [1000])
+        dataset.get_data(None, [999, 1000])

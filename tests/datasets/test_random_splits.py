@@ -1,6 +1,8 @@
 """Random splits: whole, repeatable, with shares of each class."""
 import json
 import pickle
+import warnings
+from fractions import Fraction
 
 import h5py
 import numpy
@@ -53,6 +55,139 @@ def test_random_split_of_a_data_set():
     assert [3, 3] == numpy.bincount(dataset[found['a']][1].ravel()).tolist()
     assert {5} == {len(rows) for rows in random_split(
         dataset, {'a': .5, 'b': .5}).values()}
+
+
+def drawn_counts(rng, count, num_splits):
+    """Return positive numbers that add up, and names of splits for them,
+    of which one may be None."""
+    cuts = numpy.sort(rng.permutation(count - 1)[:num_splits - 1] + 1)
+    counts = dict(zip('abcde', numpy.diff([0, *cuts, count]).tolist(),
+                      strict=False))
+    shares = dict(counts)
+    if rng.randint(2):
+        shares['abcde'[rng.randint(num_splits)]] = None
+    if not any(share and share > 1 for share in shares.values()):
+        return None
+    return counts, shares
+
+
+@pytest.mark.parametrize('cases', [
+    150, pytest.param(3000, marks=pytest.mark.full)])
+def test_counts_are_met_exactly_also_in_strata(cases):
+    """No split is an example away from its exact share of a class, and of
+    two splits those with the largest remainders are rounded up."""
+    rng = numpy.random.RandomState(cases)
+    for seed in range(cases):
+        num_splits = rng.randint(2, 6)
+        count = rng.randint(num_splits + 2, 80)
+        drawn = drawn_counts(rng, count, num_splits)
+        if drawn is None:
+            continue
+        counts, shares = drawn
+        classes = rng.randint(rng.randint(1, 9), size=count).tolist()
+        stratify = [None, classes][seed % 3 > 0]
+        found = random_split(count, shares, seed=seed, stratify=stratify)
+        assert counts == {name: len(rows) for name, rows in found.items()}
+        assert list(range(count)) == sorted(numpy.concatenate(
+            list(found.values())).tolist())
+        again = random_split(count, shares, seed=seed, stratify=stratify)
+        assert all((found[name] == again[name]).all() for name in found)
+        if stratify is None:
+            continue
+        up, down = [], []
+        for kind in set(classes):
+            for name, rows in found.items():
+                exact = Fraction(classes.count(kind) * counts[name], count)
+                there = [classes[row] for row in rows].count(kind)
+                assert abs(there - exact) < 1
+                if num_splits == 2 and name == 'a':
+                    (up if there > exact else down).append(exact % 1)
+        assert not up or not down or min(up) >= max(down)
+
+
+@pytest.mark.parametrize('cases', [
+    100, pytest.param(2500, marks=pytest.mark.full)])
+def test_counts_of_runs_are_the_nearest_whole_runs(cases):
+    """The runs are cut where the numbers that they have so far come nearest;
+    each split that has another number is named by a warning."""
+    rng = numpy.random.RandomState(cases)
+    for seed in range(cases):
+        lengths = rng.randint(1, 9, rng.randint(4, 20)).tolist()
+        count, num_splits = sum(lengths), rng.randint(2, 5)
+        drawn = drawn_counts(rng, count, num_splits)
+        if drawn is None:
+            continue
+        counts, shares = drawn
+        rows = IndexableDataset({'x': numpy.arange(count)})
+        rows.runs = numpy.cumsum([0, *lengths])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            found = random_split(rows, shares, seed=seed, groups='runs')
+        order = numpy.random.RandomState(seed).permutation(
+            len(lengths)).tolist()
+        names = [name for name in shares if shares[name] is not None]
+        names += [name for name in shares if shares[name] is None]
+        wanted = start = 0
+        for place, name in enumerate(names):
+            wanted += counts[name]
+            left = num_splits - place - 1
+            stop = len(order) if not left else min(
+                range(start + 1, len(order) - left + 1), key=lambda stop:
+                abs(sum(lengths[run] for run in order[:stop]) - wanted))
+            assert sorted(order[start:stop]) == sorted({
+                int(run) for run in numpy.searchsorted(
+                    rows.runs, found[name], 'right') - 1})
+            start = stop
+        missed = [name for name, share in shares.items()
+                  if share not in (None, len(found[name]))]
+        assert bool(missed) == len(caught)
+        for name in missed:
+            assert (f'{name!r} has {len(found[name])} in the place of '
+                    f'{shares[name]}') in str(caught[0].message)
+
+
+def test_counts_equal_shares_of_the_same_size():
+    """Equal seeds draw the same examples, NumPy's integers are integers, and
+    1 by itself is the share of all."""
+    shares = random_split(100, {'a': None, 'b': .2, 'c': .3}, seed=1)
+    counts = random_split(
+        100, {'a': None, 'b': numpy.int64(20), 'c': 30}, seed=1)
+    assert all((shares[name] == counts[name]).all() for name in shares)
+    assert [7] == [len(rows) for rows in random_split(7, {'a': 1}).values()]
+    assert [1, 2] == [len(rows) for rows in random_split(
+        3, {'a': 1, 'b': 2}).values()]
+
+
+def test_counts_with_missing_classes_are_of_the_others():
+    """Examples without a class are in no split."""
+    with pytest.raises(ValueError, match=(
+            'add up to 5, and there are 3 examples to split, since the '
+            'class of 2 is missing')):
+        random_split(5, {'a': 2, 'b': 3}, stratify=[0, -1, 1, -1, 0],
+                     missing=-1)
+    found = random_split(5, {'a': None, 'b': 2}, stratify=[0, -1, 1, -1, 0],
+                         missing=-1)
+    assert [1, 2] == [len(rows) for rows in found.values()]
+
+
+@pytest.mark.parametrize('shares, text', [
+    ({'a': 6, 'b': 3}, 'add up to 9, and there are 10 .*None for the rest'),
+    ({'a': 10, 'b': None}, 'add up to 10, .* none is left for the rest'),
+    ({'a': 11}, 'add up to 11'),
+    ({'a': 9, 'b': .1}, 'or all must be positive integers'),
+    ({'a': 10, 'b': 0}, 'or all must be positive integers'),
+    ({'a': 9., 'b': 1.}, 'or all must be positive integers'),
+    ({'a': 9, 'b': True}, 'or all must be positive integers'),
+    ({'a': 8, 'b': None, 'c': None}, 'one must be None')],
+    ids=['sum', 'rest', 'more', 'mixed', 'zero', 'floats', 'truth', 'rests'])
+def test_counts_that_cannot_be_are_refused(shares, text):
+    """The text says why, with groups too."""
+    with pytest.raises(ValueError, match=text):
+        random_split(10, shares)
+    rows = IndexableDataset({'x': numpy.arange(10)})
+    rows.runs = numpy.arange(11)
+    with pytest.raises(ValueError, match=text):
+        random_split(rows, shares, groups='runs')
 
 
 def write_cells(path, codes):
@@ -151,6 +286,8 @@ def test_held_out_examples_are_not_trained_on():
     assert list(range(10)) == sorted(numpy.concatenate(
         list(found.values())).tolist())
     assert list(range(4)) == held_out(4, None, 0)['train'].tolist()
+    found = held_out(10, [('test', 3), ('valid', 2)], seed=1)
+    assert [5, 3, 2] == [len(rows) for rows in found.values()]
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=30),
