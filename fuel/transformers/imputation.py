@@ -110,15 +110,22 @@ class ImputeParameters(FittedParameters):
                 isinstance(value, bytes) for value in batch.flat)):
             values = [value.encode('utf-8') if isinstance(value, str)
                       else value for value in values]
-        fill = numpy.array(
-            values, object if batch.dtype.hasobject else None)
-        if batch.dtype.kind in 'biufc':
+        is_number = batch.dtype.kind in 'biufc'
+        # NumPy makes float64 of large and small integers side by side.
+        fill = numpy.array(values, object if (
+            is_number or batch.dtype.hasobject) else None)
+        if is_number:
             given = fill
-            with numpy.errstate(all='ignore'):
-                fill = given.astype(batch.dtype)
-            are_held = (numpy.isfinite(fill) if batch.dtype.kind in 'fc'
-                        else fill == given)
-            if not are_held.all():
+            try:
+                with numpy.errstate(all='ignore'):
+                    fill = given.astype(batch.dtype)
+            except OverflowError:
+                are_held = False
+            else:
+                are_held = bool((
+                    numpy.isfinite(fill) if batch.dtype.kind in 'fc'
+                    else fill == given).all())
+            if not are_held:
                 raise ValueError(
                     f'source {self.source!r} has {batch.dtype}, '
                     f'which does not hold the values {values!r:.80} for what '

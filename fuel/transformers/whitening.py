@@ -255,25 +255,31 @@ def _principal_axes(covariance: NDArray[Any], epsilon: float,
     """Return variances and the principal axes, the largest first."""
     deviations = numpy.sqrt(covariance.diagonal())
     alive = numpy.flatnonzero(deviations)
+    dead = numpy.flatnonzero(deviations == 0)
     added = covariance.diagonal()[alive] + epsilon
     if not len(alive) or added.max() < GRADED * added.min():
-        variances, axes = numpy.linalg.eigh(covariance)
-        return numpy.maximum(variances[::-1], 0), axes[:, ::-1]
-    # Features of very different scales: `eigh` finds small variances only
-    # as precisely as the largest allows. Correlations have one scale, and
-    # the singular values of a factor of the covariance are its roots.
-    alive = alive[numpy.argsort(-deviations[alive], kind='stable')]
-    scales = deviations[alive]
-    squares, vectors = numpy.linalg.eigh(
-        covariance[numpy.ix_(alive, alive)] / scales / scales[:, None])
-    turned, roots, _ = numpy.linalg.svd(
-        vectors * numpy.sqrt(numpy.maximum(squares, 0)) * scales[:, None])
-    dead = numpy.flatnonzero(deviations == 0)
+        # Features that do not vary are left out: rounding would mix them
+        # with directions of others in which nothing varies either.
+        found, turned = numpy.linalg.eigh(covariance[numpy.ix_(alive, alive)])
+        found, turned = numpy.maximum(found[::-1], 0), turned[:, ::-1]
+    else:
+        # Features of very different scales: `eigh` finds small variances
+        # only as precisely as the largest allows. Correlations have one
+        # scale, and the singular values of a factor of the covariance are
+        # its roots.
+        alive = alive[numpy.argsort(-deviations[alive], kind='stable')]
+        scales = deviations[alive]
+        squares, vectors = numpy.linalg.eigh(
+            covariance[numpy.ix_(alive, alive)] / scales / scales[:, None])
+        turned, roots, _ = numpy.linalg.svd(
+            vectors * numpy.sqrt(numpy.maximum(squares, 0))
+            * scales[:, None])
+        found = roots ** 2
     variances = numpy.zeros(len(covariance))
-    variances[:len(alive)] = roots ** 2
+    variances[:len(alive)] = found
     axes = numpy.zeros(covariance.shape)
     axes[alive, :len(alive)] = turned
-    axes[dead, len(alive):] = numpy.eye(len(dead))
+    axes[dead, numpy.arange(len(alive), len(covariance))] = 1
     return variances, axes
 
 

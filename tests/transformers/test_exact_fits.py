@@ -276,6 +276,16 @@ def test_whitening_of_a_constant_column_makes_it_zero(scale):
         assert [0., 1., 1.] == sorted(variances)
 
 
+def test_whitening_of_fewer_rows_than_columns_makes_a_constant_one_zero():
+    """Rounding mixes nothing into it where others have no variance either."""
+    for seed in range(20):
+        x = numpy.random.RandomState(seed).normal(size=(4, 6))
+        x[:, 2] = .1
+        parameters = fit_whitening(stream_of(x), epsilon=0)
+        assert not parameters.matrix[2].any()
+        assert not parameters.matrix[:, 2].any()
+
+
 def test_whitening_of_numbers_whose_squares_overflow_is_an_error():
     """It says what to do."""
     with pytest.raises(ValueError, match='scale it before'):

@@ -250,3 +250,22 @@ def test_fits_refuse_a_source_with_values_that_are_missing(fit):
     unmasked = FilterSources(gaps, ('rank',))
     assert (5 / 3, 4 / 3) == pytest.approx(fit(whole, source='rank').mean)
     assert (5 / 3, 4 / 3) == pytest.approx(fit(unmasked, source='rank').mean)
+
+
+@pytest.mark.parametrize('x', [
+    numpy.array([[2 ** 63 + 5, 3], [0, 0]], 'uint64'),
+    numpy.array([[2 ** 53 + 1, -1], [0, 0]])], ids=str)
+def test_large_and_small_integers_side_by_side_are_filled_exactly(x):
+    """NumPy makes float64 of them, which does not hold the large ones."""
+    hidden = numpy.ma.masked_array(x, [[False] * 2, [True] * 2])
+    stream = stream_of(hidden)
+    filled, = next(iter(Impute(stream, fit_impute(
+        stream, strategy='most-frequent'))))
+    assert_array_equal(x[[0, 0]], filled, strict=True)
+
+
+def test_integers_out_of_range_are_refused():
+    """Python's integers know no range, and NumPy's do."""
+    stream = stream_of(numpy.ma.masked_array([1, 2], [False, True]))
+    with pytest.raises(ValueError, match='does not hold the values'):
+        next(iter(Impute(stream, fit_impute(stream, value=2 ** 70))))
