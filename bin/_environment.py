@@ -38,6 +38,8 @@ BUILD_INPUTS = [*REQUIREMENT_FILES, 'MANIFEST.in', 'README.rst', 'LICENSE',
 # What the source distribution holds besides.
 SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CITATION.cff',
            'CONTRIBUTING.rst', '.fuelrc.example', 'constraints-oldest.txt',
+           'SECURITY.md', '.editorconfig', '.github',
+           '.pre-commit-config.yaml', '.readthedocs.yaml',
            'docs', 'tests', 'examples', 'bin', 'benchmarks']
 DISTRIBUTIONS = 'fuel-distributions'
 # Seconds between signs of life of a command that prints nothing.

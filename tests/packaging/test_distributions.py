@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 BUILD_INPUTS = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
                 'README.rst', 'LICENSE', 'CHANGELOG.rst', 'CITATION.cff',
                 'CONTRIBUTING.rst', '.fuelrc.example',
+                'SECURITY.md', '.editorconfig', '.github',
+                '.pre-commit-config.yaml', '.readthedocs.yaml',
                 'constraints-oldest.txt', 'fuel', 'docs', 'tests', 'examples',
                 'bin', 'benchmarks']
 GENERATED = shutil.ignore_patterns(
@@ -141,7 +143,8 @@ def test_sdist_holds_sources_and_nothing_generated(sdist):
                  'CITATION.cff', 'examples/iris_quickstart.py',
                  'examples/README.rst',
                  'docs/inventories.txt', 'docs/search_scorer.js',
-                 'constraints-oldest.txt',
+                 'constraints-oldest.txt', '.github/workflows/tests.yml',
+                 '.pre-commit-config.yaml', 'SECURITY.md',
                  'docs/_templates/autosummary/class.rst'):
         assert name in names
     assert [] == [name for name in names

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 CLONED = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in', 'bin',
           'README.rst', 'LICENSE', 'CHANGELOG.rst', 'CONTRIBUTING.rst', 'docs',
           'examples', 'fuel', 'benchmarks', 'tests', 'constraints-oldest.txt',
-          '.fuelrc.example', '.gitignore']
+          '.fuelrc.example', '.gitignore', 'CITATION.cff', 'SECURITY.md',
+          '.editorconfig', '.github', '.pre-commit-config.yaml',
+          '.readthedocs.yaml']
 GENERATED = shutil.ignore_patterns(
     '*.c', '*.cpp', '*.so', '*.egg-info', '__pycache__', '_build',
     'generated', 'tutorials')
