@@ -1,5 +1,6 @@
 """The manual's program for jobs that are ended, with real signals."""
 import json
+import os
 import random
 import signal
 import subprocess
@@ -67,7 +68,7 @@ def test_program_that_is_ended_goes_on_with_the_next_batch(tmp_path, number):
     assert ended
 
 
-def test_loop_that_fetches_ahead_saves_before_it_fetches():
+def test_loop_that_fetches_ahead_saves_before_it_fetches(tmp_path):
     """The state that it kept is that after the batch it has trained on."""
     loop, = [one for one in programs() if 'following' in one]
 
@@ -77,18 +78,22 @@ def test_loop_that_fetches_ahead_saves_before_it_fetches():
 
     expected = [batch for batch, in build()]
     for wanted in range(1, 11):
-        trained, saved = [], []
+        trained, path = [], tmp_path / f'{wanted}.json'
         with MultiProcessing(build(), start_method='fork') as stream:
-            names = {'stream': stream, 'save': saved.append,
-                     'is_ending': False}
+            names = {'stream': stream, 'PATH': str(path), 'json': json,
+                     'os': os, 'sys': sys, 'is_ending': False}
 
             def train(batch, names=names, trained=trained, wanted=wanted):
-                trained.append(batch[0])
+                trained.append(batch)
                 names['is_ending'] = len(trained) == wanted
 
             names['train'] = train
             exec(loop, names)
+            with pytest.raises(SystemExit, match='to be started again'):
+                names['train_ahead'](2)
+        saved = json.loads(path.read_text())
+        assert 2 == saved['epoch']
         resumed = build()
-        resumed.load_state_dict(json.loads(json.dumps(saved[0])))
+        resumed.load_state_dict(saved['stream'])
         rest = [batch for batch, in resumed.get_epoch_iterator()]
         assert expected == trained + rest
