@@ -37,6 +37,7 @@ def batches_of(data_stream: StreamLike, source: str,
                label: str) -> Iterator[Any]:
     """Yield the batches of a source in one epoch, examples in batches.
 
+    Batches without examples are left out.
     How far the epoch has come is shown under a label.
     """
     for part, in batches_of_sources(data_stream, (source,), label):
@@ -61,7 +62,9 @@ def batches_of_sources(data_stream: StreamLike, sources: Sequence[str],
             for part, source in zip(parts, sources, strict=True):
                 require_dense(part, source, label)
             if not data_stream.produces_examples:
-                yield parts
+                # A batch without examples need not have their shape or type.
+                if len(parts[0]):
+                    yield parts
                 continue
             gathered.append(parts)
             if len(gathered) == GATHERED:
@@ -123,8 +126,6 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
             raise ValueError(
                 f'source {source!r} must have numbers to be {done}, but has '
                 f'{batch.dtype}{found}: choose another with source=...')
-        if not len(batch):
-            continue
         if shape is not None and batch.shape[1:] != shape:
             raise ValueError(
                 f'source {source!r} must have examples of one shape to be '

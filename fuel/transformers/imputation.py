@@ -19,6 +19,7 @@ from fuel.transformers.column_statistics import (
 from fuel.transformers.fitted import (
     FittedParameters, FittedStage, batches_of_sources, chosen_source,
     mask_name)
+from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known
 from fuel.typing import Batch, StreamLike
 from fuel.utils.masked import as_kept, is_masked, without_hidden
@@ -240,8 +241,7 @@ def fit_impute(
                 f"has {batch.dtype}: use strategy='most-frequent' or value=")
         if is_masked(batch):
             batch = without_hidden(batch)
-        statistic.add(batch.reshape(len(batch), -1),
-                      missing.reshape(len(batch), -1))
+        statistic.add(as_matrix(batch), as_matrix(missing))
         count += len(batch)
         num_missing += int(missing.sum())
     if shape is None:

@@ -201,6 +201,26 @@ def test_imputed_mean_is_that_of_fractions():
     assert (.1,) == fit_impute(stream_of(x, 7)).fill
 
 
+@pytest.mark.parametrize('strategy', ['mean', 'median', 'most-frequent'])
+def test_values_to_impute_are_learnt_beside_batches_without_examples(
+        strategy):
+    """Whatever shape and type those have, at any place of the epoch."""
+    x = numpy.array([[1., numpy.nan], [1., 5.], [4., 5.]])
+    expected = fit_impute(stream_of(x, 3), strategy=strategy)
+    for empty in (x[:0], [], numpy.empty((0, 7), 'U3')):
+        batches = [empty, x[:2], empty, x[2:], empty]
+        stream = DataStream(IterableDataset({'x': iter(batches)}))
+        stream.produces_examples = False
+        assert expected == fit_impute(stream, strategy=strategy)
+
+
+def test_values_to_impute_of_examples_without_elements_are_none():
+    """Examples of the shape (0,) have no place for one."""
+    parameters = fit_impute(stream_of(numpy.empty((3, 0)), 2))
+    assert ((), (0,), 3) == (
+        parameters.fill, parameters.shape, parameters.num_examples)
+
+
 def check_whitening(x, size, kind):
     """Whiten the exact covariance of rows with what was fitted to them."""
     parameters = fit_whitening(stream_of(x, size), kind=kind, epsilon=0)
