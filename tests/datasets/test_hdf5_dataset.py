@@ -914,7 +914,7 @@ def test_axes_have_the_labels_of_the_files(tmp_path):
     assert ('batch', 'channel') == HDF5Dataset(
         path, [Flat('x')]).axis_labels['x']
     assert HDF5Dataset(path, ['y']).axis_labels is None
-    assert HDF5Dataset(path, axis_labels={}).axis_labels is None
+    assert HDF5Dataset(path, axis_labels={}).axis_labels == {}
     other = tmp_path / 'wrong.h5'
     with h5py.File(other, 'w') as file:
         file['x'] = numpy.zeros((4, 3))
