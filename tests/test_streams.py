@@ -315,6 +315,22 @@ def test_axis_labels_that_are_false_are_none(labels):
         assert [[0, 1], [2, 3]] == [x.tolist() for x, in stream]
 
 
+def test_dict_of_axis_labels_may_be_filled_later():
+    """The attribute is the dict that was passed; while it is empty, stages
+    have none."""
+    labels = {}
+    dataset = IndexableDataset({'x': numpy.ones((4, 2))}, axis_labels=labels)
+    assert dataset.axis_labels is labels
+    assert DataStream(dataset, batch_size=2).axis_labels is None
+    labels['x'] = ('batch', 'feature')
+    stream = DataStream(dataset, batch_size=2)
+    assert {'x': ('batch', 'feature')} == stream.axis_labels
+    labels = {}
+    stage = Cast(stream, 'float32', axis_labels=labels)
+    labels['x'] = ('batch', 'feature')
+    assert stage.axis_labels is labels
+
+
 def test_axis_labels_that_are_a_string_are_refused():
     """The text says what they are, of whatever class."""
     text = r"axis_labels of {} must be a dict from .*, got 'batch'"

@@ -213,20 +213,21 @@ def is_stream(candidate: object) -> bool:
 
 def labels_in(owner: object) -> AxisLabels | None:
     """Return the axis labels of a stream or a data set, if it has some."""
-    labels: AxisLabels | None = getattr(owner, 'axis_labels', None)
-    known: AxisLabels | None = checked_labels(owner, labels)
-    return known
+    labels: AxisLabels | None = checked_labels(
+        owner, getattr(owner, 'axis_labels', None))
+    return labels or None
 
 
 def checked_labels(owner: object, labels: Any) -> Any:
-    """Return the axis labels that an object is given, None for any that are
-    empty or false."""
+    """Return the axis labels that an object is given, None for what is false
+    and not a dict."""
     if isinstance(labels, str) and labels:
         raise TypeError(
             f'axis_labels of {type(owner).__name__} must be a dict from '
             f"names of sources to names of axes, got {labels!r}; those of a "
             f"stage may be 'kept'")
-    return labels or None
+    # An empty dict may be filled after it is given.
+    return labels if isinstance(labels, Mapping) else labels or None
 
 
 def safely(default: Value, function: Callable[..., Value],
