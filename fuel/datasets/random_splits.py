@@ -40,7 +40,8 @@ def random_split(examples: int | Dataset,
         For each split its share of the examples, from 0 to 1. One may be
         None: the rest. Without it they must add up to 1. If all are
         integers and one is above 1, they are numbers of examples, which
-        must add up to all that are split, unless one is None.
+        must add up to all that are split, unless one is None. An integer of
+        1 alone is a share, of all examples.
     seed : int, optional
         Equal seeds give equal splits. Defaults to ``config.default_seed``.
     stratify : str or array, optional
@@ -126,20 +127,24 @@ def _counted(examples: int | Dataset) -> str:
 
 def _split(examples: int | Dataset, shares: Mapping[str, float | None],
            seed: int | None, stratify: str | ArrayLike | None,
-           groups: str | None,
-           missing: object) -> dict[str, NDArray[numpy.intp]]:
-    """Return the numbers of the examples of each split."""
+           groups: str | None, missing: object,
+           counted: bool = False) -> dict[str, NDArray[numpy.intp]]:
+    """Return the numbers of the examples of each split.
+
+    `counted`: whether shares are numbers of examples, also if none is above
+        1.
+    """
     if is_stream(examples):
         raise TypeError(
             f'random_split divides the examples of a data set, got the stream '
             f'{type(examples).__name__}: pass the data set that it reads')
     count = len(examples) if isinstance(examples, Dataset) else (
         not_negative('examples', examples))
-    counted = are_counts(shares)
+    counted = counted or are_counts(shares)
     rng = numpy.random.RandomState(
         config.default_seed if seed is None else seed)
-    runs = None if isinstance(examples, int) else (
-        examples.find_uncut_runs())
+    runs = examples.find_uncut_runs() if isinstance(
+        examples, Dataset) else None
     if groups is not None:
         if groups != 'runs' or stratify is not None:
             raise ValueError(
@@ -297,8 +302,9 @@ def held_out(count: int, hold_out: Sequence[tuple[str, float]] | None,
         raise ValueError(f'cannot hold out {wanted}: the splits need names '
                          'of their own, other than train')
     try:
-        found = random_split(
-            count, {**shares, 'train': None}, seed=seed, stratify=classes)
+        found = _split(
+            count, {**shares, 'train': None}, seed, classes, None, None,
+            all(isinstance(share, int) for share in shares.values()))
     except ValueError as error:
         raise ValueError(f'cannot hold out {wanted} of {count} examples: '
                          f'{error}') from error

@@ -28,7 +28,10 @@ def are_counts(shares: Mapping[str, float | None]) -> bool:
         raise ValueError(
             'shares must be from 0 to 1 and add up to 1, or one must be None '
             'for the rest; or all must be positive integers, the numbers of '
-            f'examples: got {dict(shares)}')
+            f'examples, one of them above 1: got {dict(shares)}' + (
+                ', where an integer of 1 is a share, of all examples; for '
+                'one example, give the others their numbers too'
+                if 1 in known and max(known) == 1 else ''))
     return False
 
 

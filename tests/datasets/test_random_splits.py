@@ -178,8 +178,10 @@ def test_counts_with_missing_classes_are_of_the_others():
     ({'a': 10, 'b': 0}, 'or all must be positive integers'),
     ({'a': 9., 'b': 1.}, 'or all must be positive integers'),
     ({'a': 9, 'b': True}, 'or all must be positive integers'),
-    ({'a': 8, 'b': None, 'c': None}, 'one must be None')],
-    ids=['sum', 'rest', 'more', 'mixed', 'zero', 'floats', 'truth', 'rests'])
+    ({'a': 8, 'b': None, 'c': None}, 'one must be None'),
+    ({'a': 1, 'b': None}, 'one of them above 1: .* integer of 1 is a share')],
+    ids=['sum', 'rest', 'more', 'mixed', 'zero', 'floats', 'truth', 'rests',
+         'one'])
 def test_counts_that_cannot_be_are_refused(shares, text):
     """The text says why, with groups too."""
     with pytest.raises(ValueError, match=text):
@@ -259,6 +261,35 @@ def test_random_split_that_cannot_be(examples, shares, stratify, text):
     """The text says why."""
     with pytest.raises(ValueError, match=text):
         random_split(examples, shares, stratify=stratify)
+
+
+@pytest.mark.parametrize('kind', [numpy.int64, numpy.uint8, numpy.int16])
+def test_number_of_examples_may_be_an_integer_of_numpy(kind):
+    """The splits are those of Python's."""
+    shares = {'a': .5, 'b': None}
+    found, expected = (random_split(count, shares, seed=3)
+                       for count in (kind(10), 10))
+    assert [found[name].tolist() for name in shares] == [
+        expected[name].tolist() for name in shares]
+    found = random_split(10, {'a': kind(3), 'b': None}, seed=3)
+    assert [3, 7] == [len(rows) for rows in found.values()]
+    with pytest.raises(ValueError, match='int.* has none'):
+        random_split(kind(10), shares, groups='runs')
+
+
+@pytest.mark.parametrize('classes', [None, [0, 1, 1]])
+def test_one_example_can_be_held_out(classes):
+    """Numbers of examples are numbers, also if none is above 1."""
+    found = held_out(3, [('test', 1)], 0, classes)
+    assert {'train': 2, 'test': 1} == {
+        name: len(rows) for name, rows in found.items()}
+    found = held_out(3, [('test', 1), ('valid', 1)], 0, classes)
+    assert [0, 1, 2] == sorted(numpy.concatenate(
+        list(found.values())).tolist())
+    assert {'train', 'test', 'valid'} == set(found)
+    with pytest.raises(ValueError, match=(
+            'test=1 of 1 .*add up to 1, .* none is left for the rest')):
+        held_out(1, [('test', 1)], 0)
 
 
 def test_shares_without_names_are_refused():
