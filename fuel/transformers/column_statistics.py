@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy
@@ -114,14 +115,21 @@ class MostFrequent(Statistic):
             self._counts = [Counter() for _ in range(rows.shape[1])]
         for counts, column, gaps in zip(
                 self._counts, rows.T, missing.T, strict=True):
-            values, numbers = numpy.unique(column[~gaps], return_counts=True)
-            for value, number in zip(
-                    values.tolist(), numbers.tolist(), strict=True):
+            there = column[~gaps]
+            found: Iterable[tuple[Any, int]]
+            if there.dtype.hasobject:
+                # NumPy sorts them, which numbers among text cannot be.
+                found = Counter(there.tolist()).items()
+            else:
+                values, numbers = numpy.unique(there, return_counts=True)
+                found = zip(values.tolist(), numbers.tolist(), strict=True)
+            for value, number in found:
                 counts[value.decode('utf-8') if isinstance(
                     value, bytes) else value] += number
 
     def result(self) -> list[Any]:
-        """Return the most frequent value of each column."""
+        """Return the most frequent value of each column, of numbers and text
+        that are equally frequent the least number."""
         return [min(counts, key=lambda value, counts=counts: (  # type: ignore[misc]
-            -counts[value], value)) if counts else None
+            -counts[value], isinstance(value, str), value)) if counts else None
                 for counts in self._counts]

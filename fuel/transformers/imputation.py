@@ -249,7 +249,8 @@ def fit_impute(
                          'values from')
     fill = statistic.result()
     for place, found in enumerate(fill):
-        if found is None or found != found:
+        if found is None or (
+                isinstance(found, float) and not math.isfinite(found)):
             element = numpy.unravel_index(place, shape)
             where = f' at {[*map(int, element)]}' if shape else ''
             raise ValueError(

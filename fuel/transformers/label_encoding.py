@@ -87,6 +87,9 @@ def fit_label_encoding(
         found.update(map(_as_name, (
             elements.compressed() if is_masked(elements)
             else elements.ravel()).tolist()))
+    if not found:
+        raise ValueError(f'the stream has no examples of {source!r} to learn '
+                         'classes from, or all are masked')
     return LabelEncodingParameters(
         source, tuple(sorted(found, key=lambda name: (
             isinstance(name, str), name))))

@@ -156,6 +156,15 @@ def test_labels_become_numbers(labels, size):
     assert 'int64' == found.dtype
 
 
+@pytest.mark.parametrize('targets', [
+    [], numpy.ma.masked_array([1, 2], True)], ids=['none', 'masked'])
+def test_label_encoding_of_no_classes_is_refused(targets):
+    """The source is named."""
+    stream = DataStream(IndexableDataset({'targets': targets}), batch_size=2)
+    with pytest.raises(ValueError, match="no examples of 'targets'"):
+        fit_label_encoding(stream)
+
+
 def test_label_encoding_is_plain_data(tmp_path):
     """And is taken from its file."""
     parameters = fit_label_encoding(stream_of([30, 10, 20]), 'x')

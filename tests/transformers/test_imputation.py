@@ -269,3 +269,19 @@ def test_integers_out_of_range_are_refused():
     stream = stream_of(numpy.ma.masked_array([1, 2], [False, True]))
     with pytest.raises(ValueError, match='does not hold the values'):
         next(iter(Impute(stream, fit_impute(stream, value=2 ** 70))))
+
+
+@pytest.mark.parametrize('size', [1, 3, None])
+def test_most_frequent_of_numbers_among_text(size):
+    """Numbers come before text where both are equally frequent."""
+    x = numpy.array(['a', 1, None, 'a', 2, 1], object)
+    stream = stream_of(x, size)
+    parameters = fit_impute(stream, strategy='most-frequent')
+    assert ((1,), 1) == (parameters.fill, parameters.num_missing)
+
+
+def test_most_frequent_infinity_is_refused():
+    """The source is named, as where a mean is infinite."""
+    with pytest.raises(ValueError, match="source 'x' has no value.*infinite"):
+        fit_impute(stream_of(numpy.array([numpy.inf, 1, numpy.inf])),
+                   strategy='most-frequent')
