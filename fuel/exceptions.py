@@ -7,6 +7,7 @@
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- NotAStreamError              a stage was given a data set to read
     +-- AmbiguousLayoutError         a file can be opened in several ways
+    +-- UnknownLayoutError           an HDF5 file has no layout that is known
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
     +-- ServerError                  a server is gone, or refused a client
@@ -34,7 +35,7 @@ __all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
            'FuelError', 'MissingInputFiles', 'NeedURLPrefix',
            'NotAStreamError', 'ServerError', 'StateMismatchError',
            'UndecodableAudioError', 'UndecodableImageError',
-           'UnknownTokenError', 'WorkerError']
+           'UnknownLayoutError', 'UnknownTokenError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -55,6 +56,10 @@ class AxisLabelsMismatchError(FuelError, ValueError):
 
 class AmbiguousLayoutError(FuelError, ValueError):
     """A file can be opened in several ways, which the text lists."""
+
+
+class UnknownLayoutError(FuelError, ValueError):
+    """HDF5 files have no layout that is known, or none of its arrays."""
 
 
 class NotAStreamError(FuelError, TypeError, AttributeError):

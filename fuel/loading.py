@@ -87,9 +87,11 @@ def load(name: Files,
         If the data path has no such file; the text says how to get it.
     ValueError
         If there are several splits and none is named, or no such split; if
-        files have no format or layout that is known.
+        files have no format that is known.
     AmbiguousLayoutError
         If files can be opened in several ways, which the text lists.
+    UnknownLayoutError
+        (A ValueError.) If HDF5 files have no layout that is known.
     TypeError
         For an argument that the data set does not take, `split` beside
         `which_sets`, or a `name` that is an object with data.

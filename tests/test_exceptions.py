@@ -27,7 +27,8 @@ def test_error_any_derives_from_the_root_and_pickles(name):
 
 
 @pytest.mark.parametrize('name', [
-    'AxisLabelsMismatchError', 'ConfigurationError', 'StateMismatchError'])
+    'AxisLabelsMismatchError', 'ConfigurationError', 'StateMismatchError',
+    'UnknownLayoutError'])
 def test_error_about_a_value_is_a_value_error(name):
     """Callers that catch ValueError go on catching these."""
     assert issubclass(getattr(exceptions, name), ValueError)

@@ -19,8 +19,9 @@ from fuel.bin.layouts import is_hdf5_file, open_described
 from fuel.bin.preview import preview_file
 from fuel.describe.preview import Preview
 from fuel.storage.open_files import open_with_h5py
-from fuel.exceptions import AmbiguousLayoutError, ConfigurationError
-from fuel.layouts.recognition import PLAIN, UnrecognisedError
+from fuel.exceptions import (
+    AmbiguousLayoutError, ConfigurationError, UnknownLayoutError)
+from fuel.layouts.recognition import PLAIN
 from fuel.remote.urls import StorageOptions
 
 __all__ = ['main', 'make_parser']
@@ -300,7 +301,7 @@ def _layout_facts(filename: str, options: StorageOptions | None,
         try:
             dataset, layout = stack.enter_context(
                 open_described(filename, options))
-        except (AmbiguousLayoutError, UnrecognisedError) as error:
+        except (AmbiguousLayoutError, UnknownLayoutError) as error:
             layout = {'problem': str(error)}
             if picture and not root:
                 raise ValueError(

@@ -14,7 +14,7 @@ import numpy
 
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.columns.rows import Rows
-from fuel.exceptions import AmbiguousLayoutError
+from fuel.exceptions import AmbiguousLayoutError, UnknownLayoutError
 from fuel.layouts.call import Call
 from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
@@ -67,8 +67,8 @@ def find_call(seen: Seen, layout: str | None = None,
     `layout`: the only one to try.
     `splits`: those that are asked for; one may have a call of its own.
 
-    Raises: AmbiguousLayoutError if there are several calls, ValueError if
-        there is none.
+    Raises: AmbiguousLayoutError if there are several calls,
+        UnknownLayoutError if there is none.
     """
     found = _found(seen, layout)
     of_split = {name: [call for call in calls if [call.split] == [*splits]]
@@ -116,15 +116,11 @@ def _found(seen: Seen, layout: str | None, with_plain: bool = True,
         raise
 
 
-class UnrecognisedError(ValueError):
-    """Files have no layout that is known."""
-
-
 def _one_call(seen: Seen, layout: str | None,
               found: Mapping[str, Sequence[Call]]) -> tuple[str, Call]:
     """Return the layout and the call, if there is one."""
     if not found:
-        raise UnrecognisedError(_nothing_fits(
+        raise UnknownLayoutError(_nothing_fits(
             seen, 'no known layout' if layout is None
             else f'no layout {layout!r}'))
     calls = [(name, call.of(seen.given)) for name, several in found.items()
@@ -141,7 +137,7 @@ def _one_call(seen: Seen, layout: str | None,
             f'layout=..., or one of\n{listed}')
     name, call = calls[0]
     if not call.columns:
-        raise UnrecognisedError(_nothing_fits(
+        raise UnknownLayoutError(_nothing_fits(
             seen, f'signs of the layout {name!r}, but no array of its '
                   f'examples'))
     return name, call
