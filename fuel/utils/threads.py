@@ -32,7 +32,8 @@ MAX_THREADS = 256
 # An entry of a stack, as traceback or faulthandler writes it; its file and its
 # function.
 _ENTRY = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)
-_PLACE = re.compile(r'^  File "(.*)", line \d+,? in (.*)')
+# Faulthandler writes question marks for a line it does not know.
+_PLACE = re.compile(r'  File "(.*)", line (?:\d+|\?\?\?),? in (.*)')
 _PROCESS = os.path.join('multiprocessing', 'process.py')
 _LIBRARIES = tuple({os.path.join(folder, '') for folder in (
     *map(sysconfig.get_path, ('stdlib', 'platstdlib', 'purelib', 'platlib')),
@@ -176,7 +177,10 @@ def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
         entries.reverse()
     own: list[str] = []
     for entry in entries:
-        path, function = _PLACE.findall(entry)[0]
+        place = _PLACE.match(entry)
+        if place is None:
+            continue
+        path, function = place.groups()
         if function == '_bootstrap' and path.endswith(_PROCESS):
             # What lies below was forked with the process.
             break

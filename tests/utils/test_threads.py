@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from fuel import config
 from fuel.utils import threads as threads_
-from fuel.utils.threads import map_chunks, number_of_threads
+from fuel.utils.threads import (
+    map_chunks, number_of_threads, users_lines_first)
 
 
 @given(st.integers(0, 50), st.integers(1, 10), st.integers(1, 9))
@@ -132,3 +133,26 @@ def test_map_chunks_one_thread_never_makes_a_pool():
     assert {me} == set(map_chunks(
         lambda start, stop: threading.get_ident(), 10, num_threads=1))
     assert not pool_threads()
+
+
+@pytest.mark.parametrize('entry, is_shown', [
+    ('  File "/home/me/train.py", line 3 in load', True),
+    ('  File "/home/me/train.py", line ??? in load', True),
+    ('  File "/home/me/train.py", line 3, in load', True),
+    ('  File "/home/me/tr\nain.py", line 3, in load', False),
+    ('  File ???, line 3 in load', False),
+    ('  File "/home/me/train.py"', False)])
+def test_users_lines_first_unknown_entry_is_left_out(entry, is_shown):
+    """Faulthandler writes question marks for what it does not know."""
+    own = '  File "/home/me/main.py", line 9 in main'
+    stack = f'Current thread (most recent call first):\n{entry}\n{own}\n'
+    shown = [entry] if is_shown else []
+    assert '\n'.join([
+        'Your code, the last call first:', *shown, own, 'All of it:', stack,
+        ]) == users_lines_first(stack, is_newest_first=True)
+
+
+def test_users_lines_first_without_known_entries_is_the_stack():
+    """Nothing is put before entries that cannot be read."""
+    stack = '  File "/home/me/train.py"\n'
+    assert stack == users_lines_first(stack, is_newest_first=True)
