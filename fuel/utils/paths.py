@@ -65,6 +65,9 @@ def refuse_special_file(path: str) -> None:
         if error.errno == errno.ELOOP:
             raise looping_link(path) from None
         return
+    except ValueError:
+        # No file has a name with a null byte.
+        return
     for is_kind, kind in _SPECIAL:
         if is_kind(mode):
             raise ValueError(

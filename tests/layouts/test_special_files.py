@@ -74,3 +74,12 @@ def test_folder_below_which_a_link_leads_up_names_the_link(tmp_path):
     (tmp_path / 'train' / 'a.csv').write_text('a\n1\n')
     with pytest.raises(FileNotFoundError, match=r"It has '.*a\.csv'"):
         fuel.load(str(tmp_path))
+
+
+@pytest.mark.parametrize('name', ['a\0b', 'a\0b.csv', 'a\0b.h5'])
+def test_path_with_a_null_byte_is_a_file_that_does_not_exist(name):
+    """No file has such a name: the error names it, as for other paths."""
+    for opener in fuel.load, lambda path: H5PYDataset(path, ('train',)):
+        with pytest.raises(FileNotFoundError) as caught:
+            opener(name)
+        assert repr(name) in str(caught.value)
