@@ -20,7 +20,7 @@ from fuel.datasets import IndexableDataset
 from fuel.datasets.cells import (
     WORDS, is_header, markers_in, names_of_columns, cell_type,
     without_markers)
-from fuel.datasets.json_values import is_object
+from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.records import SAMPLE, long_cells
 from fuel.streams import DataStream
 from fuel.transformers.imputation import STRATEGIES
@@ -116,7 +116,7 @@ def _read(path: str, delimiter: str, header: bool | None,
     """Return the columns of a table by name, and the name that was given to a
     first one without a name."""
     with open(path, 'rb') as binary:
-        if is_object(binary.readline()):
+        if begins_with_object(binary):
             raise BadInputFile(
                 path, 'it holds JSON lines: choose fuel-convert jsonl')
     with open(path, encoding='utf-8-sig', newline='') as lines:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, pairwise
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ TOO_DEEP = (f'it is nested more than {MOST_LEVELS} levels deep, and no deeper '
 # NumPy's arrays have no more axes, one of them that of the batch, in all
 # releases.
 MOST_AXES = 31
+# Bytes of a line that tell whether it may be an object.
+HEAD = 4096
 # Between two objects of JSON.
 BLANK = b' \t\r\n'
 # Stands for a value of which there is no key.
@@ -75,6 +77,16 @@ def is_object(line: bytes) -> bool:
         return bool(parse_object(line))
     except ValueError:
         return False
+
+
+def begins_with_object(stream: IO[bytes]) -> bool:
+    """Return whether the first line of a file is an object of JSON with a
+    field; a line of any length is read whole only if it begins like one."""
+    head = stream.readline(HEAD)
+    if not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b'{'):
+        return False
+    return is_object(head if head.endswith(b'\n')
+                     else head + stream.readline())
 
 
 def _check_levels(value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 
-from fuel.datasets.json_values import is_object
+from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.text_files import COMPRESSIONS
 from fuel.remote.location import RemotePath
 from fuel.storage.raw_file import raw_file_at
@@ -94,7 +94,7 @@ def format_of(path: str) -> str:
     if kind in ('csv', 'tsv'):
         with file.open() as stream:
             # Programs export both under this name.
-            return 'jsonl' if is_object(stream.readline()) else kind
+            return 'jsonl' if begins_with_object(stream) else kind
     if kind is not None:
         return kind
     if not head:

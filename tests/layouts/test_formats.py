@@ -1,5 +1,6 @@
 """`fuel.load` opens files of other formats, told by their content."""
 import gzip
+import tracemalloc
 
 import h5py
 import numpy
@@ -85,6 +86,32 @@ def test_json_lines_are_told_by_the_name(tmp_path, name):
     assert ['x', 'x'] == rows(part).tolist()
 
 
+@pytest.mark.parametrize('begin', ['', '{', '  {', 'a,{'])
+def test_long_first_line_of_csv_is_read_only_if_it_may_be_json(
+        tmp_path, begin):
+    """A file without a line end does not cost its own memory."""
+    path = tmp_path / 'x.csv'
+    path.write_text(begin + 'x' * (1 << 22))
+    tracemalloc.start()
+    try:
+        assert 'csv' == format_of(str(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (peak < 1 << 20) is ('{' != begin.strip())
+
+
+@pytest.mark.parametrize('begin', ['', '\ufeff', '  '])
+@pytest.mark.parametrize('end', ['', '\n', '\n{"a": "y"}\n'])
+@pytest.mark.parametrize('length', [1, 4096 - 10, 4096, 10_000])
+def test_json_lines_called_csv_are_found_by_a_line_of_any_length(
+        tmp_path, begin, end, length):
+    """The object may be longer than what is read at first."""
+    path = tmp_path / 'x.csv'
+    path.write_text(f'{begin}{{"a": "{"x" * length}"}}{end}')
+    assert 'jsonl' == format_of(str(path))
+
+
 def test_text_takes_the_arguments_of_its_class(tmp_path):
     """And names it where they do not fit."""
     path = str(tmp_path / 'x.txt')
@@ -154,7 +181,7 @@ def test_several_files_of_what_is_one_say_what_to_do(tmp_path, ending, text):
         if ending == 'npz':
             numpy.savez(path, x=X)
         else:
-            path.write_text('{"x": 1}\n')
+            path.write_text('{"x": 1}\n' if ending == 'jsonl' else 'x\n1\n')
     with pytest.raises(ValueError, match=text):
         fuel.load(tmp_path / f'*.{ending}')
 
