@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-
 from fuel.converters import __version__
 from fuel.converters.output import Layout, OutputFolder
 from fuel.datasets.hdf5 import H5PYDataset

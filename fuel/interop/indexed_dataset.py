@@ -14,8 +14,7 @@ from fuel.schemes import SequentialExampleScheme
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Batch, Sources
 from fuel.utils.checks import in_order
-from fuel.utils.masked import as_kept
-from fuel.utils.masked import stack_kept
+from fuel.utils.masked import as_kept, stack_kept
 
 # An example has numbers in these; anything else stays an object.
 _NUMBERS = (bool, int, float, complex, numpy.generic)

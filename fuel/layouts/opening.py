@@ -180,8 +180,8 @@ def _of_names(files: Files, paths: Sequence[str], split: Split,
 
 
 def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the files of each split that are in a folder or fit a pattern,
-    as their names tell; none of files that are named one by one."""
+    """Return the files of each split by their names, of those in a folder or
+    that fit a pattern; return nothing for files that are listed."""
     if not isinstance(files, (str, os.PathLike)):
         return {}
     where = os.fsdecode(files)

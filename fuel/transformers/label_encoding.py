@@ -154,7 +154,7 @@ class LabelEncoding(FittedStage):
     def _transform_kept(self, batch: NDArray[Any]) -> Any:
         if not is_masked(batch):
             return self._transform(batch)
-        # What is hidden is no class.
+        # Values under the mask are not classes.
         numbers = numpy.zeros(batch.shape, self.dtype)
         numbers[~mask_of(batch)] = self._transform(batch.compressed())
         return with_mask(numbers, mask_of(batch), batch)

@@ -155,7 +155,7 @@ def _as_objects(examples: Sequence[Any]) -> NDArray[Any]:
 
 
 def _as_masked(examples: Sequence[Any]) -> Any:
-    """Return one array of examples of one shape, of which some are masked."""
+    """Return one masked array of examples of one shape, some masked."""
     batch = as_batch(plain_values(examples))
     return with_mask(batch, numpy.array(list(map(mask_of, examples))), next(
         example for example in examples if is_masked(example)))

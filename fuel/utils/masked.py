@@ -29,8 +29,8 @@ def is_constant(value: object) -> bool:
 
 
 def holds_masked(data: object) -> bool:
-    """Return whether the data of a source are a masked array, or examples of
-    which one is."""
+    """Return whether the data of a source are a masked array, or have a masked
+    example."""
     module = vars(numpy).get('ma')
     if module is None:
         return False
@@ -133,7 +133,7 @@ def masked_rows(array: NDArray[Any]) -> Iterable[Any]:
 
 
 def plain_values(examples: Sequence[Any]) -> list[Any]:
-    """Return the values of examples of which some are masked.
+    """Return the values of examples, some of them masked.
 
     In the place of `numpy.ma.masked` there is a zero of the type of another
     example.
