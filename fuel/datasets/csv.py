@@ -361,8 +361,8 @@ class CSVDataset(RecordsDataset):
                     raise ValueError(
                         f'{self.records.where(record)}, column {number} '
                         f'({self._titles[number]}): '
-                        f'{short_cell(row[number])} is no {dtype}, which '
-                        f'source {source!r} is (by its first {SAMPLE} '
+                        f'{short_cell(row[number])} is not a valid {dtype}, '
+                        f'which source {source!r} is (by its first {SAMPLE} '
                         f'cells, or as given): {advice}'
                     ) from error
 

@@ -223,7 +223,7 @@ def _split_runs(examples: int | Dataset,
             f'{len(order)} runs cannot be split into {len(shares)} sets, '
             f'each of whole runs' + (
                 f'; the {cut} stretches that a split of rows left of them '
-                f'are no runs of their own, unless runs={{...}} says so'
+                f'count as runs only where runs={{...}} says so'
                 if cut > len(order) else ''))
     ends = numpy.cumsum(lengths[order])
     # The rest comes last, so that the others are cut as they are given.

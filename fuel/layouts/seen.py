@@ -196,7 +196,7 @@ class SeenFile:
             raise DamagedFileError(
                 f'{self.path!r}: {name!r} of {path!r} states {stated} rows, '
                 f'and {array!r} has {length}; the file is damaged, or was '
-                f'changed by half: restore it from its origin')
+                f'partly updated: restore it from its origin')
 
     def texts(self, name: str, path: str = '/') -> list[str]:
         """Return an attribute that is a list of text; none if it is not."""

@@ -24,8 +24,8 @@ FIRST_WAIT = .1
 LONGEST_WAIT = 10.
 # Seconds after which it is said that the first request of a file waits.
 SILENT_WAIT = 2.
-# Seconds after which a server is given up to which no connection ever came
-# about: its address is wrong, or nobody runs it.
+# Seconds after which a server is given up to which there never was a
+# connection: its address is wrong, or nobody runs it.
 CONNECT_TIMEOUT = 10.
 # Bytes of a file at most; what is larger does not fit the address space.
 LARGEST_FILE = 1 << 46
@@ -33,7 +33,7 @@ LARGEST_FILE = 1 << 46
 _RANGE = re.compile(r'bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})')
 _WHOLE = re.compile(r'bytes \*/([0-9]{1,19})')
 
-# What clients raise where no connection comes about, by the names of classes.
+# What clients raise when they cannot connect, by the names of classes.
 _NOT_CONNECTED = frozenset((
     'ClientConnectorError', 'ConnectTimeoutError', 'ConnectionRefusedError',
     'ConnectionTimeoutError', 'EndpointConnectionError', 'NewConnectionError',
@@ -75,8 +75,7 @@ class TransientError(OSError):
 
 
 def may_be_connected(error: BaseException) -> bool:
-    """Return whether an error of a client may have come after a connection
-    came about."""
+    """Return whether a client may have had a connection before its error."""
     return _NOT_CONNECTED.isdisjoint(
         one.__name__ for one in type(error).__mro__)
 
@@ -203,7 +202,7 @@ class Patient:
                     what = (
                         f'bytes {start} to {stop - 1} could not be fetched'
                         if is_reached else
-                        'no connection to the server came about')
+                        'could not connect to the server')
                     raise TimeoutError(self._secrets.hide(
                         f'{self._name}: {what} in {timeout:g} seconds, in '
                         f'{attempt} attempts: '

@@ -162,9 +162,9 @@ def ask_status(address: str, timeout: float = 5.0,
             raise ServerError(
                 f'no server answers at {address} after {timeout} seconds: '
                 'is it running there, and on this port? ' + (
-                    'One with keys answers nobody without: pass --curve'
+                    'A server with keys ignores clients without: pass --curve'
                     if curve is None else
-                    'One that has no keys, or does not know these, does not'))
+                    'A server without keys, or with others, ignores these'))
         fields = unpack_header(socket.recv_multipart()[0])
         status: dict[str, Any] = get_field(fields, 'status', dict)
         return status

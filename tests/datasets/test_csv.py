@@ -150,7 +150,7 @@ def test_what_looks_like_a_time_or_truth_value(tmp_path, cells, dtype):
 
 
 @pytest.mark.parametrize('cell, dtype, text', [
-    ('today', 'datetime64[D]', "line 3.*'today' is no datetime64"),
+    ('today', 'datetime64[D]', "line 3.*'today' is not a valid datetime64"),
     ('2024-01-01T12:30', 'datetime64[D]', 'line 3'),
     ('2024-13-01', 'datetime64[s]', 'line 3'),
     ('9999-01-01', 'datetime64[ns]', 'line 3')])
@@ -292,9 +292,10 @@ def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
     ('a,b\n1,2\n"3,4\n', {}, 'line 3: a quoted cell begins'),
     ('a\n1\n300\n', {'dtypes': {'a': 'u1'}},
      r"line 3, column 0 \(a\): '300' is no"),
-    ('a\n1\nmaybe\n', {'dtypes': {'a': bool}}, "line 3.*'maybe' is no bool"),
+    ('a\n1\nmaybe\n', {'dtypes': {'a': bool}},
+     "line 3.*'maybe' is not a valid bool"),
     ('a,b\n1,2\n,3\n', {'dtypes': {'a': int}},
-     r"line 3.*'' is no int64.*masks=\('a',\), for a source a_mask"),
+     r"line 3.*'' is not a valid int64.*masks=\('a',\), for a source a_mask"),
     ('a,b\n1,2\n', {'columns': ['c']}, r"no column 'c'; .*\['a', 'b'\]"),
     ('a\n1\n\xe9\n', {'encoding': 'ascii'}, 'line 3: .*ascii'),
     ('', {}, 'is empty'),
@@ -323,7 +324,7 @@ def test_cell_that_belies_the_first_ones_is_told(tmp_path):
     path.write_text('a\n' + '1\n' * 1000 + 'x\n', encoding='ascii')
     dataset = CSVDataset(path)
     with pytest.raises(ValueError, match=r"late\.csv, line 1002, column 0 "
-                       r"\(a\): 'x' is no int64.*pass dtypes=\{'a'"):
+                       r"\(a\): 'x' is not a valid int64.*pass dtypes=\{'a'"):
         dataset.get_data(None, [1000, 3])
 
 
@@ -352,10 +353,11 @@ def test_quotes_inside_of_cells_and_separators_of_unicode_are_text(tmp_path):
     ('a,b\n1,"x\n2"",y" z\n3,4\n', {}, 'line 2'),
     ('a,b\n1,"x\nend", 5" z\n3,4\n6,7"\n', {}, 'line 2'),
     ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'U2'}},
-     r"line 3, column 1 \(b\): 'longer' is no <U2"),
+     r"line 3, column 1 \(b\): 'longer' is not a valid <U2"),
     ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'S2'}},
-     r"line 3, column 1 \(b\): 'longer' is no"),
-    ('a,b\n1_0,2\n', {'dtypes': {'a': 'float32'}}, "'1_0' is no float32"),
+     r"line 3, column 1 \(b\): 'longer' is not a valid"),
+    ('a,b\n1_0,2\n', {'dtypes': {'a': 'float32'}},
+     "'1_0' is not a valid float32"),
 ])
 def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
     """Of a record or of a cell; file and line are told."""

@@ -137,7 +137,7 @@ def test_server_that_refuses_all_connections_is_given_up_early(
     address, begin = refusing
     begin()
     with pytest.raises(TimeoutError, match=(
-            r'no connection to the server came about in 10 seconds, in \d+ '
+            r'could not connect to the server in 10 seconds, in \d+ '
             r'attempts: .*ConnectionRefusedError.*; check the address')):
         raw_file_at(RemotePath(f'{scheme}://{address}/a.h5'))
     assert len(waits) > 3
