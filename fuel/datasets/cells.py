@@ -199,23 +199,21 @@ class CellColumn:
         self.kinds = Kinds()
         # The first integer that a floating type does not hold exactly.
         self.rounded: int | None = None
+        # Kinds of the cells that are no markers, once there are markers.
         self._others: Kinds | None = None
-        self._found: dict[str, None] | None = None
+        self._found: dict[str, None] = {}
 
     def add(self, cells: Sequence[str]) -> None:
         """Take further cells into account."""
         cells = list(map(str.strip, cells))
-        if self._others is None:
-            before = self.kinds.copy()
-            self.kinds.add(cells)
-            if self.kinds.is_text:
-                self._others = before
-        else:
-            self.kinds.add(cells)
+        found = dict.fromkeys(filter(is_marker, cells))
+        if found and self._others is None:
+            # As yet no cell was a marker.
+            self._others = self.kinds.copy()
         if self._others is not None and not self._others.is_text:
-            self._found = {**(self._found or {}), **dict.fromkeys(
-                filter(is_marker, cells))}
-            self._others.add([cell for cell in cells if not is_marker(cell)])
+            self._found = {**self._found, **found}
+            self._others.add([cell for cell in cells if cell not in found])
+        self.kinds.add(cells)
         if self.rounded is None and not self.kinds.is_text:
             self.rounded = first_rounded(integers_in(cells))
 
@@ -223,15 +221,14 @@ class CellColumn:
     def markers(self) -> tuple[str, ...]:
         """Well-known markers of missing values, in the order in which they
         come first, without which cells are no text; else none."""
-        if self.unmarked_type() == TEXT:
+        if not self.kinds.is_text or self.unmarked_type() == TEXT:
             return ()
-        return tuple(self._found or ())
+        return tuple(self._found)
 
     def unmarked_type(self) -> numpy.dtype[Any]:
         """Return the type of the cells that are there, without markers; text
         if there are no markers."""
-        return self._others.dtype(False) if (
-            self._others is not None and self._found) else TEXT
+        return TEXT if self._others is None else self._others.dtype(False)
 
 
 def integers_in(cells: Iterable[str]) -> Iterator[int]:
