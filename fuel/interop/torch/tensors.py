@@ -18,6 +18,7 @@ from fuel.utils.sparse import SparseRows, canonical_rows, is_sparse
 
 _NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 _HOLDER = 'tensor'
+_USER = f'a {_HOLDER}'
 
 
 def as_tensors(data: Batch, stream: StreamLike,
@@ -53,7 +54,7 @@ def as_tensor(value: object, source: str) -> torch.Tensor:
     order, which those of Fuel never are. A sparse batch becomes a sparse
     tensor over the same three arrays.
     """
-    require_unmasked(value, source, f'a {_HOLDER}')
+    require_unmasked(value, source, _USER)
     if isinstance(value, numpy.ndarray):
         return _of_array(value, source)
     if isinstance(value, torch.Tensor):
