@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ class Item:
 class ClientConnection:
     """The connection of one client.
 
+    `clock`: returns the time in seconds.
     `key`: its public key, if connections are encrypted.
     `join`: number of its present membership; 0 if it is in no epoch.
     `is_local`: whether it has proved to be on this host.
@@ -45,15 +47,17 @@ class ClientConnection:
     `is_deaf`: whether that is because it does not read what it is sent.
     `since`: when it was made.
     `num_delivered`: how many batches its user got.
-    `waits_since`: since when its user waits for one; 0 if it does not.
+    `waits_since`: since when its user waits for one; None if it does not.
     """
 
     # Less is not worth a slot (bytes).
     SMALL = 1 << 14
 
     def __init__(self, identity: bytes, fields: Fields,
-                 hwm: int) -> None:
+                 hwm: int,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.identity = identity
+        self._clock = clock
         self.client = get_field(fields, 'client', str)[:64]
         self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
         self.rank = get_field(fields, 'rank', int, None)
@@ -65,9 +69,10 @@ class ClientConnection:
         self.is_local = False
         self.gone_since = 0.0
         self.is_deaf = False
-        self.since = time.monotonic()
+        self.since = clock()
         self.num_delivered = 0
-        self.waits_since = self._waited = 0.0
+        self.waits_since: float | None = None
+        self._waited = 0.0
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''
@@ -76,16 +81,22 @@ class ClientConnection:
 
     def begin_wait(self) -> None:
         """Record that its user waits for a batch."""
-        self.waits_since = self.waits_since or time.monotonic()
+        if self.waits_since is None:
+            self.waits_since = self._clock()
 
     def end_wait(self) -> None:
         """Record that it is sent one."""
-        self._waited, self.waits_since = self.waited(), 0.0
+        self._waited, self.waits_since = self.waited(), None
 
     def waited(self) -> float:
         """Return how long its user has waited for batches."""
         since = self.waits_since
-        return self._waited + (time.monotonic() - since if since else 0.)
+        return self._waited + (
+            0. if since is None else self._clock() - since)
+
+    def connected(self) -> float:
+        """Return how long it has been connected."""
+        return self._clock() - self.since
 
     def check(self, fields: Fields, stream: StreamLike, sharing: str,
               num_clients: int) -> str:

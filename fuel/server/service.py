@@ -142,7 +142,8 @@ class Service:
     def _greet(self, identity: bytes, fields: Fields,
                frame: zmq.Frame) -> None:
         """Answer the first message of a client."""
-        connection = ClientConnection(identity, fields, self.hwm)
+        connection = ClientConnection(
+            identity, fields, self.hwm, self.scheduler.clock)
         if self.listener.keys is not None:
             connection.key = str(frame.get('User-Id')).encode()
         refusal = connection.check(

@@ -1,7 +1,6 @@
 """The status of a server: its clients, and the stages of its pipeline."""
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from fuel.export.prometheus import Labels, Sample, samples_of
@@ -34,13 +33,12 @@ _OF_CLIENTS = {
 def clients_of(connections: Iterable[ClientConnection],
                epoch: ServedEpoch | None) -> Iterator[ClientStatus]:
     """Yield what clients do; for any thread."""
-    now = time.monotonic()
     for one in connections:
         member = None if epoch is None else epoch.members.get(one.client)
         yield ClientStatus(
             # Who says the whole name takes the place of the client.
             one.client[:len(one.client) // 2], one.rank, one.is_local,
-            now - one.since,
+            one.connected(),
             one.num_delivered,
             0 if member is None else max(0, len(member.account.pending)),
             one.hwm, member is not None and member.is_waiting,

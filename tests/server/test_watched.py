@@ -3,14 +3,17 @@ import logging
 import os
 import platform
 import re
+from collections import defaultdict
 from urllib.request import urlopen
 
 import pytest
+from support.simulated_server import World
 
 from fuel.client.measures import take_status
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.server import Server
+from fuel.server.status import clients_of, samples_of_server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.wire.curve import make_keys
 from fuel.wire.messages import ask_status
@@ -28,12 +31,12 @@ def client_of(server, **options):
 
 def test_clients_have_host_process_waits_and_whether_they_are_busy():
     """In the series for Prometheus, and in the status."""
-    with Server(numbers(), port=0, metrics_port=0, metrics_host='') as server:
-        assert server.metrics_address.startswith('http://0.0.0.0:')
+    with Server(numbers(), port=0, metrics_port=0,
+                metrics_host='localhost') as server:
+        assert server.metrics_address.startswith('http://localhost:')
         with client_of(server, hwm=3) as client:
             next(client.get_epoch_iterator())
-            page = urlopen(server.metrics_address.replace(
-                '0.0.0.0', '127.0.0.1'), timeout=20).read().decode()
+            page = urlopen(server.metrics_address, timeout=20).read().decode()
             status, = take_status(ask_status(server.address)).clients
     labels = f'host="{platform.node()}",pid="{os.getpid()}"'
     for name in ('batches_total', 'wait_seconds_total', 'busy', 'waiting',
@@ -41,7 +44,52 @@ def test_clients_have_host_process_waits_and_whether_they_are_busy():
         line, = re.findall(rf'^fuel_server_client_{name}{{.*', page, re.M)
         assert labels in line
     assert (platform.node(), os.getpid()) == (status.host, status.pid)
-    assert 0 <= status.waited < 60
+
+
+def series_of(world):
+    """Return some numbers of each client of a simulated server."""
+    server, found = world.server, []
+    for sample in samples_of_server(
+            defaultdict(int),
+            clients_of(server.connections.values(), server.admission.epoch),
+            server.pipeline.stream):
+        _, _, name = sample.name.partition('.client.')
+        if name == 'batches':
+            found.append({})
+        if name:
+            found[-1][name] = sample.value
+    return [tuple(map(one.get, (
+        'waiting', 'busy', 'wait.seconds', 'connected.seconds', 'batches')))
+        for one in found]
+
+
+def test_client_that_waits_has_the_seconds_of_the_clock():
+    """While its user waits, and after it got a batch."""
+    world = World(None, num_batches=4, num_clients=2)
+    waiting, other = world.add_client(), world.add_client()
+    # The other has what is left of the epoch, and takes none.
+    assert [False, True, True, True, False] == [
+        one.next() for one in (waiting, other, waiting, waiting, waiting)]
+    world.now += 5
+    assert [(1, 0, 5, 5, 2), (0, 0, 0, 5, 1)] == series_of(world)
+    # It gives one back.
+    other.next()
+    assert waiting.next()
+    waiting.flush()
+    world.now += 5
+    assert (0, 0, 5, 10, 3) == series_of(world)[0]
+
+
+def test_client_that_is_full_is_busy():
+    """It has all batches that it may have, and waits for none."""
+    world = World(None, num_batches=9, num_clients=1, hwm=3)
+    client = world.add_client()
+    assert client.next()
+    world.now += 5
+    assert [(0, 1, 0, 5, 0)] == series_of(world)
+    while client.next():
+        pass
+    assert [(0, 0, 0, 5, 9)] == series_of(world)
 
 
 def test_each_metric_has_one_line_of_help():

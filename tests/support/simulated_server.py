@@ -122,7 +122,8 @@ class SimulatedServer:
         connection = ClientConnection(
             client.client.encode(), {'client': client.client, 'sources': 1,
                                      'hwm': self.world.hwm,
-                                     'rank': client.rank}, self.world.hwm)
+                                     'rank': client.rank}, self.world.hwm,
+            self.scheduler.clock)
         connection.peer = client
         self.connections[connection.identity] = connection
         return connection
