@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fuel.describe.pipeline import iterator_text
 from fuel.epochs.epoch import Epoch
@@ -13,9 +13,11 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import Position, Unavailable
 from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
 from fuel.kernels.epoch_reader import new_object
-from fuel.typing import Batch, State, StreamLike
+from fuel.typing import Batch, Naming, State, StreamLike
 
 __all__ = ['DataIterator']
+
+NESTED: Literal['nested'] = 'nested'
 
 
 @next_in_c
@@ -29,9 +31,10 @@ class DataIterator(EpochIterator):
     request_iterator : iterator, optional
         The requests of the epoch.  If None, data are asked for without a
         request until the stream raises :class:`StopIteration`.
-    as_dict : bool, optional
+    as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
-        tuple.  Defaults to False.
+        tuple; ``'nested'``: a dict of dicts, by the parts of the names
+        between slashes.  Defaults to False.
 
     Notes
     -----
@@ -52,9 +55,10 @@ class DataIterator(EpochIterator):
 
     def __init__(self, data_stream: StreamLike,
                  request_iterator: Iterator[Any] | None = None,
-                 as_dict: bool = False) -> None:
+                 as_dict: Naming = False) -> None:
         self.data_stream: Any = data_stream
-        self.as_dict = as_dict
+        self.as_dict: Naming = checked_naming(
+            as_dict, data_stream) if isinstance(as_dict, str) else as_dict
         self.epoch = Epoch(request_iterator)
         stage = stage_of(data_stream)
         stage.begin(self.epoch)
@@ -92,7 +96,7 @@ class DataIterator(EpochIterator):
 
     def name_sources(self, data: Batch) -> dict[str, Any]:
         """Return data under the names of their sources."""
-        return as_dict(self.data_stream, data)
+        return as_dict(self.data_stream, data, self.as_dict)
 
     def request_conversions(
             self, conversions: Mapping[str, Conversion]) -> None:
@@ -165,11 +169,41 @@ class DataIterator(EpochIterator):
         stage_of(self.data_stream).adopt(self.epoch, self)
 
 
-def as_dict(data_stream: StreamLike, data: Batch) -> dict[str, Any]:
+def checked_naming(naming: Naming, data_stream: StreamLike) -> Naming:
+    """Return an argument `as_dict`; refuse another, and names of sources of
+    which no tree can be made."""
+    if naming != NESTED:
+        if isinstance(naming, bool):
+            return naming
+        raise ValueError(
+            f"as_dict must be True, False or 'nested', got {naming!r}")
+    sources = tuple(data_stream.sources)
+    for source in sources:
+        names = source.split('/')
+        if not all(names):
+            raise ValueError(
+                f'the name {source!r} has an empty part between slashes, so '
+                "as_dict='nested' cannot make a tree of it: rename the "
+                'source by fuel.transformers.Rename, or use as_dict=True')
+        for count in range(1, len(names)):
+            if '/'.join(names[:count]) in sources:
+                raise ValueError(
+                    f"the source {'/'.join(names[:count])!r} would be both "
+                    f'data and a dict that holds {source!r}, so '
+                    "as_dict='nested' cannot make a tree of the names: "
+                    'rename one by fuel.transformers.Rename, or use '
+                    'as_dict=True')
+    return NESTED
+
+
+def as_dict(data_stream: StreamLike, data: Batch,
+            naming: Naming = True) -> dict[str, Any]:
     """Return data under the names of their sources.
 
     Data beyond the last source are left out: a stream whose `sources` were
     shortened hides them. A source that a data set gives twice is there once.
+
+    `naming`: ``'nested'`` makes a tree of the names.
     """
     sources, data = tuple(data_stream.sources), tuple(data)
     named = dict(zip(sources, data, strict=False))
@@ -179,7 +213,19 @@ def as_dict(data_stream: StreamLike, data: Batch) -> dict[str, Any]:
             f'{type(data_stream).__name__} gave {len(data)} items for the '
             f'{len(sources)} sources {sources}: for a dict there must be one '
             'for each, and each name once')
-    return named
+    return _as_tree(named) if naming == NESTED else named
+
+
+def _as_tree(named: dict[str, Any]) -> dict[str, Any]:
+    """Return a dict of dicts, by the parts of names between slashes."""
+    tree: dict[str, Any] = {}
+    for source, part in named.items():
+        *folders, name = source.split('/')
+        branch = tree
+        for folder in folders:
+            branch = branch.setdefault(folder, {})
+        branch[name] = part
+    return tree
 
 
 def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 __all__ = [
     'ArrayWriter', 'AxisLabels', 'Batch', 'DatasetLike', 'EpochIterator',
     'EpochReader',
-    'Indices', 'NamedBatch', 'RandomGenerator', 'Request', 'SchemeLike',
-    'Sources', 'State', 'StreamLike']
+    'Indices', 'NamedBatch', 'Naming', 'RandomGenerator', 'Request',
+    'SchemeLike', 'Sources', 'State', 'StreamLike']
 
 #: An example or a batch, as a tuple or by name.
 Item_co = TypeVar('Item_co', covariant=True)
@@ -30,6 +30,10 @@ Batch: TypeAlias = tuple[Any, ...]
 
 #: The data of one request by name of source, as ``as_dict=True`` gives them.
 NamedBatch: TypeAlias = dict[str, Any]
+
+#: Whether data come by name: as a dict, or as a dict of dicts by the parts of
+#: names between slashes.
+Naming: TypeAlias = "bool | Literal['nested']"
 
 #: Which examples to read, as a list of indices, an index array or a slice.
 Indices: TypeAlias = 'Sequence[int] | NDArray[numpy.integer[Any]] | slice'
@@ -125,11 +129,11 @@ class GetEpochIterator(Protocol):
                  ) -> EpochIterator[Batch]: ...
 
     @overload
-    def __call__(self, as_dict: Literal[True]
+    def __call__(self, as_dict: Literal[True, 'nested']
                  ) -> EpochIterator[NamedBatch]: ...
 
     @overload
-    def __call__(self, as_dict: bool = ...) -> EpochIterator[Any]: ...
+    def __call__(self, as_dict: Naming = ...) -> EpochIterator[Any]: ...
 
 
 class EpochMethod(Protocol):

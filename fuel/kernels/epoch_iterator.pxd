@@ -90,5 +90,5 @@ cdef class EpochPosition:
 
 cdef class EpochIterator:
     cdef public EpochPosition epoch
-    cdef public bint as_dict
+    cdef public object as_dict
     cdef object _claim_next(self, EpochPosition epoch, Frame *frame)

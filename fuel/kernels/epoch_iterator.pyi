@@ -1,7 +1,7 @@
 from types import TracebackType
 from typing import Any, TypeVar
 
-from fuel.typing import EpochReader
+from fuel.typing import EpochReader, Naming
 
 _Iterator = TypeVar('_Iterator', bound=EpochIterator)
 
@@ -88,7 +88,7 @@ class EpochPosition:
 
 class EpochIterator:
     epoch: Any
-    as_dict: bool
+    as_dict: Naming
     # Those of its subclass, DataIterator, which this module cannot import.
     data_stream: Any
     def only_counts(self) -> bool: ...

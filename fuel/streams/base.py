@@ -15,7 +15,7 @@ from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import SchemeStart, Unavailable
-from fuel.iterator import DataIterator
+from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
 from fuel.schemes.iterator_requests import as_requests
@@ -23,7 +23,8 @@ from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
-from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
+from fuel.typing import (
+    AxisLabels, Naming, SchemeLike, State, returns_epochs)
 from fuel.utils.arguments import (
     NamedArguments, checked_labels, safely, unknown_argument)
 from fuel.utils.checks import positive
@@ -188,14 +189,15 @@ class AbstractDataStream(NamedArguments):
         return None if scheme is None else num_requests_of(scheme)
 
     @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+    def get_epoch_iterator(self, as_dict: Naming = False) -> Any:
         """Return an iterator over the data of a new epoch.
 
         Parameters
         ----------
-        as_dict : bool, optional
+        as_dict : bool or 'nested', optional
             Whether to return a dict from source names to data instead of a
-            tuple.  Defaults to False.
+            tuple; ``'nested'``: a dict of dicts, by the parts of the names
+            between slashes.  Defaults to False.
 
         Returns
         -------
@@ -215,12 +217,47 @@ class AbstractDataStream(NamedArguments):
         several threads begin one after another.
         """
 
-    def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
+    def dicts(self, nested: bool = False) -> Any:
+        """Return an iterator over a new epoch that gives dicts.
+
+        Parameters
+        ----------
+        nested : bool, optional
+            Whether names such as ``'obs/image'`` make dicts of dicts:
+            ``batch['obs']['image']``.  Defaults to False.
+
+        Returns
+        -------
+        DataIterator
+            That of :meth:`get_epoch_iterator`.
+
+        Raises
+        ------
+        ValueError
+            If `nested`, and a name is that of data and of a dict, or has an
+            empty part.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> stream = DataStream(IndexableDataset({
+        ...     'obs/image': numpy.zeros((4, 2)),
+        ...     'obs/state': numpy.ones(4), 'actions': numpy.arange(4)}),
+        ...     batch_size=2)
+        >>> batch = next(stream.dicts(nested=True))
+        >>> batch['actions'], list(batch['obs'])
+        (array([0, 1]), ['image', 'state'])
+        """
+        return self.get_epoch_iterator(as_dict=NESTED if nested else True)
+
+    def iterate_epochs(self, as_dict: Naming = False) -> Iterator[Any]:
         """Return an iterator over the epoch iterators, without end.
 
         Parameters
         ----------
-        as_dict : bool, optional
+        as_dict : bool or 'nested', optional
             See :meth:`get_epoch_iterator`.
         """
         while True:
