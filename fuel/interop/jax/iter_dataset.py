@@ -8,12 +8,12 @@ import grain
 
 from fuel.sharding.pipeline import copied_pipeline
 from fuel.exceptions import StateMismatchError
-from fuel.typing import State, StreamLike
+from fuel.typing import Naming, State, StreamLike
 from fuel.utils.checks import positive
 
 
 def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
-                    as_dict: bool = False) -> StreamIterDataset:
+                    as_dict: Naming = False) -> StreamIterDataset:
     """Return a stream of Fuel as a `grain.IterDataset`.
 
     Parameters
@@ -23,9 +23,10 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
     num_epochs : int, optional
         How many epochs an iterator reads, each in its own order.  Defaults
         to 1; None reads on without end.
-    as_dict : bool, optional
-        Whether elements are dicts by name of source rather than tuples.
-        Defaults to False.
+    as_dict : bool or 'nested', optional
+        Whether elements are dicts by name of source rather than tuples;
+        ``'nested'``: dicts of dicts, by the parts of the names between
+        slashes.  Defaults to False.
 
     Returns
     -------
@@ -70,7 +71,7 @@ class StreamIterDataset(grain.IterDataset):
     """
 
     def __init__(self, stream: StreamLike, num_epochs: int | None = 1,
-                 as_dict: bool = False) -> None:
+                 as_dict: Naming = False) -> None:
         super().__init__()
         self.stream: Any = stream
         self.num_epochs = (None if num_epochs is None
@@ -103,7 +104,7 @@ class StreamIterator(grain.DatasetIterator):
     """An iterator over the elements of some epochs of a stream."""
 
     def __init__(self, stream: Any, start: State, num_epochs: int | None,
-                 as_dict: bool) -> None:
+                 as_dict: Naming) -> None:
         super().__init__()
         self._stream = stream
         self._num_epochs = num_epochs
