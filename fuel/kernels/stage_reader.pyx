@@ -191,13 +191,17 @@ cdef class OfPlainArrays:
     `function`: takes an array that is laid out as those of Fuel are.
     `otherwise`: takes the stage and an item that has other parts, or one that
         the function refuses.
+    `as_int64`: whether integers of one axis and less than 64 bits become
+        int64 before.
     """
 
     cdef object function, otherwise
+    cdef bint as_int64
 
-    def __init__(self, function, otherwise):
+    def __init__(self, function, otherwise, bint as_int64=False):
         self.function = function
         self.otherwise = otherwise
+        self.as_int64 = as_int64
 
     def __call__(self, stage, data):
         """Return an item, transformed."""
@@ -218,6 +222,10 @@ cdef class OfPlainArrays:
             if not (cnp.PyArray_CheckExact(part)
                     and cnp.PyArray_ISCARRAY(part)):
                 return None
+            if self.as_int64 and cnp.PyArray_NDIM(part) == 1 and (
+                    cnp.PyArray_ISINTEGER(part)
+                    and cnp.PyArray_ITEMSIZE(part) < 8):
+                part = cnp.PyArray_Cast(part, cnp.NPY_INT64)
             part = self.function(part)
             Py_INCREF(part)
             PyTuple_SET_ITEM(made, place, part)

@@ -10,6 +10,8 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.interop.device_stage import DeviceStage, names_of_types
 from fuel.interop.torch.callers import refuse_state_ahead, refuse_to_restart
+from fuel.interop.torch.integers import (
+    AS_STORED, INT64, as_int64, checked_targets, num_axes, request_int64)
 from fuel.interop.torch.tensors import as_pinned, as_tensors, dense_parts
 from fuel.kernels.stage_reader import OfPlainArrays
 from fuel.transformers.base import Transformation
@@ -24,7 +26,8 @@ def to_torch(stream: StreamLike,
              device: str | int | torch.device | None = None,
              pin_memory: bool = False,
              dtype: DType | Mapping[str, DType] | None = None,
-             which_sources: Sequence[str] | None = None) -> ToTorch:
+             which_sources: Sequence[str] | None = None,
+             targets: str = INT64) -> ToTorch:
     """Return a stream whose data are tensors.
 
     Parameters
@@ -43,6 +46,11 @@ def to_torch(stream: StreamLike,
     which_sources : tuple of str, optional
         The sources to make tensors of; others stay as they are.  Defaults
         to all.
+    targets : {'int64', 'as stored'}, optional
+        The type of integers that are one number an example, such as classes:
+        ``'int64'``, the default, which losses of PyTorch take, or that of
+        the arrays.  Truth values, uint64 and integers of any other shape
+        stay as they are.
 
     Returns
     -------
@@ -73,7 +81,7 @@ def to_torch(stream: StreamLike,
     torch.Size([2, 2]) torch.bfloat16 tensor([0, 1])
     torch.Size([2, 2]) torch.bfloat16 tensor([2, 3])
     """
-    return ToTorch(stream, device, pin_memory, dtype, which_sources)
+    return ToTorch(stream, device, pin_memory, dtype, which_sources, targets)
 
 
 class ToTorch(DeviceStage):
@@ -87,6 +95,7 @@ class ToTorch(DeviceStage):
     pin_memory : bool
     dtype : str, dict of str or None
     which_sources : tuple of str or None
+    targets : str
 
     Notes
     -----
@@ -97,13 +106,17 @@ class ToTorch(DeviceStage):
     """
 
     pure = True
-    unsaved_arguments = ('device', 'pin_memory')
+    unsaved_arguments = ('device', 'pin_memory', 'targets')
+    # Pickles of before it have no such attribute.
+    targets = AS_STORED
 
     def __init__(self, data_stream: StreamLike,
                  device: str | int | torch.device | None = None,
                  pin_memory: bool = False,
                  dtype: DType | Mapping[str, DType] | None = None,
-                 which_sources: Sequence[str] | None = None) -> None:
+                 which_sources: Sequence[str] | None = None,
+                 targets: str = INT64) -> None:
+        self.targets = checked_targets(targets)
         self.device = None if device is None else checked_device(device)
         super().__init__(
             data_stream, copies=self.device is not None
@@ -119,7 +132,8 @@ class ToTorch(DeviceStage):
         return self.described(
             'to_torch', device=self.device and str(self.device),
             pin_memory=self.pin_memory, dtype=self.dtype,
-            which_sources=self.which_sources)
+            which_sources=self.which_sources,
+            targets=self.targets if self.targets != INT64 else None)
 
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over a new epoch, which begins with its first
@@ -146,12 +160,32 @@ class ToTorch(DeviceStage):
     @calls()
     def _transformation(self, epoch: Epoch) -> Transformation:
         transform = type(self).transform_any
+        wanted = self._sources_of_targets()
+        if wanted:
+            request_int64(epoch.attributes['child_epoch_iterator'],
+                          self.data_stream, wanted)
         if self.dtype or self.pin_memory or self.which_sources is not None:
             return transform
-        return OfPlainArrays(torch.from_numpy, transform)
+        return OfPlainArrays(
+            torch.from_numpy, transform,
+            bool(wanted) and not self.produces_examples)
+
+    def _sources_of_targets(self) -> tuple[str, ...]:
+        """Return the sources whose integers become int64."""
+        if self.targets != INT64:
+            return ()
+        sources: tuple[str, ...] = tuple(self.sources)
+        return tuple([
+            source for source in sources
+            if self.type_of(source, False) is None
+            and (self.which_sources is None or source in self.which_sources)])
 
     def transform_any(self, data: Batch) -> Batch:
         """Return the data of each source as a tensor in memory."""
+        wanted = self._sources_of_targets()
+        if wanted:
+            data = as_int64(data, num_axes(self), [
+                source in wanted for source in self.sources])
         tensors = as_tensors(data, self, self.which_sources)
         if self.dtype is not None:
             tensors = tuple([

@@ -1,7 +1,7 @@
 """Read batches into the slots in which loaders receive them."""
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy
@@ -79,10 +79,14 @@ class SharedBatches:
     """Reads the batches of a stream in a worker of a loader.
 
     `chosen`: sources that become tensors.
+    `read_next`: returns the next data of an epoch.
     """
 
     def __init__(self, stream: StreamLike, chosen: Collection[str],
-                 sender: SlotSender) -> None:
+                 sender: SlotSender,
+                 read_next: Callable[[EpochIterator[Batch]], Batch] = next
+                 ) -> None:
+        self._read_next = read_next
         self._chosen = [source in chosen for source in stream.sources]
         self._takes_rows = not child_streams(stream)
         self._sender = sender
@@ -96,7 +100,7 @@ class SharedBatches:
         outputs = SlotOutputs(
             self._sender, self.expected, self._takes_rows)
         with placed(outputs):
-            parts = list(next(iterator))
+            parts = list(self._read_next(iterator))
         sizes = []
         for place, is_chosen in enumerate(self._chosen):
             if not is_chosen or not _is_plain(parts[place]):

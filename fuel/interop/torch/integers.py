@@ -1,0 +1,68 @@
+"""Give targets that are integers as int64, which losses of PyTorch take."""
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy
+
+from fuel.describe.source_types import types_of
+from fuel.epochs.read_options import Conversion
+from fuel.iterator import DataIterator
+from fuel.typing import Batch, StreamLike
+
+INT64, AS_STORED = 'int64', 'as stored'
+
+
+def checked_targets(targets: str) -> str:
+    """Return the argument `targets`; refuse another."""
+    if targets not in (INT64, AS_STORED):
+        raise ValueError(
+            f'targets must be {INT64!r}, the type that losses of PyTorch '
+            f'take, or {AS_STORED!r}, got {targets!r}')
+    return targets
+
+
+def is_narrow(dtype: numpy.dtype[Any]) -> bool:
+    """Return whether a type is one of integers that int64 holds, and another.
+
+    Truth values are not integers here.
+    """
+    return dtype.kind in 'iu' and dtype.itemsize < 8
+
+
+def num_axes(stream: StreamLike) -> int:
+    """Return how many axes the data have if an example is one number."""
+    return 0 if stream.produces_examples else 1
+
+
+def as_int64(data: Batch, axes: int, chosen: Collection[bool]) -> Batch:
+    """Return data whose integers, one an example, are int64.
+
+    `axes`: see :func:`num_axes`.
+    `chosen`: for each source, whether it becomes a tensor.
+    """
+    return tuple([
+        part.astype(numpy.int64) if is_chosen and isinstance(
+            part, (numpy.ndarray, numpy.integer)) and part.ndim == axes
+        and is_narrow(part.dtype) else part
+        for part, is_chosen in zip(data, chosen, strict=False)])
+
+
+def request_int64(iterator: object, stream: StreamLike,
+                  chosen: Collection[str] | None = None) -> None:
+    """Ask an epoch to read integers, one an example, as int64.
+
+    `chosen`: the sources that become tensors. Default: all.
+    """
+    if not isinstance(iterator, DataIterator):
+        return
+    axes = num_axes(stream)
+    wanted = {
+        source: Conversion(numpy.dtype(numpy.int64))
+        for source, known in types_of(stream).items()
+        if known.dtype is not None and is_narrow(known.dtype)
+        and known.shape is not None and len(known.shape) == axes
+        and (chosen is None or source in chosen)}
+    if wanted:
+        iterator.request_conversions(wanted)
