@@ -94,7 +94,8 @@ def test_items_of_arrays_and_others_become_tensors():
                           (numpy.arange(1, 5, dtype='>i4'), torch.int32)]:
         batches = list(to_torch(DataStream(
             IndexableDataset({'x': numpy.arange(4.), 'y': column}),
-            iteration_scheme=scheme)).get_epoch_iterator())
+            iteration_scheme=scheme),
+            targets='as stored').get_epoch_iterator())
         assert [[1, 2], [3, 4]] == [y.tolist() for _, y in batches]
         assert {dtype} == {y.dtype for _, y in batches}
 
@@ -118,7 +119,8 @@ def test_tensors_are_over_the_memory_of_the_arrays():
 def test_types_stay_what_they_are(dtype):
     """Every type of numbers that both have."""
     array = numpy.arange(4).astype(dtype)
-    (batch,), _ = to_torch(of(array)).get_epoch_iterator()
+    (batch,), _ = to_torch(
+        of(array), targets='as stored').get_epoch_iterator()
     assert dtype == str(batch.dtype).removeprefix('torch.')
     assert numpy.array_equal(array[:2], batch.numpy())
 
