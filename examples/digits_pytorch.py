@@ -16,10 +16,9 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
 
 from fuel.datasets import IndexableDataset
-from fuel.interop.torch import as_iterable, to_torch
+from fuel.interop.torch import Loader, to_torch
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, ScaleAndShift
@@ -47,7 +46,7 @@ def build_model():
     return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
-def train(model, batches, workers, epochs, path):
+def train(model, loader, epochs, path):
     """Train for some epochs, from the checkpoint on if there is one."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     first = 0
@@ -55,10 +54,9 @@ def train(model, batches, workers, epochs, path):
         saved = torch.load(path, weights_only=True)
         model.load_state_dict(saved['model'])
         optimizer.load_state_dict(saved['optimizer'])
-        batches.load_state_dict(saved['batches'])
+        loader.load_state_dict(saved['loader'])
         first = saved['epoch']
         print(f'resumed in epoch {first}', flush=True)
-    loader = DataLoader(batches, batch_size=None, num_workers=workers)
     for epoch in range(first, epochs):
         for step, (features, targets) in enumerate(loader, 1):
             optimizer.zero_grad()
@@ -69,7 +67,7 @@ def train(model, batches, workers, epochs, path):
                 save(path, {
                     'model': model.state_dict(),
                     'optimizer': optimizer.state_dict(),
-                    'batches': batches.state_after(step), 'epoch': epoch})
+                    'loader': loader.state_dict(), 'epoch': epoch})
                 print(f'epoch {epoch}, step {step}, loss {loss:.4f}',
                       flush=True)
 
@@ -108,9 +106,9 @@ def main():
     if distributed:
         torch.distributed.init_process_group('gloo')
         model = DistributedDataParallel(network)
-    batches = as_iterable(open_stream(0, NUM_TRAINING, ShuffledScheme))
-    train(model, batches, arguments.workers, arguments.epochs,
-          arguments.checkpoint)
+    loader = Loader(open_stream(0, NUM_TRAINING, ShuffledScheme),
+                    num_workers=arguments.workers)
+    train(model, loader, arguments.epochs, arguments.checkpoint)
     weights = nn.utils.parameters_to_vector(network.parameters()).detach()
     print(f'rank {rank()}, accuracy {accuracy(network):.3f}, weights '
           f'{hashlib.sha256(weights.numpy()).hexdigest()[:16]}')

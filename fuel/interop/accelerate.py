@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from typing import Any
 
 from fuel.sharding.pipeline import sharding_of
@@ -11,7 +12,8 @@ with from_extra('accelerate', 'accelerate', 'torch'):
     from accelerate import Accelerator
     from accelerate.data_loader import prepare_data_loader
 
-    from fuel.interop.torch import StreamIterable
+    from fuel.interop.torch import Loader, StreamIterable
+    from fuel.interop.torch.progress import Delivered
 
 __all__ = ['prepare']
 
@@ -20,18 +22,23 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
     """Return a loader of Accelerate that reads the part of this rank.
 
     It does what ``accelerator.prepare(loader)`` does, but share the batches:
-    :func:`~fuel.interop.torch.as_iterable` has given each rank its part
+    a :class:`~fuel.interop.torch.Loader` and
+    :func:`~fuel.interop.torch.as_iterable` have given each rank its part
     already.  ``accelerator.prepare`` leaves the loader as it is.
 
     Parameters
     ----------
     accelerator : accelerate.Accelerator
-    loader : torch.utils.data.DataLoader
-        Over `as_iterable`, with ``batch_size=None``.
+    loader : Loader or torch.utils.data.DataLoader
+        Another one than a `Loader` is over `as_iterable`, with
+        ``batch_size=None``.
 
     Returns
     -------
     accelerate.data_loader.DataLoaderShard
+        Its `state_dict` is the position after the batch that the program
+        has, and its `load_state_dict` goes on there, if `loader` is a
+        `Loader`.
 
     Raises
     ------
@@ -43,14 +50,15 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
     """
     if not isinstance(loader.dataset, StreamIterable):
         raise TypeError(
-            'prepare takes a loader over as_iterable(stream), got one over '
+            'prepare takes a Loader(stream), or a loader over '
+            'as_iterable(stream), got one over '
             f'{type(loader.dataset).__name__}: pass it to '
             'accelerator.prepare()')
     if accelerator.use_stateful_dataloader:
         raise ValueError(
             'use_stateful_dataloader=True saves positions of batches that '
-            'Accelerate shares: leave it out, and save '
-            'as_iterable(...).state_after(count)')
+            'Accelerate shares: leave it out, and save the state_dict() of '
+            'the prepared Loader, or as_iterable(...).state_after(count)')
     shard = sharding_of(loader.dataset.stream)
     if shard is not None and shard.num_shards > 1 and shard.uneven == 'pad':
         warnings.warn(
@@ -61,6 +69,57 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
         loader, accelerator.device, num_processes=1, process_index=0,
         put_on_device=accelerator.device_placement, dispatch_batches=False,
         non_blocking=accelerator.non_blocking)
+    if isinstance(loader, Loader):
+        _read_ahead(prepared, loader)
     # As accelerator.prepare() marks its own, which it then leaves alone.
     prepared._is_accelerate_prepared = True
     return accelerator.prepare_data_loader(prepared)
+
+
+class _ShardProgress:
+    """The progress of a program that reads a shard of Accelerate, which looks
+    for the end of an epoch one batch ahead.
+
+    `shard`: a `DataLoaderShard`.
+    """
+
+    def __init__(self, shard: Any) -> None:
+        self._find_shard = weakref.ref(shard)
+        self._number = 0
+
+    def begin(self) -> None:
+        """Note the pass that begins."""
+        self._number = self._num_passes
+
+    def look(self) -> None:
+        """Note nothing: the shard counts whole passes alone."""
+
+    def used(self, running: Delivered) -> int | None:
+        """Return how many batches of the pass the program has been given;
+        None where it has seen the end."""
+        if not running.is_over:
+            return max(0, running.delivered - 1)
+        return (running.delivered if self._num_passes == self._number
+                else None)
+
+    @property
+    def _num_passes(self) -> int:
+        """How many passes the program has read to their end (int)."""
+        shard = self._find_shard()
+        return -1 if shard is None else int(shard.iteration)
+
+
+def _read_ahead(prepared: Any, loader: Loader) -> None:
+    """Let a shard of Accelerate read a loader, and say what it has given.
+
+    `prepared`: read a loader of PyTorch's own, made of the same data set.
+    """
+    prepared.base_dataloader = loader
+    loader.be_read_for_program(_ShardProgress(prepared))
+    # It would save a state for each batch.
+    prepared._update_state_dict = _save_nothing
+    prepared.state_dict = loader.state_dict
+
+
+def _save_nothing() -> None:
+    """Save nothing: a state is made when it is asked for."""

@@ -2,7 +2,6 @@
 callback that logs what the data take."""
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from fuel.export.flat import StepLog, flat_step
@@ -12,9 +11,8 @@ from fuel.utils.extras import from_extra
 with from_extra('lightning', 'lightning', 'torch'):
     from lightning import Callback, LightningDataModule
     from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
-    from torch.utils.data import DataLoader
 
-    from fuel.interop.torch import StreamIterable, as_iterable
+    from fuel.interop.torch import Loader, StreamIterable
 
 __all__ = ['DataModule', 'LightningMonitor']
 
@@ -29,13 +27,14 @@ class DataModule(LightningDataModule):
 
     Parameters
     ----------
-    train, val, test : AbstractDataStream or StreamIterable, optional
+    train, val, test, predict : AbstractDataStream or StreamIterable, optional
         Streams of batches; or what :func:`~fuel.interop.torch.as_iterable`
         makes of one, with options such as `uneven`.
     num_workers : int, optional
         Worker processes for each of them.  Defaults to 0.
     **options
-        For each `DataLoader`, such as `pin_memory` or `persistent_workers`.
+        For each :class:`~fuel.interop.torch.Loader`, such as `pin_memory`
+        or `persistent_workers`.
 
     Raises
     ------
@@ -58,24 +57,26 @@ class DataModule(LightningDataModule):
     def __init__(self, train: StreamLike | StreamIterable | None = None,
                  val: StreamLike | StreamIterable | None = None,
                  test: StreamLike | StreamIterable | None = None,
-                 num_workers: int = 0, **options: Any) -> None:
+                 num_workers: int = 0, *,
+                 predict: StreamLike | StreamIterable | None = None,
+                 **options: Any) -> None:
         super().__init__()
-        given = [one for one in (train, val, test)
+        given = [one for one in (train, val, test, predict)
                  if isinstance(one, StreamIterable)]
         if len(set(map(id, given))) < len(given):
             raise ValueError(
-                'train, val and test must be different: a state is that of '
-                'the epoch of an iterable that was begun last. Make an '
-                'as_iterable(stream) for each of them')
-        self._options = {
-            'batch_size': None, 'num_workers': num_workers, **options}
-        self._train = None if train is None else TrainingBatches(
-            self, _as_iterable(train), self._options)
+                'train, val, test and predict must be different: a state is '
+                'that of the epoch of an iterable that was begun last. Make '
+                'an as_iterable(stream) for each of them')
+        self._options = {'num_workers': num_workers, **options}
+        self._train = None if train is None else Loader(
+            train, **self._options)
         self._val = val
         self._test = test
+        self._predict = predict
 
     def train_dataloader(self) -> Any:
-        """Return the batches to train on; none if there is no stream.
+        """Return the loader of `train`; none if there is no stream.
 
         Raises
         ------
@@ -97,114 +98,27 @@ class DataModule(LightningDataModule):
         """Return the loader of `test`; none if there is no stream."""
         return self._loader(self._test)
 
+    def predict_dataloader(self) -> Any:
+        """Return the loader of `predict`; none if there is no stream."""
+        return self._loader(self._predict)
+
     def _loader(self, stream: StreamLike | StreamIterable | None) -> Any:
-        return [] if stream is None else DataLoader(
-            _as_iterable(stream), **self._options)
+        return [] if stream is None else Loader(stream, **self._options)
 
     @property
     def train_stream(self) -> StreamLike | None:
         """What this rank is trained on, or None (AbstractDataStream)."""
-        return None if self._train is None else self._train.stream
+        return None if self._train is None else self._train.dataset.stream
 
     def state_dict(self) -> State:
         """Return the position after the batches that were trained on."""
-        return {} if self._train is None else self._train.state_dict()
+        return {} if self._train is None else {
+            'batches': self._train.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a position."""
         if self._train is not None:
             self._train.load_state_dict(state)
-
-
-class TrainingBatches:
-    """The batches that Lightning trains on, counted by its own progress.
-
-    It may read in advance, so what was read is not what was used.  Lightning
-    restores a loader in mid-epoch only, and the data module always.
-
-    `module`: its trainer has the progress.
-    """
-
-    def __init__(self, module: LightningDataModule, batches: StreamIterable,
-                 options: dict[str, Any]) -> None:
-        self._module = module
-        self._batches = batches
-        batches.reader_holds_back = True
-        self._loader = DataLoader(batches, **options)
-        # The loop that reads the pass, the number of its epoch, and how many
-        # batches it had trained on before the pass.
-        self._loop: Any = None
-        self._epoch = self._trained_before = 0
-        self._loaded: State | None = None
-
-    @property
-    def stream(self) -> StreamLike:
-        """The stream, or this rank's part of it (AbstractDataStream)."""
-        stream: StreamLike = self._batches.stream
-        return stream
-
-    def __len__(self) -> int:
-        """Return the number of batches of an epoch, if it is known."""
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Return an iterator whose epoch begins with its first batch."""
-        if self._loaded is None and self._loop is not None and (
-                not self._num_trained):
-            # Lightning drops a pass whose first batch it has prefetched.
-            self._batches.load_state_dict(self._batches.state_after(0))
-        self._loaded = None
-        self._loop = self._module.trainer.fit_loop
-        self._trained_before = 0
-        self._trained_before = self._num_trained
-        self._epoch = self._epoch_of_loop
-        for batch in self._loader:
-            yield batch
-            # The first one may be prefetched before the epoch is counted.
-            self._epoch = self._epoch_of_loop
-
-    @property
-    def _num_trained(self) -> int:
-        """How many batches of this pass were trained on (int)."""
-        trained: int = self._loop.epoch_loop.batch_progress.total.processed
-        return trained - self._trained_before
-
-    @property
-    def _epoch_of_loop(self) -> int:
-        number: int = self._loop.epoch_progress.current.processed
-        return number
-
-    def _is_over(self) -> bool:
-        """Return whether Lightning trains on nothing more of this pass."""
-        progress = self._loop.epoch_loop.batch_progress
-        done = progress.current.processed
-        if done >= self._loop.max_batches or (
-                progress.is_last_batch and done == progress.current.ready):
-            return True
-        # With more steps, Lightning goes on where these ended.
-        is_cut = 0 <= self._loop.max_steps <= self._loop.epoch_loop.global_step
-        return self._epoch_of_loop != self._epoch and not is_cut
-
-    def state_dict(self) -> State:
-        """Return the position after the batches that were trained on."""
-        if self._loaded is not None:
-            return self._loaded
-        if self._loop is None:
-            return {'batches': self._batches.state_dict()}
-        trained = self._num_trained
-        return {'batches': self._batches.state_after(
-            None if trained and self._is_over() else trained)}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a position with the next iteration."""
-        self._batches.load_state_dict(state['batches'])
-        self._loaded = state
-
-
-def _as_iterable(stream: StreamLike | StreamIterable) -> StreamIterable:
-    """Return a stream as an iterable, unless it is one."""
-    return (stream if isinstance(stream, StreamIterable)
-            else as_iterable(stream))
 
 
 class LightningMonitor(Callback):
@@ -256,6 +170,8 @@ class LightningMonitor(Callback):
         stream = self._given
         if stream is None and isinstance(trainer.datamodule, DataModule):
             stream = trainer.datamodule.train_stream
+        if isinstance(stream, Loader):
+            stream = stream.dataset
         if stream is None:
             raise ValueError(
                 'LightningMonitor finds no stream, since there is no '

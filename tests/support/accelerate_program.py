@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 from trainer_pipelines import Log, build, options
 
 from fuel.interop.accelerate import prepare
-from fuel.interop.torch import as_iterable, as_map
+from fuel.interop.torch import Loader, as_iterable, as_map
 
 
 class Position:
@@ -29,6 +29,20 @@ class Position:
         self.batches.load_state_dict(state['batches'])
 
 
+class Progress:
+    """What a program saves beside a loader that saves itself."""
+
+    epoch = step = 0
+
+    def state_dict(self):
+        """Return the epoch."""
+        return {'epoch': self.epoch}
+
+    def load_state_dict(self, state):
+        """Go on in an epoch."""
+        self.epoch = state['epoch']
+
+
 def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
          epochs=2, kill_at=None, resume=None, loader_options=None,
          skip=0, leave_at=None, uneven='uneven'):
@@ -44,11 +58,19 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
                             num_workers=workers)
         position = Position(batches)
         accelerator.register_for_checkpointing(position)
+    elif source == 'own':
+        loader = Loader(build(), workers, uneven=uneven)
+        position = Progress()
     else:
         loader = DataLoader(as_map(build().dataset), **{
             'batch_size': 4, **loader_options}, num_workers=workers)
+    length = len(loader)
     loader = (prepare(accelerator, loader) if by_fuel
               else accelerator.prepare(loader))
+    if source == 'own':
+        assert (len(loader), len(loader.dataset)) == (length, 65)
+    if source == 'own':
+        accelerator.register_for_checkpointing(position, loader)
     path = os.path.join(folder, 'saved')
     if resume == 'state':
         accelerator.load_state(path)

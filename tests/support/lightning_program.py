@@ -10,8 +10,27 @@ from torch.utils.data import DataLoader
 from trainer_pipelines import Log, build, options
 
 from fuel.interop.lightning import DataModule, LightningMonitor
-from fuel.interop.torch import as_iterable, to_torch
+from fuel.interop.torch import Loader, as_iterable, to_torch
 from fuel.transformers import Filter
+
+
+class ReadsAnother(lightning.Callback):
+    """Reads a loader of its own within each step, and checks its states."""
+
+    def __init__(self):
+        self.loader = Loader(build())
+        self.order = [numbers.tolist() for _, numbers in Loader(build())]
+        self.reading = iter(self.loader)
+
+    def on_train_batch_end(self, trainer, *_):
+        """Read two batches, of which the state is known."""
+        if len(self.reading) < 2:
+            return
+        next(self.reading), next(self.reading)
+        other = Loader(build())
+        other.load_state_dict(self.loader.state_dict())
+        rest = [numbers.tolist() for _, numbers in other]
+        assert rest == self.order[len(self.order) - len(self.reading):]
 
 
 class Model(lightning.LightningModule):
@@ -52,7 +71,8 @@ class Model(lightning.LightningModule):
 def main(folder, source='module', workers=0, devices=1, epochs=2,
          kill_at=None, resume=None, save_every=1, unknown=False,
          settings=None, save_at_end=False, same=False,
-         saves_before=False, monitor=0, names_stream=False):
+         saves_before=False, monitor=0, names_stream=False,
+         reads_another=False):
     """Train, and write down what each rank got."""
     stream = build()
     if unknown:
@@ -65,6 +85,7 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
             num_workers=workers),
         'loader': lambda: DataLoader(
             batches, batch_size=None, num_workers=workers),
+        'own': lambda: Loader(stream, workers, uneven='drop'),
         'iterable': lambda: batches,
         'stage': lambda: to_torch(stream)}[source]()
     model = Model(folder, kill_at, saves_before)
@@ -79,7 +100,8 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
         num_sanity_val_steps=0, callbacks=[ModelCheckpoint(
             folder, save_last=True, **when), *([LightningMonitor(
                 batches if names_stream else None, monitor)]
-                if monitor else [])], **settings or {})
+                if monitor else []), *[ReadsAnother()] * reads_another],
+        **settings or {})
     keywords = ({'datamodule': data} if source == 'module'
                 else {'train_dataloaders': data})
     trainer.fit(model, **keywords, ckpt_path=resume and os.path.join(

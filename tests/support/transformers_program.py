@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from trainer_pipelines import EXAMPLES, Log, build, options
 
 from fuel.interop.accelerate import prepare
-from fuel.interop.torch import as_iterable
+from fuel.interop.torch import Loader, as_iterable
 from fuel.interop.transformers import TransformersMonitor
 from fuel.transformers import Filter
 
@@ -36,8 +36,11 @@ class Trainer(transformers.Trainer):
         stream = build(self.examples)
         if self.unknown:
             stream = Filter(stream, bool)
-        loader = DataLoader(as_iterable(stream, as_dict=True, uneven='drop'),
-                            batch_size=None, num_workers=self.workers)
+        loader = (
+            Loader(stream, self.workers, as_dict=True, uneven='drop')
+            if self.is_own else DataLoader(
+                as_iterable(stream, as_dict=True, uneven='drop'),
+                batch_size=None, num_workers=self.workers))
         return prepare(self.accelerator, loader) if self.by_fuel else loader
 
 
@@ -61,7 +64,7 @@ class Watch(transformers.TrainerCallback):
 
 def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
          resume=None, config=None, whole=False, unknown=False, max_steps=-1,
-         examples=EXAMPLES, monitor=0):
+         examples=EXAMPLES, monitor=0, is_own=False):
     """Train, and write down what each rank got."""
     model = Model()
     arguments = transformers.TrainingArguments(
@@ -75,6 +78,7 @@ def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
     kind = transformers.Trainer if whole else Trainer
     kind.workers, kind.by_fuel = workers, by_fuel
     kind.unknown, kind.examples = unknown, examples
+    kind.is_own = is_own
     trainer = kind(
         model, arguments, callbacks=[Watch(model, kill_at)],
         train_dataset=as_iterable(build(), as_dict=True, uneven='drop'))

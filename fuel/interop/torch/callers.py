@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from torch.utils.data import DataLoader
+
 from fuel.epochs.pipeline import length_of
 from fuel.interop.torch.ranks import RankShare
 from fuel.typing import StreamLike
@@ -38,6 +40,8 @@ _PREFETCHING = tuple(f'{package}.loops.fetchers._PrefetchDataFetcher'
                      for package in _LIGHTNING)
 _COMBINED = tuple(f'{package}.utilities.combined_loader.CombinedLoader'
                   for package in _LIGHTNING)
+_READING = tuple(f'{package}.utilities.combined_loader._ModeIterator'
+                 for package in _LIGHTNING)
 _FITTING = tuple(f'{package}.loops.fit_loop._FitLoop'
                  for package in _LIGHTNING)
 _EVALUATING = tuple(f'{package}.loops.evaluation_loop._EvaluationLoop'
@@ -78,6 +82,20 @@ def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
                 function in (None, frame.f_code.co_name)):
             yield frame.f_locals.get(name)
         frame = frame.f_back
+
+
+def is_asked_by_loader() -> bool:
+    """Return whether the length of a data set is asked for by ``len()`` of a
+    loader of PyTorch's own, which takes it for the number of its batches."""
+    # The caller of len(), which called the __len__ that asks here.
+    frame = sys._getframe(2)
+    return frame.f_code.co_name == '__len__' and isinstance(
+        frame.f_locals.get('self'), DataLoader)
+
+
+def is_read_by_loader() -> bool:
+    """Return whether a loader begins to read a data set in this process."""
+    return find_caller(_FETCHER) is not None
 
 
 def refuse_to_collate() -> None:
@@ -256,9 +274,8 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
     `stream`: what is read.
     `is_known`: whether an epoch has begun, or somebody has said which it is.
     """
-    loop = find_caller(*_FITTING)
-    if loop is None or find_caller(*_EVALUATING) is not None or (
-            find_caller(_OF_DATA_MODULE) is not None):
+    loop = find_fit_loop()
+    if loop is None:
         return
     if is_resumed:
         if loop.epoch_loop.batch_progress.current.ready == length_of(stream):
@@ -282,6 +299,17 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
             'this DataLoader was not saved, so that batches would come '
             "twice: use fuel.interop.lightning.DataModule, or torchdata's "
             'StatefulDataLoader, and a checkpoint that was saved with it')
+
+
+def find_fit_loop() -> Any:
+    """Return the loop of Lightning that reads a loader to train, or None.
+
+    A step or a hook may read another loader by itself.
+    """
+    loop = find_caller(*_FITTING)
+    is_for_it = loop is not None and find_caller(*_READING) is not None and (
+        find_caller(*_EVALUATING) is None)
+    return loop if is_for_it else None
 
 
 def is_stateful() -> bool:

@@ -95,6 +95,11 @@ class EpochRegister:
         record = self.read()
         return record['pending'] is not None and record['number'] is None
 
+    def next_start(self) -> State | None:
+        """Return where the next epoch starts, if that was said."""
+        start: State | None = self.read()['pending']
+        return start
+
     def set_epoch(self, stream: StreamLike, number: int) -> None:
         """Let the next epoch be the one of a number.
 
@@ -156,6 +161,14 @@ class EpochRegister:
                 self._write({**record, 'pending': None, **_counted(record)})
                 return _open(stream)
             return self._begin(stream, record, None, None)
+
+    def begin_session(self, stream: StreamLike, session: Session
+                      ) -> tuple[EpochIterator[Any], State]:
+        """Begin an epoch for workers that are to be started; return an
+        iterator over all of it, and where it starts."""
+        with self._locked():
+            iterator = self._begin(stream, self.read(), session, None)
+        return iterator, iterator.state_dict()
 
     def begin_share(self, stream: StreamLike, session: Session, worker: int
                     ) -> EpochIterator[Any]:
@@ -323,8 +336,16 @@ def _count_left(iterator: Any) -> int | None:
     """Return how many items can be left out; None if that is not known."""
     try:
         require_one_to_one(iterator.data_stream)
+    except ValueError:
+        return None
+    return items_left(iterator)
+
+
+def items_left(iterator: Any) -> int | None:
+    """Return how many items an epoch still has, None if not known."""
+    try:
         return len(iterator)
-    except (TypeError, ValueError):
+    except TypeError:
         return None
 
 

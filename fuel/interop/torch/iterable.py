@@ -4,21 +4,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuel.datasets.checks import refuse_dataset
+from fuel.interop.torch.integers import INT64
 from fuel.interop.torch.ranks import RankShare, ShardLike
 from fuel.interop.torch.stream_iterable import StreamIterable
-from fuel.typing import StreamLike
+from fuel.typing import Naming, StreamLike
 
 
-def as_iterable(stream: StreamLike, as_dict: bool = False,
+def as_iterable(stream: StreamLike, as_dict: Naming = False,
                 which_sources: Sequence[str] | None = None,
                 shard: ShardLike = 'auto', by: str = 'batch',
                 uneven: str | None = None,
-                joins_batches: bool = False) -> StreamIterable:
+                joins_batches: bool = False,
+                targets: str = INT64) -> StreamIterable:
     """Return a stream of Fuel as an iterable-style data set of PyTorch.
 
     Give it to a `DataLoader` with ``batch_size=None``, as the stream makes
     the batches.  Whatever `num_workers` is, the batches and their order are
-    those of the stream, in every epoch.
+    those of the stream, in every epoch.  :class:`~fuel.interop.torch.Loader`
+    is such a loader, which knows its position and the number of examples
+    too; this is for programs that make the loader themselves.
 
     Parameters
     ----------
@@ -26,9 +30,10 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
         For several workers each of its batches must be made by itself: a
         stage that keeps something from one batch to the next cannot be
         shared.
-    as_dict : bool, optional
+    as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
-        tuple.  Defaults to False.
+        tuple; ``'nested'``: a dict of dicts, by the parts of the names
+        between slashes.  Defaults to False.
     which_sources : tuple of str, optional
         The sources to make tensors of; others stay as they are, such as
         names of files.  Defaults to all.
@@ -51,10 +56,16 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
         Whether a `DataLoader` may make larger batches of those of the
         stream, by a `collate_fn` that joins them.  Defaults to False: that is
         an error, since other ones make batches of batches.
+    targets : {'int64', 'as stored'}, optional
+        The type of integers that are one number an example; see
+        :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
 
     Returns
     -------
     StreamIterable
+        Its length is the number of items of an epoch, so of batches if the
+        stream makes batches, not the number of examples.  A program that
+        asks for it as for the examples of a data set is warned.
 
     Raises
     ------
@@ -83,4 +94,4 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
     """
     refuse_dataset(stream, 'as_iterable')
     return StreamIterable(RankShare(stream, shard, by, uneven), as_dict,
-                          which_sources, joins_batches)
+                          which_sources, joins_batches, targets)

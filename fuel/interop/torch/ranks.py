@@ -33,6 +33,8 @@ class RankShare:
     ----------
     whole : AbstractDataStream
         The stream that is shared.
+    by : str
+    uneven : str or None
     shard : Shard or None
         What was taken of it; None: all, or nothing yet.
     """
@@ -40,8 +42,8 @@ class RankShare:
     def __init__(self, stream: StreamLike, shard: ShardLike = 'auto',
                  by: str = 'batch', uneven: str | None = None) -> None:
         self.whole = stream
-        self._by = by
-        self._uneven = uneven
+        self.by = by
+        self.uneven = uneven
         self.shard: Shard | None = None
         self._stream: Any = None
         present = sharding_of(stream)
@@ -90,10 +92,10 @@ class RankShare:
     def _take(self, shard: Shard | None) -> None:
         stream: Any = self.whole
         if shard is not None and shard.num_shards > 1:
-            if self._uneven is None:
-                _check_even(stream, shard.num_shards, self._by)
+            if self.uneven is None:
+                _check_even(stream, shard.num_shards, self.by)
             stream = stream.shard(shard._replace(
-                by=self._by, uneven=self._uneven or 'uneven'))
+                by=self.by, uneven=self.uneven or 'uneven'))
         self._stream, self.shard = stream, shard
 
 

@@ -78,7 +78,8 @@ class Share(Iterator[Any]):
             item = self.read(iterator)
         except StopIteration:
             raise
-        except Exception:
+        except BaseException:
+            # Ctrl-C may end an item as well, which does not come again.
             self.taken += 1
             raise
         self.taken += 1

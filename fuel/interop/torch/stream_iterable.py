@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import context
 from typing import Any
@@ -18,6 +19,8 @@ from fuel.exceptions import StateMismatchError
 from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import (
     EpochRegister, Session, skip_items)
+from fuel.interop.torch.integers import (
+    AS_STORED, INT64, as_int64, checked_targets, num_axes, request_int64)
 from fuel.interop.torch.ranks import RankShare
 from fuel.interop.torch.sent_data import received, send
 from fuel.interop.torch.share import (
@@ -25,9 +28,10 @@ from fuel.interop.torch.share import (
 from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.interop.torch.slot_tensors import SlotSender, make_sender
 from fuel.interop.torch.tensors import as_tensors, expect_sparse
+from fuel.iterator import checked_naming
 from fuel.iterator import as_dict as name_sources
 from fuel.transformers.source_names import as_names, check_known
-from fuel.typing import Batch, EpochIterator, State
+from fuel.typing import Batch, EpochIterator, Naming, State
 from fuel.utils.checks import not_negative
 
 
@@ -42,9 +46,10 @@ class StreamIterable(IterableDataset[Any]):
     Attributes
     ----------
     stream : AbstractDataStream
-    as_dict : bool
+    as_dict : bool or 'nested'
     which_sources : tuple of str or None
     joins_batches : bool
+    targets : str
     reader_holds_back : bool
         Whether states are of fewer batches than were read, without workers.
 
@@ -56,15 +61,19 @@ class StreamIterable(IterableDataset[Any]):
     returns the position after the batches that were used.
     """
 
-    def __init__(self, share: RankShare, as_dict: bool = False,
+    # Pickles of before it have no such attribute.
+    targets = AS_STORED
+
+    def __init__(self, share: RankShare, as_dict: Naming = False,
                  which_sources: Sequence[str] | None = None,
-                 joins_batches: bool = False) -> None:
+                 joins_batches: bool = False, targets: str = INT64) -> None:
         if which_sources is not None:
             which_sources = as_names('which_sources', which_sources)
             check_known('which_sources', which_sources, share.whole.sources)
         expect_sparse(types_of(share.whole))
         self._rank = share
-        self.as_dict = as_dict
+        self.as_dict = checked_naming(as_dict, share.whole)
+        self.targets = checked_targets(targets)
         self.which_sources = which_sources
         self.joins_batches = bool(joins_batches)
         self.reader_holds_back = False
@@ -83,6 +92,8 @@ class StreamIterable(IterableDataset[Any]):
         self._resumed: ShareState | None = None
         self._begun = 0
         self._reads_ahead = False
+        # Whether a loader has read it in this process.
+        self._is_in_loader = False
         self._pid = os.getpid()
 
     def _clear_after_fork(self) -> None:
@@ -91,10 +102,13 @@ class StreamIterable(IterableDataset[Any]):
 
     def __repr__(self) -> str:
         arguments = [type(self._rank.whole).__name__]
-        arguments += ['as_dict=True'] * self.as_dict
+        if self.as_dict:
+            arguments.append(f'as_dict={self.as_dict!r}')
         if self.which_sources is not None:
             arguments.append(f'which_sources={self.which_sources}')
         arguments += ['joins_batches=True'] * self.joins_batches
+        if self.targets != INT64:
+            arguments.append(f'targets={self.targets!r}')
         shard = self._rank.shard
         if shard is not None and shard.num_shards > 1:
             arguments.append(f'shard={tuple(shard[:2])}')
@@ -123,7 +137,22 @@ class StreamIterable(IterableDataset[Any]):
 
     def __len__(self) -> int:
         """Return the number of items of an epoch, if it is known."""
-        return len(self.stream)
+        count = len(self.stream)
+        if not callers.is_asked_by_loader():
+            self._warn_of_length(count)
+        return count
+
+    def _warn_of_length(self, count: int) -> None:
+        """Warn if the length is asked for as the number of examples."""
+        if self.stream.produces_examples or not (
+                self._is_in_loader or self._register.last is not None):
+            return
+        warnings.warn(
+            f'len(loader.dataset) of a loader over as_iterable(stream) is '
+            f'the number of batches, {count}, and not of examples: use '
+            'fuel.interop.torch.Loader(stream), whose data set has the '
+            'number of examples, or write len(loader) for the batches',
+            UserWarning, stacklevel=3)
 
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over an epoch, or this worker's part of it."""
@@ -134,11 +163,12 @@ class StreamIterable(IterableDataset[Any]):
         info = get_worker_info()
         if info is None:
             self._check_position()
+            self._is_in_loader |= callers.is_read_by_loader()
             self._share = Share(self._begin_here, self._read)
             return self._share
         if info.num_workers > 1:
             require_one_to_one(self.stream)
-        session = Session(info.seed - info.id, self._begun)
+        session = self.session_of_worker()
         if not self._register.has_begun(session, info.id):
             self._check_position()
         self._begun += 1
@@ -147,6 +177,12 @@ class StreamIterable(IterableDataset[Any]):
                        if resumed is None
                        else self._resume(session, resumed))
         return self._share
+
+    def session_of_worker(self) -> Session:
+        """Return what the workers of this pass have in common."""
+        info = get_worker_info()
+        assert info is not None
+        return Session(info.seed - info.id, self._begun)
 
     def _check_position(self) -> None:
         """Refuse trainers that would go on somewhere else."""
@@ -199,22 +235,40 @@ class StreamIterable(IterableDataset[Any]):
     def _begin_here(self) -> EpochIterator[Any]:
         # Trainers know by the first item how they read.
         self._reads_ahead = self.reader_holds_back or callers.reads_ahead()
-        return self._register.begin_here(self.stream, self._reads_ahead)
+        return self._with_targets(
+            self._register.begin_here(self.stream, self._reads_ahead))
+
+    def _with_targets(self, epoch: EpochIterator[Any]) -> EpochIterator[Any]:
+        """Return an epoch that reads targets in their type, if it can."""
+        if self.targets == INT64:
+            request_int64(epoch, self.stream, self.which_sources)
+        return epoch
 
     def _begin(self, session: Session, worker: int, count: int) -> Share:
         # At once, so that the register knows of every worker.
-        epoch = self._register.begin_share(self.stream, session, worker)
+        epoch = self._with_targets(
+            self._register.begin_share(self.stream, session, worker))
         return Share(lambda: epoch, self._worker_reader(), worker, count)
 
     def _resume(self, session: Session, state: ShareState) -> Share:
         ended = state.stream if state.stream['epoch'] == FINISHED else None
-        epoch = self._register.resume_share(
-            self.stream, session, state.worker, state.stream)
+        epoch = self._with_targets(self._register.resume_share(
+            self.stream, session, state.worker, state.stream))
         return Share(lambda: epoch, self._worker_reader(), state.worker,
                      state.num_workers, state.taken, ended)
 
     def _read(self, iterator: EpochIterator[Batch]) -> Any:
-        return self._convert(next(iterator))
+        return self._convert(self._next_batch(iterator))
+
+    def _next_batch(self, iterator: EpochIterator[Batch]) -> Batch:
+        """Return the next data, whose targets have their type."""
+        data = next(iterator)
+        if self.targets != INT64:
+            return data
+        chosen = self.which_sources
+        return as_int64(data, num_axes(self.stream), [
+            chosen is None or source in chosen
+            for source in self.stream.sources])
 
     def _worker_reader(self) -> Callable[[EpochIterator[Batch]], Any]:
         """Return what reads the items of an epoch in a worker."""
@@ -225,12 +279,13 @@ class StreamIterable(IterableDataset[Any]):
             return self._read
         batches = SharedBatches(
             self.stream, self.stream.sources if self.which_sources is None
-            else self.which_sources, self._sender)
+            else self.which_sources, self._sender, self._next_batch)
         return lambda iterator: self._convert(batches.read(iterator))
 
     def _convert(self, data: Batch) -> Any:
         tensors = as_tensors(data, self.stream, self.which_sources)
-        return name_sources(self.stream, tensors) if self.as_dict else tensors
+        return name_sources(
+            self.stream, tensors, self.as_dict) if self.as_dict else tensors
 
     def state_dict(self) -> State:
         """Return where this process stands, as plain data ready for JSON.

@@ -65,7 +65,7 @@ def test_ranks_of_torchrun_train_one_network(tmp_path):
     assert 2 == len(ranks)
     assert 1 == len(set(ranks))
     # After 10 of 12 steps of two ranks, 4 of 24 batches are left.
-    saved = torch.load(path, weights_only=True)['batches']
+    saved = torch.load(path, weights_only=True)['loader']
     assert 20 == json.loads(saved['stream'])['position']
 
 

@@ -22,9 +22,8 @@ NAMES = textwrap.dedent(f"""
     sys.path.append({str(SUPPORT)!r})
     import lightning, torch, transformers
     from accelerate import Accelerator
-    from torch.utils.data import DataLoader
     from trainer_pipelines import Log, build as open_stream
-    from fuel.interop.torch import as_iterable
+    from fuel.interop.torch import Loader
 
     open_validation_stream = functools.partial(open_stream, 64)
     """)
@@ -105,10 +104,12 @@ def test_programs_for_accelerate_save_what_was_used(run, tmp_path):
                 loss = model(features).mean()
                 accelerator.backward(loss)
                 optimizer.step()
-                Log('.', rank).write(position.epoch, targets)
-                if not resumed and (position.epoch, position.step) == (1, 4):
+                Log('.', rank).write(progress.epoch, targets)
+                step = step + 1 if progress.epoch else 0
+                if not resumed and (progress.epoch, step) == (1, 4):
                     sys.exit()
-                """), ' ' * 8))
+                """), ' ' * 8)).replace(
+                    'for progress', 'step = 0\nfor progress')
     assert 'Log(' in program
     run(program, 2)
     run(program, 2)

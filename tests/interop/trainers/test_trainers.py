@@ -71,6 +71,27 @@ def test_accelerate_goes_on_after_a_kill(tmp_path, ranks, workers):
     check_read(tmp_path, ranks, 2)
 
 
+@pytest.mark.parametrize('ranks, workers, stop', [
+    (1, 0, 1), (1, 2, 17), (2, 2, 5),
+    *[pytest.param(ranks, workers, stop, marks=pytest.mark.full)
+      for ranks, workers in ((1, 0), (1, 2), (2, 0), (2, 2))
+      for stop in (1, 2, 8)]])
+def test_accelerate_saves_the_state_of_a_loader(
+        tmp_path, ranks, workers, stop):
+    """Of the batch that the program has, not of the one read ahead."""
+    options = {'workers': workers, 'epochs': 2, 'source': 'own'}
+    check(run('accelerate', ranks, tmp_path, kill_at=[1, stop], **options),
+          -signal.SIGKILL)
+    check(run('accelerate', ranks, tmp_path, resume='state', **options))
+    check_read(tmp_path, ranks, 2)
+
+
+def test_accelerate_prepares_a_loader_of_one_process(tmp_path):
+    """With the lengths of the loader, and its batches."""
+    check(run('accelerate', 1, tmp_path, by_fuel=False, source='own'))
+    check_read(tmp_path, 1, 2)
+
+
 def test_accelerate_skips_the_batches_of_the_epoch_that_is_named(tmp_path):
     """By skip_first_batches and set_epoch, without a state."""
     check(run('accelerate', 1, tmp_path, workers=2, skip=5))
@@ -154,6 +175,21 @@ def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
     check_read(tmp_path, ranks, 2, drop=True)
 
 
+@pytest.mark.parametrize('ranks, workers, by_fuel, step', [
+    (1, 2, True, 17), (2, 0, True, 11),
+    *[pytest.param(ranks, 2, True, step, marks=pytest.mark.full)
+      for ranks in (1, 2) for step in (1, 8, 9, 14, 16)]])
+def test_transformers_goes_on_with_a_loader_after_a_kill(
+        tmp_path, ranks, workers, by_fuel, step):
+    """Also with a loader that is not prepared, since it tells the epoch."""
+    options = {'workers': workers, 'by_fuel': by_fuel, 'is_own': True}
+    check(run('transformers', ranks, tmp_path, kill_at=step, **options),
+          -signal.SIGKILL)
+    check(run('transformers', ranks, tmp_path, **options,
+              resume=newest_checkpoint(tmp_path)))
+    check_read(tmp_path, ranks, 2, drop=True)
+
+
 @pytest.mark.parametrize('ranks, others, examples', [(1, 2, 65), (3, 4, 32)])
 def test_transformers_does_not_go_on_with_other_ranks(
         tmp_path, ranks, others, examples):
@@ -211,8 +247,54 @@ def test_lightning_goes_on_after_a_kill(tmp_path, ranks, workers):
             numbers for epoch, numbers in validated if epoch == 0]
 
 
+@pytest.mark.parametrize('ranks, workers, at', [
+    (1, 0, [1, 3]), (2, 2, [1, 3]),
+    *[pytest.param(ranks, 2, at, marks=pytest.mark.full)
+      for ranks in (1, 2) for at in ([0, 1], [0, 7], [1, 0], [1, 1], [1, 7])]])
+def test_lightning_goes_on_with_a_loader_after_a_kill(
+        tmp_path, ranks, workers, at):
+    """It is saved within a step, with the batches that were trained on."""
+    options = {'workers': workers, 'devices': ranks, 'source': 'own'}
+    check(run('lightning', 1, tmp_path, kill_at=at, **options),
+          -signal.SIGKILL)
+    check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
+    check_read(tmp_path, ranks, 2, drop=True)
+
+
+@pytest.mark.parametrize('workers, settings', [
+    (0, {'max_steps': BATCHES + 3}), (2, {'max_steps': 2 * BATCHES}),
+    (0, {}), (2, {})])
+def test_lightning_goes_on_with_a_loader_where_it_ended(
+        tmp_path, workers, settings):
+    """At its last step, and at the end of an epoch, of which it restores no
+    state of a loader itself."""
+    options = {'source': 'own', 'workers': workers, 'save_every': 0}
+    check(run('lightning', 1, tmp_path, epochs=2, save_at_end=True,
+              settings=settings, **options))
+    check(run('lightning', 1, tmp_path, epochs=4, resume='last.ckpt',
+              settings=settings and {'max_steps': 3 * BATCHES}, **options))
+    read = [numbers for _, numbers in read_log(tmp_path, 0)]
+    assert sum(ORDER, []) == read[:3 * BATCHES]
+    assert len(read) == (3 if settings else 4) * BATCHES
+
+
+def test_lightning_saves_before_a_step_what_was_used(tmp_path):
+    """By its own progress, and not by what was read."""
+    options = {'source': 'own', 'workers': 2, 'saves_before': True}
+    check(run('lightning', 1, tmp_path, kill_at=[1, 3], save_every=1000,
+              **options), -signal.SIGKILL)
+    check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
+    check_read(tmp_path, 1, 2)
+
+
+def test_lightning_does_not_count_for_a_loader_that_a_hook_reads(tmp_path):
+    """Its state is that of what the hook has read."""
+    check(run('lightning', 1, tmp_path, source='own', reads_another=True))
+    check_read(tmp_path, 1, 2)
+
+
 @pytest.mark.parametrize('source, unknown', [
-    ('module', True), ('iterable', False), ('stage', False)])
+    ('module', True), ('own', True), ('iterable', False), ('stage', False)])
 def test_lightning_saves_what_was_used(tmp_path, source, unknown):
     """It reads ahead where the length of an epoch is not known."""
     options = {'source': source, 'unknown': unknown}
@@ -298,6 +380,19 @@ def test_lightning_does_not_overfit_on_other_batches(tmp_path):
     assert 1 == status
     assert 'overfit_batches would read other batches' in errors
     assert not os.path.exists(tmp_path / 'rank0.jsonl')
+
+
+def test_lightning_overfits_a_loader_on_the_batches_of_its_first_epoch(
+        tmp_path):
+    """Each epoch gives them again; no state says which they were."""
+    options = {'source': 'own', 'settings': {'overfit_batches': 2}}
+    check(run('lightning', 1, tmp_path, epochs=3, **options))
+    assert [numbers for _, numbers in read_log(tmp_path, 0)] == (
+        3 * ORDER[0][:2])
+    (status, errors), = run('lightning', 1, tmp_path, epochs=4,
+                            resume='last.ckpt', **options)
+    assert status == 1
+    assert 'which no state holds' in errors
 
 
 @pytest.mark.parametrize('source, text', [

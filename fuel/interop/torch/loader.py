@@ -1,0 +1,394 @@
+"""A loader of PyTorch whose lengths and states are those of a stream."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch.utils.data
+
+from fuel.datasets.checks import refuse_dataset
+from fuel.epochs.pipeline import require_one_to_one
+from fuel.exceptions import StateMismatchError
+from fuel.interop.torch import callers
+from fuel.interop.torch.integers import INT64
+from fuel.interop.torch.loader_dataset import LoaderDataset
+from fuel.interop.torch.loader_pass import Pass, Workers
+from fuel.interop.torch.progress import (
+    LightningProgress, Progress, find_lightning)
+from fuel.interop.torch.ranks import RankShare, ShardLike
+from fuel.interop.torch.stream_iterable import StreamIterable
+from fuel.typing import Naming, State, StreamLike
+
+_BY_SAMPLER = (
+    'an iteration scheme; or give fuel.interop.torch.as_map(dataset) to a '
+    "DataLoader of PyTorch's own")
+# Arguments of a DataLoader that choose and batch examples: what libraries
+# pass that make a loader anew, and what to write instead.
+_OF_STREAM = {
+    'batch_size': (None, 'DataStream(dataset, batch_size=...)'),
+    'shuffle': (False, 'DataStream(dataset, shuffle=True, ...)'),
+    'sampler': (None, _BY_SAMPLER),
+    'batch_sampler': (None, _BY_SAMPLER),
+    'drop_last': (False, (
+        'a scheme whose number of examples the batch size divides, and '
+        "uneven='drop' for ranks"))}
+
+
+class Loader(torch.utils.data.DataLoader[Any]):
+    """A `DataLoader` of PyTorch over a stream of Fuel.
+
+    The stream chooses and batches the examples.  Each iteration is an epoch,
+    which begins with its first batch.  With any number of workers,
+    persistent or not, the batches and their order are those of the stream.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream or StreamIterable
+        A stream of examples gives examples.
+    num_workers : int, optional
+        Processes that make batches.  Defaults to 0: none.
+    pin_memory, persistent_workers : bool, optional
+        As those of `DataLoader`.  Default to False.
+    prefetch_factor : int, optional
+        How many batches each worker makes ahead.  Defaults to 2.
+    collate_fn : callable, optional
+        Called with each batch, in the worker.  Defaults to None: batches
+        stay as they are.
+    as_dict : bool or 'nested', optional
+        Whether a batch is a dict from source names to tensors instead of a
+        tuple; ``'nested'``: a dict of dicts, by the parts of the names
+        between slashes, so ``batch['obs']['image']`` for the source
+        ``'obs/image'``.  Defaults to False.
+    targets : {'int64', 'as stored'}, optional
+        The type of integers that are one number an example; see
+        :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
+    which_sources : tuple of str, optional
+        The sources to make tensors of; others stay as they are, such as
+        names of files.  Defaults to all.
+    shard, by, uneven
+        How ranks share the stream; see
+        :func:`~fuel.interop.torch.as_iterable`.
+    **options
+        Others of `DataLoader`, such as `multiprocessing_context`.
+
+    Attributes
+    ----------
+    dataset : StreamIterable
+        Its length is the number of examples of the data set, of all ranks,
+        without those that ranks repeat.
+    batches_left : int
+
+    Raises
+    ------
+    TypeError
+        If `batch_size`, `shuffle`, `sampler`, `batch_sampler` or `drop_last`
+        is passed: they belong to the stream; if ``in_order=False`` is, or
+        an option that differs from that of what `as_iterable` has made.
+    ValueError
+        If the stream cannot be shared by the ranks, or no tree can be made
+        of the names of its sources.
+    fuel.exceptions.NotAStreamError
+        If `stream` is a data set.
+
+    Notes
+    -----
+    ``len(loader)`` is the number of batches of a whole epoch of this rank,
+    also after :meth:`load_state_dict` and within a pass;
+    :attr:`batches_left` is what is still to come.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> def build():
+    ...     return Loader(DataStream(
+    ...         IndexableDataset(numpy.arange(6)), batch_size=2, shuffle=True,
+    ...         seed=1), num_workers=2)
+    >>> loader = build()
+    >>> len(loader), len(loader.dataset)
+    (3, 6)
+    >>> for data, in loader:
+    ...     state = loader.state_dict()
+    ...     break
+    >>> loader = build()
+    >>> loader.load_state_dict(state)
+    >>> loader.batches_left
+    2
+    """
+
+    dataset: LoaderDataset
+
+    def __init__(self, stream: StreamLike | StreamIterable,
+                 num_workers: int = 0, *, pin_memory: bool = False,
+                 persistent_workers: bool = False,
+                 prefetch_factor: int | None = 2,
+                 collate_fn: Callable[[Any], Any] | None = None,
+                 as_dict: Naming = False, targets: str = INT64,
+                 which_sources: Sequence[str] | None = None,
+                 shard: ShardLike = 'auto', by: str = 'batch',
+                 uneven: str | None = None, **options: Any) -> None:
+        _refuse_options_of_stream(options)
+        # Lightning makes a loader anew, of the attributes that have the
+        # names of arguments, and of its data set.
+        known = options.pop('dataset', None)
+        if isinstance(stream, StreamIterable):
+            known = LoaderDataset.over(stream)
+            known.refuse_other_options(
+                as_dict=as_dict, targets=targets,
+                which_sources=which_sources, shard=shard, by=by,
+                uneven=uneven)
+        elif not isinstance(known, LoaderDataset):
+            refuse_dataset(stream, 'Loader')
+            known = LoaderDataset(
+                RankShare(stream, shard, by, uneven), as_dict, which_sources,
+                targets=targets)
+        if num_workers > 1:
+            require_one_to_one(known.whole)
+        self.stream = stream
+        self.as_dict = known.as_dict
+        self.targets = known.targets
+        self.which_sources = known.which_sources
+        self.shard = shard
+        self.by = by
+        self.uneven = uneven
+        self._pass: Pass | None = None
+        self._workers = Workers()
+        # That of Accelerate, which reads the loader for the program.
+        self._progress: Progress | None = None
+        self._is_loaded = False
+        super().__init__(
+            known, batch_size=None, num_workers=num_workers,
+            pin_memory=pin_memory, persistent_workers=persistent_workers,
+            prefetch_factor=prefetch_factor if num_workers else None,
+            collate_fn=collate_fn, **options)
+
+    def __repr__(self) -> str:
+        arguments = [repr(self.dataset)]
+        if self.num_workers:
+            arguments.append(f'num_workers={self.num_workers}')
+        return f'Loader({", ".join(arguments)})'
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What belongs to this process; the position is in state_dict().
+        return {**vars(self), '_pass': None, '_workers': Workers(),
+                '_progress': None, '_iterator': None}
+
+    def __len__(self) -> int:
+        """Return the number of batches of an epoch of this rank."""
+        return len(self.dataset.stream)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over an epoch, which begins with its first
+        batch."""
+        return _Reading(self)
+
+    @property
+    def batches_left(self) -> int:
+        """How many batches the pass that runs still has, else the next (int).
+
+        Raises
+        ------
+        TypeError
+            If that is not known before the epoch is over.
+        """
+        present = self._pass
+        if present is None or present.is_over:
+            return self.dataset.count_next()
+        return self._left_of(present)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next iteration read the epoch of a number.
+
+        Trainers call it; see :meth:`StreamIterable.set_epoch`.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0.
+        """
+        self.dataset.set_epoch(epoch)
+
+    def state_dict(self) -> State:
+        """Return the position after what the program has finished with.
+
+        In a loop that is the batch which was delivered last, however many
+        workers have made in advance and however the program counts.  Under
+        Lightning it is what was trained on, under Accelerate, with
+        :func:`fuel.interop.accelerate.prepare`, what was given to the
+        program.
+
+        Returns
+        -------
+        dict
+            Plain data ready for JSON: a state of the stream, which does not
+            depend on the number of workers or ranks.
+
+        Raises
+        ------
+        RuntimeError
+            If another loader reads the batches, whose position is not known
+            here.
+        """
+        present = self._pass
+        if present is None or (
+                present.is_over and self.dataset.next_start() is not None):
+            return self.dataset.state_before()
+        return present.state(present.used)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state with the next iteration.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`state_dict` returned, or any state that
+            :meth:`StreamIterable.load_state_dict` takes; of any number of
+            workers or ranks.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another pipeline or damaged.
+        """
+        if isinstance(state, Mapping) and list(state) == ['batches']:
+            # Checkpoints of Fuel's DataModule hold it so.
+            state = state['batches']
+        if not isinstance(state, Mapping):
+            raise StateMismatchError(
+                'the state must be a dict that state_dict() returned, got '
+                f'{type(state).__name__}')
+        # Accelerate adds one of its own.
+        self.dataset.load_state_dict({
+            name: value for name, value in state.items()
+            if name != '_iterator_finished'})
+        self._pass = None
+        self._is_loaded = True
+
+    def be_read_for_program(self, progress: Progress) -> None:
+        """Let something else read the loader, which knows what it has given
+        to the program."""
+        self._progress = progress
+
+    def _begin(self) -> tuple[Pass, Iterator[Any]]:
+        """Begin a pass; return it, and PyTorch's iterator over it."""
+        callers.refuse_keras()
+        dataset, before = self.dataset, self._pass
+        progress = self._progress or find_lightning()
+        if progress is not None:
+            progress.begin()
+        if isinstance(progress, LightningProgress):
+            self._go_where_lightning_goes(progress)
+        if before is not None and before.used == 0 and before.delivered:
+            # Lightning drops a pass whose first batch it has prefetched.
+            dataset.load_state_dict(before.state(0))
+        begun = Pass(dataset, progress)
+        if not self.num_workers:
+            with dataset.read_by_loader():
+                iterator = super().__iter__()
+            begun.begin_here()
+        else:
+            if self._iterator is None:
+                self._workers = Workers()
+            begun.begin_in_workers(self._workers.next_session())
+            with dataset.read_by_loader(self._workers.token):
+                iterator = super().__iter__()
+        self._pass, self._is_loaded = begun, False
+        return begun, iterator
+
+    def _left_of(self, present: Pass) -> int:
+        """Return how many batches are left of a pass."""
+        if present.num_batches is None:
+            raise TypeError(
+                'how many batches are left of an epoch of '
+                f'{type(self.dataset.stream).__name__} is not known before '
+                'it is over')
+        return present.num_batches - present.delivered
+
+    def _go_where_lightning_goes(self, progress: LightningProgress) -> None:
+        """Load the state of a checkpoint that Lightning has not loaded."""
+        before = self._pass
+        if before is not None and isinstance(
+                before.progress, LightningProgress):
+            if progress.repeats:
+                self.dataset.load_state_dict(before.state(0))
+            return
+        state = None if self._is_loaded else progress.state_to_load(self)
+        if progress.repeats and (self._is_loaded or state is not None):
+            raise ValueError(
+                'Lightning repeats the first batches of an epoch '
+                '(overfit_batches), which no state holds: begin the run '
+                'anew, or train on a stream of these few examples')
+        if self._is_loaded:
+            return
+        if state is not None:
+            self.load_state_dict(state)
+        elif progress.goes_on_elsewhere(self.dataset.is_named()):
+            raise ValueError(
+                'Lightning goes on from a checkpoint that holds no state of '
+                'this loader, so batches would come twice or be left out: '
+                'resume from a checkpoint that was saved with a '
+                'fuel.interop.torch.Loader or with '
+                'fuel.interop.lightning.DataModule')
+
+
+class _Reading(Iterator[Any]):
+    """An iterator over an epoch of a loader, which counts what it gives.
+
+    The loader does not hold it, so that workers end with it.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._iterator: Iterator[Any] | None = None
+        self._pass: Pass | None = None
+
+    def __next__(self) -> Any:
+        if self._pass is None:
+            self._pass, self._iterator = self._loader._begin()
+        present = self._pass
+        if present.is_over:
+            raise StopIteration
+        if self._loader.persistent_workers and (
+                self._loader._pass is not present):
+            raise RuntimeError(
+                'the workers of this loader have begun another pass, and '
+                'left this one: with persistent_workers=True a loader has '
+                'one pass at a time')
+        if present.progress is not None:
+            present.progress.look()
+        assert self._iterator is not None
+        try:
+            batch = next(self._iterator)
+        except StopIteration:
+            present.is_over = True
+            self._iterator = None
+            raise
+        except Exception as error:
+            # It stands for a batch, unless a worker has died.
+            present.count(error)
+            raise
+        present.count()
+        return batch
+
+    def __len__(self) -> int:
+        """Return how many batches are left of the pass."""
+        if self._pass is None:
+            return self._loader.dataset.count_next()
+        if self._pass.is_over:
+            return 0
+        return self._loader._left_of(self._pass)
+
+
+def _refuse_options_of_stream(options: dict[str, Any]) -> None:
+    """Refuse arguments of a DataLoader that belong to the stream."""
+    if not options.pop('in_order', True):
+        raise TypeError(
+            'Loader got in_order=False, but states count batches in the order '
+            'of the stream: leave in_order out')
+    for name, (harmless, remedy) in _OF_STREAM.items():
+        value = options.pop(name, harmless)
+        if value is not None and value is not harmless:
+            raise TypeError(
+                f'Loader got {name}={value!r}, but the stream chooses and '
+                f'batches the examples: leave {name} out, and write {remedy}')

@@ -1,0 +1,176 @@
+"""What a loader of Fuel's own reads, and whose length it reports."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fuel.epochs.pipeline import length_of
+from fuel.epochs.share_state import of_stream
+from fuel.interop.torch import callers
+from fuel.interop.torch.epoch_register import Session, items_left, skip_items
+from fuel.interop.torch.examples import count_examples
+from fuel.interop.torch.integers import INT64
+from fuel.interop.torch.share import Share
+from fuel.interop.torch.stream_iterable import StreamIterable
+from fuel.iterator import DataIterator
+from fuel.schemes.shard import num_of_rank
+from fuel.sharding.pipeline import sharding_of
+from fuel.typing import State, StreamLike
+
+# The options of a loader which its data set has.
+_DEFAULTS = {'as_dict': False, 'targets': INT64, 'which_sources': None,
+             'shard': 'auto', 'by': 'batch', 'uneven': None}
+
+
+class LoaderDataset(StreamIterable):
+    """The data set of a :class:`~fuel.interop.torch.Loader`.
+
+    Its length is the number of examples of all ranks, as that of the data
+    sets of PyTorch; a loader over it that another library makes has as many
+    batches as it gives.
+    """
+
+    # In a worker: the token of the loader's workers.
+    _token: int | None = None
+    _is_read_by_loader = False
+
+    @classmethod
+    def over(cls, iterable: StreamIterable) -> LoaderDataset:
+        """Return such a data set over what `as_iterable` has made."""
+        if isinstance(iterable, cls):
+            return iterable
+        made = cls.__new__(cls)
+        # They share the number and the position of the epoch.
+        made.__dict__.update(iterable.__dict__)
+        return made
+
+    def refuse_other_options(self, **options: Any) -> None:
+        """Refuse options of a loader that differ from those made with."""
+        rank = self._rank
+        shard = None if rank.shard is None else tuple(rank.shard[:2])
+        made = {'as_dict': self.as_dict, 'targets': self.targets,
+                'which_sources': self.which_sources, 'by': rank.by,
+                'uneven': rank.uneven, 'shard': shard}
+        for name, value in options.items():
+            given = tuple(value) if isinstance(value, list) else value
+            if given not in (_DEFAULTS[name], made[name]):
+                raise TypeError(
+                    f'Loader got {name}={value!r}, but as_iterable() has '
+                    f'made the data set with {name}={made[name]!r}: pass '
+                    f'{name} to as_iterable(), or give the stream itself to '
+                    'Loader')
+
+    def __len__(self) -> int:
+        """Return the number of examples; for a loader, of batches."""
+        if callers.is_asked_by_loader():
+            return len(self.stream)
+        count = count_examples(self._rank.whole)
+        if count is None:
+            raise TypeError(
+                'how many examples an epoch of '
+                f'{type(self._rank.whole).__name__} has is not known before '
+                'it is over')
+        return count
+
+    @property
+    def whole(self) -> StreamLike:
+        """The stream that the ranks share (AbstractDataStream)."""
+        return self._rank.whole
+
+    @contextmanager
+    def read_by_loader(self, token: int | None = None) -> Iterator[None]:
+        """Let the loader itself begin an iteration, with workers that have a
+        token."""
+        self._token, self._is_read_by_loader = token, True
+        try:
+            yield
+        finally:
+            self._token, self._is_read_by_loader = None, False
+
+    def session_of_worker(self) -> Session:
+        """Return what the workers of this pass have in common."""
+        if self._token is None:
+            return super().session_of_worker()
+        return Session(self._token, self._begun)
+
+    def _check_position(self) -> None:
+        if not self._is_read_by_loader:
+            super()._check_position()
+
+    def begin_session(self, session: Session) -> tuple[State, int | None]:
+        """Begin the next epoch for workers that are to be started; return
+        where it starts, and how many batches it has, if that is known."""
+        self._rank.check_world()
+        iterator, state = self._register.begin_session(self.stream, session)
+        return state, self.count_left(iterator)
+
+    def count_left(self, iterator: Any) -> int | None:
+        """Return how many items this rank has left of an epoch, None if that
+        is not known."""
+        shard = sharding_of(self.stream)
+        total = length_of(self._rank.whole)
+        if shard is None or shard.splits or total is None or (
+                not isinstance(iterator, DataIterator)
+                or iterator.epoch.finished
+                or sharding_of(self._rank.whole) is not None):
+            return items_left(iterator)
+        # Ranks of another number may have read to here.
+        return num_of_rank(max(0, total - iterator.epoch.requested), shard)
+
+    def open_here(self, holds_back: bool) -> Share:
+        """Begin the epoch that the last iteration reads in this process.
+
+        `holds_back`: whether the program gets batches later than they are
+            read.
+        """
+        assert self._share is not None
+        self.reader_holds_back = holds_back
+        # It is opened when it is asked for.
+        _ = self._share.iterator
+        return self._share
+
+    def is_named(self) -> bool:
+        """Return whether the number of the next epoch is known."""
+        return self._register.is_named()
+
+    def next_start(self) -> State | None:
+        """Return where the next iteration begins, if that was said by a
+        state or by set_epoch(), and is not just where the last one ended."""
+        return self._register.next_start()
+
+    def count_next(self) -> int:
+        """Return how many batches the next iteration has.
+
+        A TypeError if that is not known.
+        """
+        start = self.next_start()
+        if start is None:
+            return len(self.stream)
+        self.stream.load_state_dict(start)
+        count = self.count_left(self.stream.get_epoch_iterator())
+        self.stream.load_state_dict(start)
+        # As the length of a stream says that it is not known.
+        return len(self.stream) if count is None else count
+
+    def state_before(self) -> State:
+        """Return the state where the loader itself has read nothing."""
+        start = self.next_start()
+        if start is not None:
+            return of_stream(start)
+        if self._share is not None or self._register.last is not None:
+            raise RuntimeError(
+                'another loader reads the data set of this one, which may be '
+                'ahead of what the program has: with Accelerate, prepare '
+                'this loader by fuel.interop.accelerate.prepare(accelerator, '
+                'loader), and save the state_dict() of what that returns; '
+                'elsewhere save loader.dataset.state_after(count), with the '
+                'number of batches that the pass has delivered')
+        return of_stream(self.stream.state_dict())
+
+    def state_from(self, start: State, count: int | None) -> State:
+        """Return the state some batches after one; None: after the end."""
+        self.stream.load_state_dict(start)
+        iterator: Any = self.stream.get_epoch_iterator()
+        skip_items(iterator, count)
+        return of_stream(iterator.state_dict())

@@ -1,0 +1,118 @@
+"""How many batches of a pass a trainer has finished with."""
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from fuel.interop.torch import callers
+from fuel.typing import State
+
+
+class Delivered(Protocol):
+    """How far a pass over a loader has come for its reader.
+
+    `delivered`: how many batches it has given.
+    `is_over`: whether the end was seen.
+    """
+
+    delivered: int
+    is_over: bool
+
+
+class Progress(Protocol):
+    """What a program has finished with, where a trainer reads for it."""
+
+    def begin(self) -> None:
+        """Begin to count for a pass."""
+
+    def look(self) -> None:
+        """Look where the trainer stands, before a batch is read."""
+
+    def used(self, running: Delivered) -> int | None:
+        """Return with how many batches of a pass the program has finished;
+        None: with all, and it goes on with the next epoch."""
+
+
+class LightningProgress:
+    """The progress of Lightning, which saves within a step and may read in
+    advance.
+
+    `loop`: its fit loop.
+    """
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self._epoch = self._trained_before = 0
+
+    def begin(self) -> None:
+        """Begin to count for a pass."""
+        self._trained_before = self._num_trained
+        self.look()
+
+    def look(self) -> None:
+        """Note the epoch, which is counted after its first batch is read."""
+        self._epoch = self._epoch_of_loop
+
+    @property
+    def _num_trained(self) -> int:
+        trained: int = self._loop.epoch_loop.batch_progress.total.processed
+        return trained
+
+    @property
+    def _epoch_of_loop(self) -> int:
+        number: int = self._loop.epoch_progress.current.processed
+        return number
+
+    def used(self, running: Delivered) -> int | None:
+        """Return how many batches of the pass were trained on; None where
+        Lightning trains on nothing more of it."""
+        trained = self._num_trained - self._trained_before
+        return None if trained and self._is_over() else trained
+
+    def _is_over(self) -> bool:
+        progress = self._loop.epoch_loop.batch_progress
+        done = progress.current.processed
+        if done >= self._loop.max_batches or (
+                progress.is_last_batch and done == progress.current.ready):
+            return True
+        # With more steps, Lightning goes on where these ended.
+        is_cut = 0 <= self._loop.max_steps <= self._loop.epoch_loop.global_step
+        return self._epoch_of_loop != self._epoch and not is_cut
+
+    @property
+    def repeats(self) -> bool:
+        """Whether each epoch is to have the batches of the first (bool)."""
+        return bool(self._loop.trainer.overfit_batches)
+
+    def state_to_load(self, loader: object) -> State | None:
+        """Return the state of a loader in a checkpoint, once.
+
+        Lightning loads it itself in the middle of an epoch alone.
+        """
+        states = self._loop._combined_loader_states_to_load
+        loaders = self._loop._combined_loader
+        if not states or loaders is None:
+            return None
+        for place, one in enumerate(loaders.flattened[:len(states)]):
+            if one is loader:
+                state: State | None = states[place]
+                states[place] = None
+                return state
+        return None
+
+    def goes_on_elsewhere(self, is_named: bool) -> bool:
+        """Return whether Lightning goes on in a checkpoint that holds no
+        state of the loader.
+
+        `is_named`: whether somebody has said which epoch is read.
+        """
+        loop = self._loop
+        if loop.restarting:
+            return bool(loop.epoch_loop.batch_progress.current.ready)
+        return bool(loop.is_resuming and self._epoch_of_loop
+                    and not is_named)
+
+
+def find_lightning() -> LightningProgress | None:
+    """Return the progress of Lightning, if it reads a loader to train."""
+    loop = callers.find_fit_loop()
+    return None if loop is None else LightningProgress(loop)
