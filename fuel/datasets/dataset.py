@@ -473,7 +473,7 @@ class Dataset(NamedArguments):
         """
         refuse_unknown_sources((source,), self.sources)
         labels = _read_whole(self, source)
-        if labels.dtype.kind == 'i' and source in self.categories:
+        if labels.dtype.kind in 'if' and source in self.categories:
             missing = labels < 0
         elif labels.dtype.hasobject:
             missing = numpy.frompyfunc(lambda one: one is None, 1, 1)(

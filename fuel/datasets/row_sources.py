@@ -48,6 +48,34 @@ class RowPlace(NamedTuple):
     row: int
 
 
+class Provenance(NamedTuple):
+    """Where an example comes from.
+
+    Parameters
+    ----------
+    file : str
+        Path of the file, as the data set was given it; the name of the class
+        of a data set that has none.
+    run : int
+        Number of the run, among those of the argument `runs`, else of
+        ``dataset.runs``.
+    row : int
+        Number of the example's first row in the files; where it begins with
+        padding, of its first real row.
+    part : str
+        Path of the group in the file, of a data set whose groups are parts;
+        else ''.
+    row_of_part : int
+        Number of the same row in that group, else in the file.
+    """
+
+    file: str
+    run: int
+    row: int
+    part: str
+    row_of_part: int
+
+
 class MemoryReader(Reader):
     """Rows of an array, a list or another object in memory.
 

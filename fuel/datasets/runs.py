@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -11,7 +11,8 @@ from fuel.datasets.checks import is_sequential, refuse_paths
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.row_sources import RequestedReader, RowPlace, RowSource
+from fuel.datasets.row_sources import (
+    Provenance, RequestedReader, RowPlace, RowSource)
 from fuel.datasets.rows_below import (
     RunRows, dense_sources, find_runs, find_sources, first_rows,
     is_same_reader, lie_within, stored_rows)
@@ -32,34 +33,6 @@ from fuel.utils.arguments import kept_values, labels_in
 from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
-
-
-class Provenance(NamedTuple):
-    """Where an example comes from.
-
-    Parameters
-    ----------
-    file : str
-        Path of the file, as the data set was given it; the name of the class
-        of a data set that has none.
-    run : int
-        Number of the run, among those of the argument `runs`, else of
-        ``dataset.runs``.
-    row : int
-        Number of the example's first row in the files; where it begins with
-        padding, of its first real row.
-    part : str
-        Path of the group in the file, of a data set whose groups are parts;
-        else ''.
-    row_of_part : int
-        Number of the same row in that group, else in the file.
-    """
-
-    file: str
-    run: int
-    row: int
-    part: str
-    row_of_part: int
 
 
 @do_not_pickle_attributes('readers')
@@ -181,6 +154,15 @@ class RunDataset(RowsDataset):
         None."""
         return self.dataset.class_names if isinstance(
             self.dataset, Dataset) else None
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """For each source of categories of the data set below, the name of
+        each code (dict)."""
+        below = self.dataset.categories if isinstance(
+            self.dataset, Dataset) else {}
+        return {source: names for source, names in below.items()
+                if source in self._below}
 
     def has_rows_at_hand(self) -> bool:
         """Return whether an example is read without opening a file."""

@@ -27,6 +27,7 @@ from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.streams import AbstractDataStream
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
+from fuel.transformers.unchanged import unchanged_sources
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.sparse import row_of
 
@@ -127,6 +128,15 @@ class StreamDataset(Dataset):
         """Bounds of the runs of the data set below, if it has some (array of
         int, or None)."""
         return runs_in(self._bottom())
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """For each source of categories whose codes the stages hand on, the
+        name of each code (dict)."""
+        below = self._bottom()
+        known = below.categories if isinstance(below, Dataset) else {}
+        return {source: known[name] for source, name
+                in unchanged_sources(self._stream).items() if name in known}
 
     def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
         """Return what the data set below returns."""

@@ -8,11 +8,15 @@ import pytest
 from numpy.testing import assert_array_equal
 from support import pipelines
 
-from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
+from fuel.datasets import (
+    Categorical, H5PYDataset, HDF5Dataset, IndexableDataset, IterableDataset,
+    Runs, Windows, random_split)
+from fuel.schemes import BalancedScheme
 from fuel.streams import DataStream
 from fuel.testing import check_dataset
 from fuel.transformers import (
-    Cast, Filter, Flatten, Mapping, MultiProcessing, ScaleAndShift, Unpack)
+    Cast, Filter, FilterSources, Flatten, ForceFloatX, Mapping,
+    MultiProcessing, Rename, ScaleAndShift, ToDense, Unpack)
 from fuel.transformers.image import RandomFixedSizeCrop
 from fuel.transformers.noise import GaussianNoise
 
@@ -136,3 +140,98 @@ def test_pipeline_without_numbers_is_refused(build, error, text):
     """By the name of the stage."""
     with pytest.raises(error, match=text):
         build().as_dataset()
+
+
+KINDS = ('B', 'NK', 'T')
+
+
+def cells(path, codes=(0, -1, 1, 1, -1, 0, 2, -1, 0, 1, 2, 1)):
+    """Return a data set of codes of categories, of which some are missing."""
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(len(codes))
+        file['kind/codes'] = numpy.array(codes, 'int8')
+        file['kind/categories'] = KINDS
+    return HDF5Dataset(path, ['x', Categorical('kind')])
+
+
+def stream_of(dataset):
+    """Return a stream of batches."""
+    return DataStream(dataset, batch_size=4)
+
+
+def add_one(data):
+    """Return a part of a source that is added."""
+    return (data[0] + 1,)
+
+
+# What is over a data set of categories, and the name that codes then have.
+HANDED_ON = {
+    'windows': (lambda cells: Windows(cells, 1), 'kind'),
+    'stream': (lambda cells: stream_of(cells).as_dataset(), 'kind'),
+    'cast': (lambda cells: Cast(stream_of(cells), 'int64').as_dataset(),
+             'kind'),
+    'cast to floats': (
+        lambda cells: Cast(stream_of(cells), 'float32').as_dataset(), 'kind'),
+    'cast windows': (lambda cells: Cast(
+        stream_of(Windows(cells, 1)), 'int64').as_dataset(), 'kind'),
+    'windows of casts': (lambda cells: Windows(
+        Cast(stream_of(cells), 'int64').as_dataset(), 1), 'kind'),
+    'other sources': (lambda cells: ScaleAndShift(ToDense(ForceFloatX(
+        stream_of(cells))), 2., 0., which_sources='x').as_dataset(), 'kind'),
+    'added sources': (lambda cells: FilterSources(Mapping(
+        stream_of(cells), add_one, add_sources=('y',)),
+        ('kind', 'y')).as_dataset(), 'kind'),
+    'names that are swapped': (lambda cells: Rename(
+        stream_of(cells), {'x': 'kind', 'kind': 'x'}).as_dataset(), 'x'),
+}
+
+
+@pytest.mark.parametrize('kind', HANDED_ON)
+def test_categories_are_handed_on(kind, tmp_path):
+    """Examples whose category is missing are in no split, and not drawn."""
+    below = cells(tmp_path / 'x.h5')
+    build, source = HANDED_ON[kind]
+    dataset = build(below)
+    for one in dataset, pickle.loads(pickle.dumps(dataset)):
+        assert {source: KINDS} == dict(one.categories)
+    labels = dataset.read_labels(source)
+    codes = below.read_labels('kind')
+    assert_array_equal(codes.mask, labels.mask.ravel())
+    assert_array_equal(codes.data, labels.data.ravel())
+    with pytest.warns(UserWarning, match='3 of 12 labels are missing'):
+        splits = random_split(dataset, {'a': .5, 'b': None}, stratify=source)
+    assert numpy.flatnonzero(~codes.mask).tolist() == sorted(
+        numpy.concatenate(list(splits.values())).tolist())
+    with pytest.warns(UserWarning, match='3 of 12 labels are missing'):
+        assert 9 == BalancedScheme(labels, 4).num_examples
+
+
+@pytest.mark.parametrize('build', [
+    lambda stream: ScaleAndShift(stream, 2, 0),
+    lambda stream: Mapping(stream, lambda data: data),
+    lambda stream: Cast(stream, 'uint8'),
+    lambda stream: FilterSources(stream, ('x',)),
+    lambda stream: Rename(ScaleAndShift(stream, 2, 0, which_sources='kind'),
+                          {'x': 'kind', 'kind': 'x'}),
+    lambda stream: type('Other', (Cast,), {})(stream, 'int64')],
+    ids=['scaled', 'function', 'unsigned', 'left out', 'swapped', 'class'])
+def test_numbers_that_a_stage_changes_are_no_codes(build, tmp_path):
+    """Or that it may change; nor are those of other sources."""
+    stream = build(stream_of(cells(tmp_path / 'x.h5')))
+    assert {} == stream.as_dataset().categories
+
+
+def test_runs_and_windows_name_their_codes(tmp_path):
+    """A code that is missing has no name; sources that are left out have
+    none."""
+    below = cells(tmp_path / 'x.h5')
+    windows = Windows(below, 3, pad='edge', pad_after=1)
+    assert [None, 'NK', 'NK'] == windows.category_names(
+        'kind', windows[1][1]).tolist()
+    runs = Runs(below, runs={'lengths': [2, 10]})
+    assert {'kind': KINDS} == runs.categories
+    assert {'kind': KINDS} == Windows(windows, 2).categories
+    assert ['B', None] == runs.category_names('kind', runs[0][1]).tolist()
+    assert runs.read_labels('kind').dtype == object
+    rows = IndexableDataset({'x': numpy.arange(4)})
+    assert {} == Runs(rows).categories

@@ -1,0 +1,50 @@
+"""Which sources stages hand on as they are."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
+from fuel.transformers.casting import Cast, ForceFloatX
+from fuel.transformers.mapping import Mapping
+from fuel.transformers.rename import FilterSources, Rename
+from fuel.transformers.source_names import as_tuple_of_names
+from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.transformers.to_dense import ToDense
+from fuel.typing import StreamLike
+
+
+def unchanged_sources(stream: StreamLike) -> dict[str, str]:
+    """Return the sources whose numbers are those of a data set, through all
+    stages; for each its name in the data set."""
+    children = child_streams(stream)
+    if not children:
+        return {source: source for source in stream.sources}
+    if len(children) > 1:
+        return {}
+    below = unchanged_sources(children[0])
+    return {source: below[name] for source, name
+            in _handed_on(stream, tuple(children[0].sources)).items()
+            if name in below}
+
+
+def _handed_on(stream: Any, sources: tuple[str, ...]) -> dict[str, str]:
+    """Return the sources that one stage hands on, and their names below.
+
+    `sources`: those of the stream below.
+    """
+    same = dict(zip(sources, sources, strict=True))
+    # A class that is derived from these may do something else.
+    kind = type(stream)
+    if kind is Rename:
+        return dict(zip(stream.sources, sources, strict=True))
+    if kind is FilterSources:
+        return {source: source for source in stream.sources}
+    if kind is ToDense or stage_of(stream).passes_items_on or (
+            kind in (Cast, ForceFloatX) and stream.dtype.kind in 'if'):
+        return same
+    if isinstance(stream, SourcewiseTransformer):
+        chosen = as_tuple_of_names(stream.which_sources)
+        return {source: source for source in sources
+                if source not in chosen}
+    return same if isinstance(stream, Mapping) and stream.add_sources else {}
