@@ -466,6 +466,23 @@ def test_marks_of_missing_values_warn_and_are_named(
         assert [True, False] == dataset[:][1].tolist()
 
 
+@pytest.mark.parametrize('cells, markers', [
+    (['nan', 'true'], ('nan',)),
+    (['1', 'nan', 'NA', '2'], ('nan', 'NA')),
+    (['2024-02-29', 'nan'], ('nan',))], ids=str)
+@pytest.mark.parametrize('length', [1, 300000], ids=['short', 'long'])
+def test_markers_of_long_and_short_records_are_the_same(
+        tmp_path, cells, markers, length):
+    """Few records of many bytes are looked at together, and 'nan' alone is a
+    number."""
+    path = tmp_path / 'x.csv'
+    path.write_text('x,y\n' + ''.join(
+        f'{cell},{"a" * length}\n' for cell in cells))
+    with pytest.warns(UserWarning, match="'x' is text") as caught:
+        CSVDataset(path)
+    assert f'pass missing={markers}' in str(caught[0].message)
+
+
 def test_marks_later_than_the_first_cells_are_told(tmp_path):
     """The error names the argument, which makes NaN of them."""
     path = tmp_path / 'late.csv'
