@@ -12,28 +12,32 @@ from fuel.utils.checks import positive
 
 # Fields that go up and down.
 _LEVELS = ('processes', 'queue_items', 'queue_size')
+# Of a pipeline, or of a stage, whose name takes the place of the braces.
 _HELP = {
-    'processes': 'Workers that share the work',
-    'items': 'Batches, or single examples, that came out',
-    'examples': 'Examples that came out',
-    'bytes': 'Bytes of the arrays that came out',
-    'written': 'Bytes of the arrays that were made anew',
-    'timed': 'Items that were timed one by one',
-    'seconds': 'Seconds that passed within epochs',
-    'consumer_seconds': 'Seconds that the consumer did something else',
-    'work_seconds': 'Seconds of its own work',
-    'input_seconds': 'Seconds of waiting for workers, threads or a server',
-    'room_seconds': 'Seconds in which there was no room for its items',
-    'stall_seconds': 'Seconds that the consumer waited for it',
-    'queue_items': 'Items that are ready',
-    'queue_size': 'Items that may be ready',
-    'restarts': 'Starts of its workers, or its connection, after the first',
-    'bytes_read': 'Bytes read from files',
-    'chunks_decoded': 'Chunks of HDF5 files that were decoded',
-    'bytes_decoded': 'Bytes of these chunks',
-    'requests': 'Requests that servers of files have answered',
-    'bytes_fetched': 'Bytes that these servers sent',
-    'retries': 'Requests that were made again'}
+    'processes': 'Workers that share the work of the {}',
+    'items': 'Batches, or single examples, that came out of the {}',
+    'examples': 'Examples that came out of the {}',
+    'bytes': 'Bytes of the arrays that came out of the {}',
+    'written': 'Bytes of the arrays that the {} made anew',
+    'timed': 'Items of the {} that were timed one by one',
+    'seconds': 'Seconds that passed within epochs of the {}',
+    'consumer_seconds':
+        'Seconds in which the consumer of the {} did something else',
+    'work_seconds': 'Seconds that the {} worked',
+    'input_seconds':
+        'Seconds that the {} waited for workers, threads or a server',
+    'room_seconds': 'Seconds in which the {} had no room for its items',
+    'stall_seconds': 'Seconds that the consumer waited for the {}',
+    'queue_items': 'Items that are ready in the queue of the {}',
+    'queue_size': 'Items that the queue of the {} holds at most',
+    'restarts':
+        'How often the workers or the connection of the {} were restarted',
+    'bytes_read': 'Bytes that the {} read from files',
+    'chunks_decoded': 'Chunks of HDF5 files that the {} decoded',
+    'bytes_decoded': 'Bytes of the chunks that the {} decoded',
+    'requests': 'Requests of the {} that servers of files have answered',
+    'bytes_fetched': 'Bytes that servers of files sent to the {}',
+    'retries': 'Requests to servers of files that the {} made again'}
 _UNITS = ('seconds', 'bytes')
 # What the names of these fields leave out.
 _IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
@@ -71,7 +75,7 @@ def _metrics(group: str, kind: type[Any]) -> list[Metric]:
             found.append(Metric(
                 field.name, '.'.join(['fuel', group, *words]),
                 field.name not in _LEVELS,
-                f'{_HELP[field.name]} of the {group}'))
+                _HELP[field.name].format(group)))
     return found
 
 

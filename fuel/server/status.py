@@ -9,16 +9,31 @@ from fuel.server.dispatch import ServedEpoch
 from fuel.typing import StreamLike
 from fuel.wire.messages import ClientStatus
 
-# Of the numbers of a server: how Prometheus calls them, and whether they grow.
+# Of the numbers of a server: how Prometheus calls them, whether they grow, and
+# a line of help.
 _NAMES = {
-    'batches': ('batches', True), 'bytes': ('bytes', True),
-    'errors': ('errors', True), 'epochs': ('epochs', True),
-    'dropped messages': ('dropped.messages', True),
-    'dropped connections': ('dropped.connections', True),
-    'seconds waiting on the pipeline': ('pipeline.wait.seconds', True),
-    'seconds waiting on clients': ('clients.wait.seconds', True),
-    'clients': ('clients', False), 'local clients': ('local.clients', False),
-    'queue': ('queue.items', False)}
+    'batches': ('batches', True, 'Batches that the server made'),
+    'bytes': ('bytes', True, 'Bytes of the batches that the server sent'),
+    'errors': ('errors', True, 'Errors that the server met in its pipeline'),
+    'epochs': ('epochs', True, 'Epochs that the server began'),
+    'dropped messages': (
+        'dropped.messages', True, 'Messages that the server did not take'),
+    'dropped connections': (
+        'dropped.connections', True,
+        'Connections that the server did not take'),
+    'seconds waiting on the pipeline': (
+        'pipeline.wait.seconds', True,
+        'Seconds that the server waited for its pipeline'),
+    'seconds waiting on clients': (
+        'clients.wait.seconds', True,
+        'Seconds that the server waited for its clients'),
+    'clients': ('clients', False, 'Clients that the server has'),
+    'local clients': (
+        'local.clients', False,
+        'Clients on this host, to which the server lends shared memory'),
+    'queue': (
+        'queue.items', False,
+        'Batches that the server sent and that no user has got')}
 
 _OF_CLIENTS = {
     'batches': 'Batches that the user of the client got',
@@ -49,11 +64,10 @@ def samples_of_server(numbers: Mapping[str, object],
                       clients: Iterable[ClientStatus],
                       stream: StreamLike) -> Iterator[Sample]:
     """Yield what Prometheus is told of a server."""
-    for key, (name, grows) in _NAMES.items():
+    for key, (name, grows, text) in _NAMES.items():
         value = numbers[key]
         assert isinstance(value, (int, float))
-        yield Sample(f'fuel.server.{name}', grows, {}, value,
-                     f'{key[0].upper()}{key[1:]} of the server')
+        yield Sample(f'fuel.server.{name}', grows, {}, value, text)
     for one in clients:
         labels: Labels = {'client': one.client, 'host': one.host or None,
                           'pid': one.pid or None, 'rank': one.rank}

@@ -75,9 +75,9 @@ def test_client_that_waits_has_the_seconds_of_the_clock():
     # It gives one back.
     other.next()
     assert waiting.next()
-    waiting.flush()
     world.now += 5
-    assert (0, 0, 5, 10, 3) == series_of(world)[0]
+    # The server hears of the third batch with the next message.
+    assert (0, 0, 5, 10, 2) == series_of(world)[0]
 
 
 def test_client_that_is_full_is_busy():
@@ -93,7 +93,7 @@ def test_client_that_is_full_is_busy():
 
 
 def test_each_metric_has_one_line_of_help():
-    """Before its type, as promtool wants it."""
+    """Before its type, as promtool wants it, and a whole phrase."""
     with Server(numbers(), port=0, metrics_port=0) as server, client_of(
             server) as client:
         next(client.get_epoch_iterator())
@@ -104,7 +104,26 @@ def test_each_metric_has_one_line_of_help():
     assert len(types) > 30
     for number in types:
         name = lines[number].split()[2]
-        assert re.fullmatch(rf'# HELP {name} [A-Z].*', lines[number - 1])
+        text, = re.fullmatch(
+            rf'# HELP {name} ([A-Z].*)', lines[number - 1]).groups()
+        if not name.startswith('fuel_server_client_'):
+            # What it belongs to, once.
+            group, = re.findall('^fuel_([a-z]+)', name)
+            assert 1 == len(re.findall(rf'\b{group}\b', text))
+            assert not re.search(r'\bit\b|[{}]', text)
+    page = '\n'.join(lines)
+    for name, text in (
+            ('pipeline_stall_seconds_total',
+             'Seconds that the consumer waited for the pipeline'),
+            ('stage_stall_seconds_total',
+             'Seconds that the consumer waited for the stage'),
+            ('stage_work_seconds_total', 'Seconds that the stage worked'),
+            ('stage_queue_size',
+             'Items that the queue of the stage holds at most'),
+            ('server_batches_total', 'Batches that the server made'),
+            ('server_queue_items',
+             'Batches that the server sent and that no user has got')):
+        assert f'# HELP fuel_{name} {text}\n' in page
 
 
 @pytest.mark.parametrize('has_server_keys', [True, False])
