@@ -14,6 +14,9 @@ from fuel.kernels.exact_sums import add_exactly, limbs_of
 LOWEST = -1088
 # Limbs of 64 bits take that many numbers until carries are passed on.
 MOST_ROWS = 2 ** 26
+# So many columns have limbs of their own, since an outlier of one column costs
+# memory and time in all that share its limbs.
+COLUMNS = 4096
 # Limbs above the highest of a number, for the carries of 2 ** 63 numbers.
 SPARE = 2
 # Roots are computed to this many bits, more than a double has.
@@ -33,10 +36,9 @@ class Moments:
     def __init__(self, num_columns: int) -> None:
         # How many numbers each column had.
         self.counts = numpy.zeros(num_columns, numpy.int64)
-        self._first = 0
-        self._sums = numpy.zeros((num_columns, 0), numpy.int64)
-        self._squares = numpy.zeros((num_columns, 0), numpy.int64)
-        self._num_uncarried = 0
+        self._blocks = [
+            _Sums(min(COLUMNS, num_columns - start))
+            for start in range(0, num_columns, COLUMNS)]
 
     def add(self, rows: NDArray[Any],
             missing: NDArray[numpy.bool_] | None = None) -> None:
@@ -56,6 +58,48 @@ class Moments:
             self.counts += (~missing).sum(axis=0)
             rows = numpy.where(missing, rows.dtype.type(0), rows)
         rows = as_exact(rows)
+        for number, block in enumerate(self._blocks):
+            block.add(rows[:, number * COLUMNS:(number + 1) * COLUMNS])
+
+    def means(self) -> list[float]:
+        """Return the mean of each column; NaN of a column without numbers."""
+        return [_quotient(total, count, block.unit) if count else math.nan
+                for block, counts in self._parts()
+                for total, count in zip(block.sums(), counts, strict=True)]
+
+    def deviations(self) -> list[float]:
+        """Return the deviation of each column, of all that it had."""
+        return [_root(count * square - total * total, count, block.unit)
+                if count else math.nan for block, counts in self._parts()
+                for total, square, count in zip(
+                    block.sums(), block.squares(), counts, strict=True)]
+
+    def _parts(self) -> Iterator[tuple[_Sums, list[int]]]:
+        """Yield each block, and how many numbers its columns had."""
+        for number, block in enumerate(self._blocks):
+            yield block, self.counts[
+                number * COLUMNS:(number + 1) * COLUMNS].tolist()
+
+
+class _Sums:
+    """Exact sums of the numbers of some columns, and of their squares.
+
+    All columns have the limbs of the widest.
+    """
+
+    def __init__(self, num_columns: int) -> None:
+        self._first = 0
+        self._sums = numpy.zeros((num_columns, 0), numpy.int64)
+        self._squares = numpy.zeros((num_columns, 0), numpy.int64)
+        self._num_uncarried = 0
+
+    @property
+    def unit(self) -> int:
+        """The power of two that the sums count."""
+        return LOWEST + 32 * self._first
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Add rows in a type of :func:`as_exact`."""
         low, high = limbs_of(rows)
         if low < 0:
             return
@@ -82,21 +126,13 @@ class Moments:
             self._squares, ((0, 0), (2 * below, 2 * above)))
         self._first = first
 
-    def means(self) -> list[float]:
-        """Return the mean of each column; NaN of a column without numbers."""
-        unit = LOWEST + 32 * self._first
-        return [_quotient(total, count, unit) if count else math.nan
-                for total, count in zip(
-                    _integers(self._sums), self.counts.tolist(),
-                    strict=True)]
+    def sums(self) -> Iterator[int]:
+        """Return the sum of each column, in units."""
+        return _integers(self._sums)
 
-    def deviations(self) -> list[float]:
-        """Return the deviation of each column, of all that it had."""
-        unit = LOWEST + 32 * self._first
-        return [_root(count * square - total * total, count, unit)
-                if count else math.nan for total, square, count in zip(
-                    _integers(self._sums), _integers(self._squares),
-                    self.counts.tolist(), strict=True)]
+    def squares(self) -> Iterator[int]:
+        """Return the sum of the squares of each column, in squared units."""
+        return _integers(self._squares)
 
 
 class Covariance:
@@ -181,8 +217,10 @@ def _integers(limbs: NDArray[numpy.int64]) -> Iterator[int]:
     """Yield the integer of each row of limbs."""
     _carry(limbs)
     # The highest keeps its sign: it is that of the two's complement.
-    for row in limbs.astype('<u4'):
-        yield int.from_bytes(row.tobytes(), 'little', signed=True)
+    digits, size = limbs.astype('<u4').tobytes(), 4 * limbs.shape[1]
+    for place in range(len(limbs)):
+        yield int.from_bytes(digits[place * size:(place + 1) * size],
+                             'little', signed=True)
 
 
 def _quotient(dividend: int, divisor: int, exponent: int) -> float:

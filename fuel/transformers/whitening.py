@@ -269,11 +269,9 @@ def _principal_axes(covariance: NDArray[Any], epsilon: float,
         # its roots.
         alive = alive[numpy.argsort(-deviations[alive], kind='stable')]
         scales = deviations[alive]
-        squares, vectors = numpy.linalg.eigh(
+        factor = _factor(
             covariance[numpy.ix_(alive, alive)] / scales / scales[:, None])
-        turned, roots, _ = numpy.linalg.svd(
-            vectors * numpy.sqrt(numpy.maximum(squares, 0))
-            * scales[:, None])
+        turned, roots, _ = numpy.linalg.svd(factor * scales[:, None])
         found = roots ** 2
     variances = numpy.zeros(len(covariance))
     variances[:len(alive)] = found
@@ -281,6 +279,17 @@ def _principal_axes(covariance: NDArray[Any], epsilon: float,
     axes[alive, :len(alive)] = turned
     axes[dead, numpy.arange(len(alive), len(covariance))] = 1
     return variances, axes
+
+
+def _factor(correlations: NDArray[Any]) -> NDArray[Any]:
+    """Return a matrix which times its transpose is the correlations."""
+    try:
+        factor: NDArray[Any] = numpy.linalg.cholesky(correlations)
+    except numpy.linalg.LinAlgError:
+        # They are not independent; this takes ten times as long.
+        squares, vectors = numpy.linalg.eigh(correlations)
+        factor = vectors * numpy.sqrt(numpy.maximum(squares, 0))
+    return factor
 
 
 def _stages(data_stream: StreamLike | None) -> list[str]:
