@@ -181,7 +181,7 @@ def preview_stream(stream: Any, count: int) -> Preview:
     stages = described(stream)
     names: Sequence[str] = ()
     names = safely(
-        names, lambda: _names_behind(stream, _label_of(stream.sources)))
+        names, lambda: _names_behind(stream, label_source(stream.sources)))
     panels = _panels(stages[0], columns, which, names) if stages else []
     return Preview(f'{short(stream)}: {which}', panels, error)
 
@@ -322,13 +322,13 @@ def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
     dataset = vars(stream).get('dataset')
     if dataset is not None:
         return (_names_of(dataset)
-                if _label_of(dataset.sources) == label else ())
+                if label_source(dataset.sources) == label else ())
     found = [_names_behind(child, label) for child in child_streams(stream)]
     return found[0] if found and all(
         names == found[0] for names in found) else ()
 
 
-def _label_of(sources: Sequence[str]) -> str | None:
+def label_source(sources: Sequence[str]) -> str | None:
     """Return the source that holds classes, None if there is none."""
     return next((name for name in LABELS if name in sources), None)
 
@@ -341,7 +341,7 @@ def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
     """
     by_source = {source.name: examples for source, examples in zip(
         stage.sources, columns, strict=False)}
-    label = _label_of(tuple(by_source))
+    label = label_source(tuple(by_source))
     found = []
     for source in stage.sources:
         axes = source.axes or ()

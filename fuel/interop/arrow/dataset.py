@@ -17,8 +17,8 @@ from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (
     RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import (
-    Tables, as_divided_table, as_table, classes_of, differs, is_divided,
-    located_by_split, paths_of)
+    Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
+    is_divided, located_by_split, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
 from fuel.storage.chunk_cache import default_budget
@@ -178,6 +178,12 @@ class ArrowDataset(RowsDataset):
     def categories(self) -> dict[str, tuple[Any, ...]]:
         """For each source of categories, the name of each code (dict)."""
         return self._categories
+
+    @property
+    def class_names(self) -> Any:
+        """The names of classes, of 'targets', 'labels' or 'fine_labels', or
+        of the only source that has names (tuple of str); None elsewhere."""
+        return class_names_of(self.categories, self.sources)
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""

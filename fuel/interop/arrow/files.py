@@ -11,6 +11,7 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from fuel.datasets.named_splits import files_by_name
+from fuel.describe.samples import label_source
 from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 
 #: A path, several of them, or a table in memory.
@@ -121,6 +122,17 @@ def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
     except (AttributeError, KeyError, TypeError, ValueError):
         # It has none, or those of another version.
         return {}
+
+
+def class_names_of(categories: Mapping[str, tuple[str, ...]],
+                   sources: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names of classes of the source that holds the classes; where
+    none is called so, of the only source that has names."""
+    label = label_source(sources)
+    if label is None:
+        named = [source for source in categories if source in sources]
+        label = named[0] if len(named) == 1 else None
+    return None if label is None else categories.get(label)
 
 
 def differs(classes: Mapping[str, tuple[str, ...]],

@@ -14,7 +14,7 @@ from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, is_there, rows_of, without_nulls)
-from fuel.interop.arrow.files import classes_of
+from fuel.interop.arrow.files import class_names_of, classes_of
 from fuel.interop.arrow.hugging_face_parts import (
     HuggingFaceStream, fits_state, has_exact_states, is_plain, part_order,
     own_pipeline, parts_of_pipeline)
@@ -280,6 +280,12 @@ class HuggingFaceIterable(Dataset):
     def categories(self) -> dict[str, tuple[Any, ...]]:
         """For each source of categories, the name of each code (dict)."""
         return self._categories
+
+    @property
+    def class_names(self) -> Any:
+        """The names of classes, of 'targets', 'labels' or 'fine_labels', or
+        of the only source that has names (tuple of str); None elsewhere."""
+        return class_names_of(self.categories, self.sources)
 
     def open(self) -> HuggingFaceReading:
         """Return where reading stands: before the first example."""

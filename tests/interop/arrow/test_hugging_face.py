@@ -28,9 +28,31 @@ def test_class_labels_keep_their_names(pictures, tmp_path):
         dataset = pickle.loads(pickle.dumps(
             ArrowDataset(data, {'targets': 'label'})))
         assert {'targets': ('cat', 'dog')} == dataset.categories
+        assert ('cat', 'dog') == dataset.class_names
         targets, = dataset.get_data(None, [1, 0])
         assert ['dog', 'cat'] == dataset.category_names(
             'targets', targets).tolist()
+
+
+@pytest.mark.parametrize('columns, sources, expected', [
+    (('label',), None, ('cat', 'dog')), (('kind',), None, ('cat', 'dog')),
+    (('a', 'b'), None, None), (('a', 'b'), ('x', 'b'), ('small', 'large')),
+    (('a', 'targets'), None, ('small', 'large')),
+    (('fine_labels', 'labels'), None, ('small', 'large')),
+    (('a',), ('x',), None), ((), None, None)])
+def test_class_names_are_those_of_the_source_of_classes(
+        hugging_face, columns, sources, expected):
+    """Or of the only one that has names; if it is read, and of a data set
+    that is read in order too."""
+    features = {'x': hugging_face.Value('int64'), **{
+        name: hugging_face.ClassLabel(names=names) for name, names in zip(
+            columns, (['cat', 'dog'], ['small', 'large']), strict=False)}}
+    data = hugging_face.Dataset.from_dict(
+        {name: [0, 1] for name in features}, hugging_face.Features(features))
+    for dataset in (
+            ArrowDataset(data, sources=sources),
+            HuggingFaceIterable(data.to_iterable_dataset(), sources=sources)):
+        assert expected == dataset.class_names
 
 
 @pytest.mark.parametrize('metadata', [
