@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fuel.datasets.columns.base import Columns, FileColumn
+from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
+from fuel.datasets.columns.stated_lengths import check_stated
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.run_bounds import RunsGiven
@@ -38,6 +40,10 @@ class Call:
     split : str, optional
         The split of which all rows of the columns are, where others are in
         other columns. Defaults to '': none.
+    stated : tuple of str, optional
+        The attribute of each part that states how many rows it has, and an
+        array of so many, such as ``('num_samples', 'actions')``. Another
+        number is an error when the files are opened. Defaults to (): none.
     files : str or list of str, optional
         Filled in by Fuel.
     """
@@ -52,6 +58,7 @@ class Call:
     independent_rows: str = ''
     notes: tuple[str, ...] = ()
     split: str = ''
+    stated: tuple[str, str] | tuple[()] = ()
     files: str | Sequence[str] = ''
 
     def arguments(self) -> dict[str, Any]:
@@ -80,9 +87,28 @@ class Call:
         dataset = HDF5Dataset(
             self.files, dict(self.columns) if columns is None
             else self._named(columns), **arguments)
+        self._check_stated(dataset)
         if 'runs' not in kwargs:
             dataset.independent_rows = self.independent_rows
         return Runs(dataset) if self.are_runs else dataset
+
+    def _check_stated(self, dataset: HDF5Dataset) -> None:
+        """Refuse parts that state other numbers of rows than they have."""
+        columns = [dataset.columns[source] for source in dataset.sources]
+        # Others, of the user, may leave out rows.
+        own = [column for column in columns
+               if column in self.columns.values()]
+        if not own or not self.stated:
+            return
+        name, array = self.stated
+        whole = [column.path for column in own if isinstance(column, Rows)
+                 and column == Rows(column.path)]
+        try:
+            check_stated(dataset.readers.parts, name,
+                         array if array in whole else [*whole, array][0])
+        except BaseException:
+            dataset.close(None)
+            raise
 
     def _named(self, columns: Columns) -> Columns:
         """Return columns by source, those of the call for their names."""

@@ -18,13 +18,13 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``episode_<number>`` that count their steps."""
     file = seen.files[0]
     episodes = file.groups('/', 'episode_[0-9]+')
-    every, episodes = episodes, (
-        [episodes[0], episodes[-1]] if episodes else [])
+    episodes = [episodes[0], episodes[-1]] if episodes else []
     steps = [file.integer('total_steps', episode) for episode in episodes]
     if not steps or steps[0] is None or None in steps:
         return None
-    for episode in every:
-        # Actions may be a group, of several arrays.
+    for episode in episodes:
+        # Before it says which arrays have a row more. Actions may be a
+        # group, of several arrays.
         file.check_length(
             'total_steps', episode, f'{episode}/terminations')
     columns: dict[str, FileColumn] = {}
@@ -42,6 +42,7 @@ def recognise(seen: Seen) -> Call | None:
                 columns[path] = Rows(path)
             else:
                 others[path] = array
-    return Call(columns, parts='episode_*', notes=note_of(
+    stated = 'total_steps', 'terminations'
+    return Call(columns, parts='episode_*', stated=stated, notes=note_of(
         [array for path, array in others.items() if path not in columns],
         f'they have neither {steps[0]} nor {steps[0] + 1} rows'))

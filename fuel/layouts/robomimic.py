@@ -13,15 +13,14 @@ def recognise(seen: Seen) -> Call | None:
     """Recognise groups ``data/demo_<number>`` that count their samples."""
     file = seen.files[0]
     demos = file.groups('data', 'demo_[0-9]+')
-    every, demos = demos, [demos[0], demos[-1]] if demos else []
+    demos = [demos[0], demos[-1]] if demos else []
     counts = [file.integer('num_samples', demo) for demo in demos]
     if not demos or None in counts:
         return None
-    for demo in every:
-        file.check_length('num_samples', demo, f'{demo}/actions')
     columns, left_out = columns_of_length([
         Place(file, demo, file.length(f'{demo}/actions') or count or 0)
         for demo, count in zip(demos, counts, strict=True)],
         always=OF_SAMPLES)
     return Call(columns, parts='data/demo_*', notes=left_out,
+                stated=('num_samples', 'actions'),
                 splits='mask' if file.is_group('mask') else None)

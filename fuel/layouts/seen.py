@@ -12,6 +12,7 @@ import numpy
 
 from fuel.datasets.columns.part_names import natural_key
 from fuel.datasets.columns.parts import read_whole
+from fuel.datasets.columns.stated_lengths import contradicted_length
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
 from fuel.storage.linked_files import LinkedFiles
@@ -192,11 +193,9 @@ class SeenFile:
         """Refuse an attribute that states another number of rows than an
         array has; what does not exist states nothing."""
         stated, length = self.integer(name, path), self.length(array)
-        if None not in (stated, length) and stated != length:
-            raise DamagedFileError(
-                f'{self.path!r}: {name!r} of {path!r} states {stated} rows, '
-                f'and {array!r} has {length}; the file is damaged, or was '
-                f'partly updated: restore it from its origin')
+        if stated is not None and length is not None and stated != length:
+            raise contradicted_length(
+                self.path, name, path, stated, array, length)
 
     def texts(self, name: str, path: str = '/') -> list[str]:
         """Return an attribute that is a list of text; none if it is not."""

@@ -10,7 +10,7 @@ from support.layouts import miniature_named
 import fuel
 from fuel import config
 from fuel.datasets import HDF5Dataset, Rows
-from fuel.exceptions import AmbiguousLayoutError
+from fuel.exceptions import AmbiguousLayoutError, DamagedFileError
 from fuel.layouts import recognition
 from fuel.layouts.recognition import seen_files
 from fuel.layouts.seen import MOST_NAMES
@@ -395,3 +395,89 @@ def test_weights_of_models_are_no_data(write, tmp_path):
     with pytest.raises(ValueError, match='Keras') as caught:
         fuel.load(path)
     assert path in str(caught.value)
+
+
+def _robomimic(path, name='num_samples', group='data/demo_{}',
+               arrays=('actions', 'obs/x'), count=3, wrong=None):
+    """Write groups that state their number of rows, one a wrong one."""
+    with h5py.File(path, 'w') as file:
+        for number in range(count):
+            part = file.create_group(group.format(number))
+            part.attrs[name] = 2 + (number == wrong)
+            for array in arrays:
+                part[array] = numpy.full(2, number)
+
+
+def _minari(path, **kwargs):
+    _robomimic(path, 'total_steps', 'episode_{}', (
+        'actions', 'rewards', 'terminations', 'truncations'), **kwargs)
+
+
+STATED = pytest.mark.parametrize('write, part, array', [
+    (_robomimic, 'data/demo_1', 'actions'),
+    (_minari, 'episode_1', 'terminations')])
+
+
+@STATED
+def test_length_stated_wrongly_in_another_file_is_refused(
+        tmp_path, write, part, array):
+    """Not only the first of several files is compared."""
+    paths = [str(tmp_path / f'{name}.h5') for name in ('good', 'bad')]
+    write(paths[0])
+    write(paths[1], wrong=1)
+    text = (f"{paths[1]!r}: '.*' of {part!r} states 3 rows, and "
+            f"'{part}/{array}' has 2")
+    for given in paths, paths[1], str(tmp_path / '*.h5'):
+        with pytest.raises(DamagedFileError, match=text):
+            fuel.load(given)
+    write(paths[1])
+    assert 12 == fuel.load(paths).num_examples
+
+
+@STATED
+def test_length_stated_wrongly_in_any_of_many_groups_is_refused(
+        tmp_path, write, part, array):
+    """Recognisers look at the first names only, in the order of text."""
+    wrong = MOST_NAMES - 1
+    path = str(tmp_path / 'many.h5')
+    config.remote_cache_path = str(tmp_path / 'cache')
+    write(path, count=MOST_NAMES + 10, wrong=wrong)
+    part = part.replace('1', str(wrong))
+    # Also where what HDF5 says of the parts was kept.
+    for _ in range(2):
+        with pytest.raises(DamagedFileError, match=f'{part!r} states 3 rows'):
+            fuel.load(path)
+
+
+def test_length_stated_wrongly_in_a_linked_part_is_refused(tmp_path):
+    """Links are followed as they are for arrays."""
+    _robomimic(tmp_path / 'there.h5', wrong=1)
+    with h5py.File(tmp_path / 'here.h5', 'w') as file:
+        for number in range(2):
+            file[f'data/demo_{number}'] = h5py.ExternalLink(
+                'there.h5', f'data/demo_{number}')
+    with pytest.raises(DamagedFileError, match="'data/demo_1' states 3"):
+        fuel.load(tmp_path / 'here.h5')
+
+
+def test_stated_length_is_compared_with_the_sources_that_are_read(tmp_path):
+    """Columns that leave out rows, and attributes that are not integers, are
+    not compared."""
+    path = str(tmp_path / 'a.h5')
+    _robomimic(path)
+    assert 3 == fuel.load(
+        path, columns={'x': Rows('obs/x', start=1)}).num_examples
+    with h5py.File(path, 'r+') as file:
+        file['data/demo_1'].attrs['num_samples'] = 3
+    for kwargs in ({'sources': ('obs/x',)}, {'columns': {'y': 'obs/x'}}):
+        with pytest.raises(DamagedFileError, match=(
+                "'num_samples' of 'data/demo_1' states 3 rows, and "
+                "'data/demo_1/obs/x' has 2")):
+            fuel.load(path, **kwargs)
+    with pytest.raises(DamagedFileError, match='states 3 rows'):
+        fuel.load(path, parts='data/demo_1')
+    assert 2 == fuel.load(path, parts='data/demo_2').num_examples
+    for stated in 'many', numpy.array([3, 3]), 3.:
+        with h5py.File(path, 'r+') as file:
+            file['data/demo_1'].attrs['num_samples'] = stated
+        assert 6 == fuel.load(path).num_examples

@@ -147,10 +147,10 @@ class FileParts:
         return node
 
     def _open(self, number: int, path: str) -> Node | None:
-        file, group, path = self._place_of(number, path)
+        file, group, path = self.place_of(number, path)
         return self.files.find(file, path, group)
 
-    def _place_of(self, number: int, path: str) -> tuple[int, Any, str]:
+    def place_of(self, number: int, path: str) -> tuple[int, Any, str]:
         """Return the file of a part, the group above it, and the path that
         leads from there to a path in the part."""
         file = self.names.file_numbers[number]
@@ -205,15 +205,17 @@ class FileParts:
         if len(self) < FEWEST_KEPT:
             make()
         else:
-            digest = hashlib.sha256('\n'.join(self.names.names).encode(
-                'utf-8', 'surrogateescape'))
-            self.files.kept(f'index {path!r} {digest.hexdigest()}', make,
-                            restore)
+            self.files.kept(f'index {path!r} {self.digest()}', make, restore)
         if path in self.expected:
             self.expected.remove(path)
         index = made[-1]
         assert index is not None
         return index
+
+    def digest(self) -> str:
+        """Return a checksum of the names of the parts."""
+        return hashlib.sha256('\n'.join(self.names.names).encode(
+            'utf-8', 'surrogateescape')).hexdigest()
 
     def _ask(self, path: str, axes: int) -> IndexBuilder:
         """Ask HDF5 for the arrays of a path, and for those of the paths that
@@ -240,7 +242,7 @@ class FileParts:
 
     def _add(self, builder: IndexBuilder, number: int, path: str) -> None:
         """Ask HDF5 for an array."""
-        file, group, below = self._place_of(number, path)
+        file, group, below = self.place_of(number, path)
         found = find_at_once(group, below) if number else None
         if not isinstance(found, h5py.h5d.DatasetID):
             # Links may have led to another file.
