@@ -33,7 +33,6 @@ _TRAINER = 'transformers.trainer.Trainer'
 _KERAS = ('keras.src.trainers.epoch_iterator.EpochIterator',
           ('keras.src.trainers.data_adapters.torch_data_loader_adapter.'
            'TorchDataLoaderAdapter'))
-_OF_DATA_MODULE = 'fuel.interop.lightning.TrainingBatches'
 # Lightning has two names.
 _LIGHTNING = ('lightning.pytorch', 'pytorch_lightning')
 _PREFETCHING = tuple(f'{package}.loops.fetchers._PrefetchDataFetcher'
@@ -46,6 +45,18 @@ _FITTING = tuple(f'{package}.loops.fit_loop._FitLoop'
                  for package in _LIGHTNING)
 _EVALUATING = tuple(f'{package}.loops.evaluation_loop._EvaluationLoop'
                     for package in _LIGHTNING)
+#: The classes that are looked for by name, by library and the release in
+#: which they are. A test of each library holds that they are there.
+CLASSES = {
+    'torch 2.13': (_FETCHER, _LOADER),
+    'torchdata 0.11': (_STATEFUL,),
+    'accelerate 1.15': (_SHARD, _DISPATCHER, _SAMPLER_SHARD, _SKIPPING,
+                        _SHARDS_OF_DATASETS[0]),
+    'transformers 5.24': (_SHARDS_OF_DATASETS[1], _TRAINER),
+    'keras 3.12': _KERAS,
+    'lightning 2.6': tuple(
+        names[0] for names in (_PREFETCHING, _COMBINED, _READING, _FITTING,
+                               _EVALUATING))}
 
 
 def find_caller(*names: str, method: str | None = None) -> Any:
@@ -289,8 +300,8 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
         raise ValueError(
             f'Lightning resumes with epoch {number}, but has restored no '
             'state of the data, so that epoch 0 would be read again: use '
-            f'fuel.interop.lightning.DataModule, or call set_epoch({number}) '
-            'of as_iterable() before fit')
+            'fuel.interop.torch.Loader or fuel.interop.lightning.DataModule, '
+            'and a checkpoint that was saved with it')
     if is_stateful() or find_caller(_LOADER) is None:
         return
     if loop.restarting and loop.epoch_loop.batch_progress.current.ready:

@@ -2,6 +2,7 @@
 import keras
 import numpy
 import pytest
+from support.named_classes import find_class, named_classes
 from support.torch_pipelines import ordered
 from torch.utils.data import DataLoader
 
@@ -94,3 +95,10 @@ def test_same_batches_may_be_validated_on_between_epochs(model):
     model.fit(batches, validation_data=batches, epochs=2, verbose=0)
     expected = numbers(4)
     assert sorted(expected) == sorted(model.loss.seen)
+
+
+@pytest.mark.parametrize('name', named_classes('keras'))
+def test_class_that_is_looked_for_by_name_is_there(name):
+    """A release that has renamed it would not be met any more."""
+    found = find_class(name)
+    assert f'{found.__module__}.{found.__qualname__}' == name
