@@ -294,3 +294,25 @@ def test_print_of_a_stage_of_arrays_is_the_tree_of_the_pipeline():
     stream = to_jax(ordered(), dtype='bfloat16')
     assert ['ToJax', '  DataStream', '    IndexableDataset'] == [
         line.partition(':')[0] for line in str(stream).splitlines()]
+
+
+def test_names_with_slashes_make_a_tree_of_arrays():
+    """As functions of JAX take them."""
+    stream = to_jax(DataStream(IndexableDataset({
+        'obs/a': numpy.arange(4), 'obs/b': numpy.ones(4, 'float32'),
+        'actions': numpy.zeros(4, 'float32')}), batch_size=2))
+    batch = next(stream.dicts(nested=True))
+    assert jax.tree.map(lambda array: array.tolist(), batch) == {
+        'obs': {'a': [0, 1], 'b': [1, 1]}, 'actions': [0, 0]}
+
+
+def test_stage_works_without_grain():
+    """What needs Grain says what it misses, when it is asked for."""
+    program = '\n'.join([
+        'import sys', 'sys.modules["grain"] = None',
+        'from fuel.interop.jax import to_jax', 'print(to_jax.__name__)',
+        'from fuel.interop.jax import as_source'])
+    ran = subprocess.run([sys.executable, '-c', program],
+                         capture_output=True, text=True, check=False)
+    assert ran.stdout == 'to_jax\n'
+    assert 'ImportError: grain is not installed' in ran.stderr
