@@ -308,10 +308,13 @@ def test_names_with_slashes_make_a_tree_of_arrays():
 
 def test_stage_works_without_grain():
     """What needs Grain says what it misses, when it is asked for."""
-    program = '\n'.join([
-        'import sys', 'sys.modules["grain"] = None',
-        'from fuel.interop.jax import to_jax', 'print(to_jax.__name__)',
-        'from fuel.interop.jax import as_source'])
+    program = """
+import sys
+sys.modules['grain'] = None
+from fuel.interop.jax import to_jax
+print(to_jax.__name__)
+from fuel.interop.jax import as_source
+"""
     ran = subprocess.run([sys.executable, '-c', program],
                          capture_output=True, text=True, check=False)
     assert ran.stdout == 'to_jax\n'
