@@ -230,11 +230,22 @@ def filesystem_of(url: str, options: StorageOptions,
                          ) from None
 
 
+def _without_retries(options: StorageOptions) -> StorageOptions:
+    """Return options of S3 by which its client asks once, as Fuel asks again:
+    its retries hide that there never was a connection."""
+    given = options or {}
+    return {**given, 'config_kwargs': {
+        'retries': {'total_max_attempts': 1},
+        **given.get('config_kwargs', {})}}
+
+
 def open_store(url: str, options: StorageOptions,
                loop: asyncio.AbstractEventLoop | None = None) -> ByteStore:
     """Return the store of a remote file; nothing is asked of it yet."""
-    filesystem = filesystem_of(url, options, loop)
     protocol = protocol_of(url)
+    if protocol in ('s3', 's3a'):
+        options = _without_retries(options)
+    filesystem = filesystem_of(url, options, loop)
     if protocol in ('http', 'https'):
         return HTTPStore(filesystem, url, IDLE)
     if protocol in ('s3', 's3a'):

@@ -1,7 +1,9 @@
 """Objects in S3, over its protocol."""
+import contextlib
 import io
 import json
 import pickle
+import socket
 import sys
 
 import h5py
@@ -187,3 +189,28 @@ def test_other_data_sets_are_read(client, bucket, options):
     assert [[1], [2]] == [part.tolist() for part in table.get_data(None, [0])]
     rows = NPYDataset(root + 'a.npy', storage_options=options)
     assert [[54, 55, 56, 57, 58, 59]] == rows.get_data(None, [9])[0].tolist()
+
+
+def test_endpoint_that_never_answers_a_connection_is_given_up_early(
+        monkeypatch):
+    """The client's own attempts do not hide that there was no connection."""
+    monkeypatch.setattr('fuel.remote.store.CONNECT_TIMEOUT', 3)
+    monkeypatch.setattr('fuel.remote.stores.IDLE', 2.5)
+    config.remote_timeout = 8
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(('127.0.0.1', 0))
+        listening.listen(0)
+        address = listening.getsockname()
+        # Its queue is full, and further requests to connect are dropped.
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        with pytest.raises(TimeoutError, match=(
+                'could not connect to the server in 3 seconds.*'
+                'ConnectTimeoutError')):
+            H5PYDataset('s3://never-reached/a', ('train',), storage_options={
+                'key': 'a', 'secret': 'b',
+                'endpoint_url': f'http://127.0.0.1:{address[1]}',
+                'config_kwargs': {'connect_timeout': 1}})
