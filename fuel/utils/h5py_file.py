@@ -5,6 +5,6 @@ needs the class, so it is kept here from the first import on.
 """
 from __future__ import annotations
 
-from h5py import File as H5PYFile
+from h5py import File
 
-__all__ = ['H5PYFile']
+H5PYFile = File
