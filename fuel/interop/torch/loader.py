@@ -319,10 +319,11 @@ class Loader(torch.utils.data.DataLoader[Any]):
                 'Lightning repeats the first batches of an epoch '
                 '(overfit_batches), which no state holds: begin the run '
                 'anew, or train on a stream of these few examples')
-        if self._is_loaded:
-            return
         if state is not None:
             self.load_state_dict(state)
+        if self._is_loaded:
+            if progress.begins_epoch:
+                self.dataset.leave_empty_rest()
         elif progress.goes_on_elsewhere(self.dataset.is_named()):
             raise ValueError(
                 'Lightning goes on from a checkpoint that holds no state of '

@@ -153,6 +153,19 @@ class LoaderDataset(StreamIterable):
         # As the length of a stream says that it is not known.
         return len(self.stream) if count is None else count
 
+    def leave_empty_rest(self) -> None:
+        """Begin the epoch that follows, if nothing is left of the one that a
+        state goes on with."""
+        start = self.next_start()
+        if start is None:
+            return
+        self.stream.load_state_dict(start)
+        left = self.count_left(self.stream.get_epoch_iterator())
+        if left == 0:
+            self.load_state_dict(self.state_from(start, None))
+        else:
+            self.stream.load_state_dict(start)
+
     def state_before(self) -> State:
         """Return the state where the loader itself has read nothing."""
         start = self.next_start()

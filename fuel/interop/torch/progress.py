@@ -12,10 +12,12 @@ class Delivered(Protocol):
 
     `delivered`: how many batches it has given.
     `is_over`: whether the end was seen.
+    `num_batches`: how many it has, None if that is not known.
     """
 
     delivered: int
     is_over: bool
+    num_batches: int | None
 
 
 class Progress(Protocol):
@@ -64,9 +66,14 @@ class LightningProgress:
 
     def used(self, running: Delivered) -> int | None:
         """Return how many batches of the pass were trained on; None where
-        Lightning trains on nothing more of it."""
+        Lightning trains on nothing more of it.
+
+        After the last batch, Lightning may go on within the epoch, whose end
+        it then has to see.
+        """
         trained = self._num_trained - self._trained_before
-        return None if trained and self._is_over() else trained
+        is_cut = trained != running.num_batches
+        return None if trained and is_cut and self._is_over() else trained
 
     def _is_over(self) -> bool:
         progress = self._loop.epoch_loop.batch_progress
@@ -77,6 +84,11 @@ class LightningProgress:
         # With more steps, Lightning goes on where these ended.
         is_cut = 0 <= self._loop.max_steps <= self._loop.epoch_loop.global_step
         return self._epoch_of_loop != self._epoch and not is_cut
+
+    @property
+    def begins_epoch(self) -> bool:
+        """Whether Lightning has trained on nothing of its epoch (bool)."""
+        return not self._loop.epoch_loop.batch_progress.current.ready
 
     @property
     def repeats(self) -> bool:
