@@ -1,6 +1,7 @@
 """The table of a data set's chunks: where each is, and how long."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,8 +10,10 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import MISSING, OUTSIDE
 from fuel.storage.file_bytes import FileBytes
+from fuel.utils.h5py_file import H5PYFile
 
 # Larger tables would take more memory than they are worth.
 MOST_CHUNKS = 1 << 26
@@ -64,32 +67,112 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
         numpy.full(count, MISSING, numpy.int64),
         numpy.zeros(count, numpy.int64), numpy.zeros(count, numpy.uint32))
     strides = [math.prod(grid[axis + 1:]) for axis in range(len(grid))]
+    is_ordered = _lists_in_order(dataset, file)
+    last: tuple[int, ...] = ()
 
     def keep(chunk: h5py.h5d.StoreInfo) -> None:
+        nonlocal last
         if chunk.byte_offset is None or chunk.size == 0:
             return
-        place = 0
+        place, before, last = 0, last, chunk.chunk_offset
+        is_inside = True
         for start, part, length, stride in zip(
-                chunk.chunk_offset, chunk_shape, grid, strides,
-                strict=True):
-            if start // part >= length:
-                # Left from a time when the data set was larger.
-                return
+                last, chunk_shape, grid, strides, strict=True):
+            if start % part:
+                raise _damaged(dataset, f'a chunk begins at {last}, which is '
+                               f'not a corner of chunks of {chunk_shape}')
+            # Otherwise left from a time when the data set was larger.
+            is_inside = is_inside and start // part < length
             place += start // part * stride
+        if before == last or (is_ordered and before > last):
+            raise _damaged(dataset, f'the index of its chunks has {last} '
+                           f'after {before}, which should ascend')
+        if not is_inside:
+            return
         # An address of all ones stands for none.
         address = min(chunk.byte_offset, (1 << 63) - 1)
+        if table.addresses[place] != MISSING:
+            raise _damaged(dataset, f'two chunks claim the place {last}')
         table.addresses[place] = address
         table.sizes[place] = chunk.size
         table.masks[place] = chunk.filter_mask
 
-    _list_chunks(dataset, keep)
+    try:
+        _list_chunks(dataset, keep)
+    except RuntimeError as error:
+        raise _damaged(
+            dataset, f'HDF5 cannot list its chunks: {error}') from error
     _add_user_block(dataset, file, table)
     present = table.addresses != MISSING
     outside = present & (
         (table.addresses > file.size) | (table.addresses < 0)
         | (table.sizes > file.size - table.addresses))
     table.addresses[outside] = OUTSIDE
+    _check_apart(dataset, table)
     return table
+
+
+def _check_apart(dataset: h5py.Dataset, table: ChunkTable) -> None:
+    """Refuse chunks that share bytes of the file."""
+    stored = numpy.flatnonzero(table.addresses >= 0)
+    stored = stored[numpy.argsort(table.addresses[stored], kind='stable')]
+    starts = table.addresses[stored]
+    ends = starts + table.sizes[stored]
+    shared = numpy.flatnonzero(ends[:-1] > starts[1:])
+    if len(shared):
+        first, second = (
+            corner_of(int(stored[number]), dataset.shape, dataset.chunks)
+            for number in (shared[0], shared[0] + 1))
+        raise _damaged(dataset, f'its chunks at {first} and {second} share '
+                       f'bytes of the file')
+
+
+def _damaged(dataset: h5py.Dataset, reason: str) -> DamagedFileError:
+    return DamagedFileError(
+        f'{dataset.file.filename}, data set {dataset.name!r}: {reason}; the '
+        f'file is damaged: restore it from its origin')
+
+
+def _lists_in_order(dataset: h5py.Dataset, file: FileBytes) -> bool:
+    """Return whether HDF5 lists the chunks in the order of their places.
+
+    The newer format has chunks of a data set that may grow along one axis,
+    other than the first, in the order in which they are added.
+
+    Raises: UnreadableTableError where HDF5 lists them at other places.
+    """
+    growing = [axis for axis, length in enumerate(dataset.maxshape)
+               if length is None]
+    if len(growing) != 1 or growing[0] == 0 or _has_old_header(dataset, file):
+        return True
+    if _confuses_places():
+        raise UnreadableTableError(
+            'this version of HDF5 lists chunks at wrong places where an axis '
+            'other than the first may grow')
+    return False
+
+
+def _has_old_header(dataset: h5py.Dataset, file: FileBytes) -> bool:
+    """Return whether a data set has a header of the older format, with which
+    chunks are in a tree with keys."""
+    block = h5py.h5i.get_file_id(dataset.id).get_create_plist().get_userblock()
+    address = h5py.h5o.get_info(dataset.id).addr
+    # The version, and a byte that is not used.
+    return file.read(block + address, 2) == b'\x01\0'
+
+
+@functools.cache
+def _confuses_places() -> bool:
+    """Return whether HDF5 exchanges axes when it lists chunks (2.0 does)."""
+    with H5PYFile('probe', 'w', driver='core', backing_store=False,
+                  libver='latest') as file:
+        probe = file.create_dataset(
+            'x', (2, 2), 'u1', chunks=(1, 1), maxshape=(2, None))
+        probe[0, 1] = 1
+        file.flush()
+        found: list[tuple[int, ...]] = []
+        _list_chunks(probe, lambda chunk: found.append(chunk.chunk_offset))
+        return found != [(0, 1)]
 
 
 def can_iterate(dataset: h5py.Dataset) -> bool:
