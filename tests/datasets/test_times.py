@@ -130,8 +130,8 @@ def test_digits_behind_a_thousand_dates_are_an_error(tmp_path):
     dataset = CSVDataset(path)
     assert 'datetime64[D]' == dataset.dtypes['day']
     with pytest.raises(ValueError, match=(
-            r"days.csv, line 1002, column 0 \(day\): '20240301' is no "
-            r'datetime64\[D\].*is written as 2024-02-29: ')):
+            r"days.csv, line 1002, column 0 \(day\): '20240301' is not a "
+            r'valid datetime64\[D\].*is written as 2024-02-29: ')):
         dataset.get_data(None, [1000])
 
 
