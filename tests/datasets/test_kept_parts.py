@@ -72,13 +72,13 @@ def build(path, columns=COLUMNS, **kwargs):
 def asked(monkeypatch):
     """Return a list of the parts whose arrays are asked for."""
     numbers = []
-    place_of = FileParts._place_of
+    place_of = FileParts.place_of
 
     def count(self, number, path):
         numbers.append((path, number))
         return place_of(self, number, path)
 
-    monkeypatch.setattr(FileParts, '_place_of', count)
+    monkeypatch.setattr(FileParts, 'place_of', count)
     return numbers
 
 
