@@ -129,11 +129,11 @@ class GetEpochIterator(Protocol):
                  ) -> EpochIterator[Batch]: ...
 
     @overload
-    def __call__(self, as_dict: Literal[True, 'nested']
+    def __call__(self, as_dict: Literal[True]
                  ) -> EpochIterator[NamedBatch]: ...
 
     @overload
-    def __call__(self, as_dict: Naming = ...) -> EpochIterator[Any]: ...
+    def __call__(self, as_dict: bool = ...) -> EpochIterator[Any]: ...
 
 
 class EpochMethod(Protocol):

@@ -23,8 +23,7 @@ from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
-from fuel.typing import (
-    AxisLabels, Naming, SchemeLike, State, returns_epochs)
+from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils.arguments import (
     NamedArguments, checked_labels, safely, unknown_argument)
 from fuel.utils.checks import positive
@@ -189,7 +188,7 @@ class AbstractDataStream(NamedArguments):
         return None if scheme is None else num_requests_of(scheme)
 
     @returns_epochs
-    def get_epoch_iterator(self, as_dict: Naming = False) -> Any:
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 
         Parameters
@@ -205,9 +204,15 @@ class AbstractDataStream(NamedArguments):
             After :meth:`load_state_dict`, the one that goes on where the
             state was saved.
         """
-        with runtime_of(self).change():
-            stage_of(self).start_epoch()
-            return DataIterator(self, self._get_requests(), as_dict)
+        # As Runtime.change does, in fewer calls, since epochs may be short.
+        runtime = runtime_of(self)
+        with runtime.lock:
+            before, runtime.changing = runtime.changing, True
+            try:
+                stage_of(self).start_epoch()
+                return DataIterator(self, self._get_requests(), as_dict)
+            finally:
+                runtime.changing = before
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch.
@@ -250,9 +255,11 @@ class AbstractDataStream(NamedArguments):
         >>> batch['actions'], list(batch['obs'])
         (array([0, 1]), ['image', 'state'])
         """
-        return self.get_epoch_iterator(as_dict=NESTED if nested else True)
+        # Users' classes that override the method take a bool.
+        naming: Any = NESTED if nested else True
+        return self.get_epoch_iterator(as_dict=naming)
 
-    def iterate_epochs(self, as_dict: Naming = False) -> Iterator[Any]:
+    def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
         """Return an iterator over the epoch iterators, without end.
 
         Parameters

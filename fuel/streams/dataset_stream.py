@@ -23,8 +23,7 @@ from fuel.streams.arguments import (
     refuse_scheme_misfit, scheme_of)
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
-from fuel.typing import (
-    DatasetLike, EpochReader, Naming, returns_epochs)
+from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.arguments import labels_in
 from fuel.utils.checks import truth
 from fuel.utils.other_libraries import LOADER_KEYWORDS
@@ -244,7 +243,7 @@ class DataStream(AbstractDataStream):
         return known_length(self.dataset)
 
     @returns_epochs
-    def get_epoch_iterator(self, as_dict: Naming = False) -> Any:
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 
         See :meth:`AbstractDataStream.get_epoch_iterator`.
@@ -252,7 +251,7 @@ class DataStream(AbstractDataStream):
         refuse_scheme_misfit(self)
         return super().get_epoch_iterator(as_dict)
 
-    def get_unchecked_iterator(self, as_dict: Naming = False) -> Any:
+    def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
         """Return an epoch iterator, also where there are no requests.
 
         For stages that make requests themselves, by :meth:`get_data`.
