@@ -56,7 +56,7 @@ def without_markers(cells: Sequence[str],
 
 def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
     """Return well-known markers of missing values, in the order in which
-    they come first, without which cells are no text; else none."""
+    they come first, without which cells are not text; else none."""
     column = CellColumn()
     column.add(cells)
     return column.markers
@@ -199,7 +199,7 @@ class CellColumn:
         self.kinds = Kinds()
         # The first integer that a floating type does not hold exactly.
         self.rounded: int | None = None
-        # Kinds of the cells that are no markers, once there are markers.
+        # Kinds of the cells that are not markers, once there are markers.
         self._others: Kinds | None = None
         self._found: dict[str, None] = {}
 
@@ -220,7 +220,7 @@ class CellColumn:
     @property
     def markers(self) -> tuple[str, ...]:
         """Well-known markers of missing values, in the order in which they
-        come first, without which cells are no text; else none."""
+        come first, without which cells are not text; else none."""
         if not self.kinds.is_text or self.unmarked_type() == TEXT:
             return ()
         return tuple(self._found)
