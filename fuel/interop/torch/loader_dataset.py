@@ -8,7 +8,7 @@ from typing import Any
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.share_state import of_stream
 from fuel.interop.torch import callers
-from fuel.interop.torch.epoch_register import Session, items_left, skip_items
+from fuel.interop.torch.epoch_register import Session, items_left
 from fuel.interop.torch.examples import count_examples
 from fuel.interop.torch.integers import INT64
 from fuel.interop.torch.share import Share
@@ -145,26 +145,24 @@ class LoaderDataset(StreamIterable):
         A TypeError if that is not known.
         """
         start = self.next_start()
-        if start is None:
-            return len(self.stream)
+        count = None if start is None else self._count_from(start)
+        # As the length of a stream says that it is not known.
+        return len(self.stream) if count is None else count
+
+    def _count_from(self, start: State) -> int | None:
+        """Return how many items are left after a state, None if that is not
+        known; the next epoch goes on with it."""
         self.stream.load_state_dict(start)
         count = self.count_left(self.stream.get_epoch_iterator())
         self.stream.load_state_dict(start)
-        # As the length of a stream says that it is not known.
-        return len(self.stream) if count is None else count
+        return count
 
     def leave_empty_rest(self) -> None:
         """Begin the epoch that follows, if nothing is left of the one that a
         state goes on with."""
         start = self.next_start()
-        if start is None:
-            return
-        self.stream.load_state_dict(start)
-        left = self.count_left(self.stream.get_epoch_iterator())
-        if left == 0:
+        if start is not None and self._count_from(start) == 0:
             self.load_state_dict(self.state_from(start, None))
-        else:
-            self.stream.load_state_dict(start)
 
     def state_before(self) -> State:
         """Return the state where the loader itself has read nothing."""
@@ -183,7 +181,4 @@ class LoaderDataset(StreamIterable):
 
     def state_from(self, start: State, count: int | None) -> State:
         """Return the state some batches after one; None: after the end."""
-        self.stream.load_state_dict(start)
-        iterator: Any = self.stream.get_epoch_iterator()
-        skip_items(iterator, count)
-        return of_stream(iterator.state_dict())
+        return of_stream(self._advanced(start, count))
