@@ -1,9 +1,11 @@
 """A loop over a loader that ends itself; see tests/interop/torch."""
 import itertools
 import json
+import multiprocessing
 import os
 import signal
 import sys
+import time
 
 from torch_pipelines import shuffled
 
@@ -39,9 +41,21 @@ def save(loader, path):
     os.replace(f'{path}.new', f'{path}.state')
 
 
-def main(path, loop, workers, prefetch, stop=None):
-    """Read two epochs, and write each batch down; end at batch `stop`."""
-    loader = Loader(shuffled(100, 5), workers, prefetch_factor=prefetch)
+def wait_for_end_of_program(worker):
+    """Start the second worker when the program has ended."""
+    while worker == 1 and (
+            os.getppid() == multiprocessing.parent_process().pid):
+        time.sleep(0.01)
+
+
+def main(path, loop, workers, prefetch, stop=None, is_late=False):
+    """Read two epochs, and write each batch down; end at batch `stop`.
+
+    `is_late`: whether the second worker starts when the program has ended.
+    """
+    loader = Loader(
+        shuffled(100, 5), workers, prefetch_factor=prefetch,
+        worker_init_fn=wait_for_end_of_program if is_late else None)
     first = 0
     if os.path.exists(f'{path}.state'):
         with open(f'{path}.state') as file:

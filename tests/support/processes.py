@@ -1,8 +1,10 @@
 """Running Python in another process, with the Fuel that is tested."""
 import os
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,8 @@ def start_python(*arguments, stdin=False, **variables):
     return subprocess.Popen(
         [sys.executable, *arguments], env=environment(**variables),
         stdin=subprocess.PIPE if stdin else None,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True)
 
 
 def run_python(*arguments, **variables):
@@ -87,7 +90,9 @@ def end_together(started, timeout=200):
         ended = [process.communicate(timeout=timeout) for process in started]
     finally:
         for process in started:
-            process.kill()
+            # What it has started may hold the pipes, for ever.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     return [(process.returncode, output.decode(), errors.decode())
             for process, (output, errors) in zip(started, ended, strict=True)]

@@ -1,6 +1,7 @@
 """Iterate over the epochs of a stream in the loaders of PyTorch."""
 from __future__ import annotations
 
+import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -176,6 +177,7 @@ class StreamIterable(IterableDataset[Any]):
         self._share = (self._begin(session, info.id, info.num_workers)
                        if resumed is None
                        else self._resume(session, resumed))
+        _end_without_parent()
         return self._share
 
     def session_of_worker(self) -> Session:
@@ -455,6 +457,24 @@ class StreamIterable(IterableDataset[Any]):
             self.stream.load_state_dict(state)
         self._share = None
         self._register.load(state)
+
+
+def _end_without_parent() -> None:
+    """End this worker if the process that started it has died already."""
+    # PyTorch's worker takes its parent of now for that process, and would
+    # wait for ever for another one.
+    parent = multiprocessing.parent_process()
+    if parent is not None and not (
+            os.getppid() == parent.pid if _is_forked() else parent.is_alive()):
+        raise SystemExit(1)
+
+
+def _is_forked() -> bool:
+    """Return whether this process is a fork of the one that started it."""
+    process = multiprocessing.current_process()
+    return isinstance(process, context.ForkProcess) or (
+        isinstance(process, context.Process)
+        and multiprocessing.get_start_method() == 'fork')
 
 
 def _as_worker(worker: int, count: int) -> str:

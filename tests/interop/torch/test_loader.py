@@ -597,3 +597,13 @@ def test_loop_goes_on_after_a_kill(tmp_path, stop):
     lines = (tmp_path / 'log').read_text().splitlines()
     plain = plain_epochs(lambda: shuffled(100, 5), 2)
     assert list(map(json.loads, lines)) == plain[0] + plain[1]
+
+
+def test_worker_that_starts_after_a_kill_ends(tmp_path):
+    """PyTorch's own takes the next parent for the process it works for."""
+    started = processes.start_ranks(1, PROGRAM, json.dumps({
+        'path': str(tmp_path / 'log'), 'loop': 'for', 'workers': 2,
+        'prefetch': 2, 'stop': 1, 'is_late': True}))
+    # The pipes end with the last process that writes to them.
+    (status, *_), = processes.end_together(started, timeout=60)
+    assert status == -signal.SIGKILL
