@@ -206,6 +206,21 @@ class TestLaunchers:
         monkeypatch.delenv('RANK')
         assert len(list(stream)) in (2, 3)
 
+    @pytest.mark.parametrize('rank, count', [('1', '2'), ('0', '3')])
+    def test_found_share_is_refused_in_a_world_of_another_rank_or_size(
+            self, monkeypatch, rank, count):
+        """The same rank of another number of ranks has other items."""
+        monkeypatch.setenv('RANK', '0')
+        monkeypatch.setenv('WORLD_SIZE', '2')
+        stream = batches().shard('auto')
+        assert [[0, 1, 2], [6, 7, 8]] == numbers(stream)
+        monkeypatch.setenv('RANK', rank)
+        monkeypatch.setenv('WORLD_SIZE', count)
+        with pytest.raises(ValueError, match=(
+                f'taken as rank 0 of 2, but now this is rank {rank} of '
+                f'{count}, as torchrun')):
+            list(stream)
+
     def test_process_group_of_pytorch_is_asked_first(self, monkeypatch):
         """Trainers initialise one whose rank no variable may tell."""
         monkeypatch.setenv('RANK', '0')
@@ -309,8 +324,10 @@ class Store(dict):
         return self.setdefault(key, desired).encode()
 
 
-def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
-    """Each rank is a process with the counts of its own."""
+@pytest.fixture
+def rank(monkeypatch):
+    """Return a function that shares a pipeline as a rank does, which is a
+    process of a group of four: of several pipelines, one after another."""
     from fuel.sharding import pipeline
     store = Store()
     monkeypatch.setitem(sys.modules, 'torch.distributed',
@@ -319,16 +336,33 @@ def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
         get_world_size=lambda: 4, distributed_c10d=types.SimpleNamespace(
             _get_default_store=lambda: store)))
 
-    def rank(*shard):
+    def share(*shares):
+        # A process has a count of its own.
         pipeline.counts.clear()
-        return batches().shard(*shard)
+        for shard in shares:
+            batches().shard(*shard)
 
-    rank(0, 4)
-    rank(1, 4)
+    return share
+
+
+def test_ranks_that_disagree_are_told_where_there_is_a_group(rank):
+    """Each rank is a process with the counts of its own."""
+    rank((0, 4))
+    rank((1, 4))
     with pytest.raises(ValueError, match='disagree.*num_shards=3.*_shards=4'):
-        rank(1, 3)
+        rank((1, 3))
     with pytest.raises(ValueError, match="by='example'.*by='batch'"):
-        rank(0, 3, 'example')
+        rank((0, 3, 'example'))
+
+
+def test_ranks_that_share_a_pipeline_twice_are_compared_each_time(rank):
+    """The second share of a rank need not be that of the first."""
+    rank((0, 4), (0, 3), (0, 2, 'example'))
+    rank((1, 4), (1, 3), (1, 2, 'example'))
+    with pytest.raises(ValueError, match='disagree.*num_shards=4.*_shards=3'):
+        rank((1, 4), (1, 4))
+    with pytest.raises(ValueError, match="by='batch'.*by='example'"):
+        rank((1, 4), (1, 3), (1, 2, 'batch'))
 
 
 class Seen(IndexableDataset):
