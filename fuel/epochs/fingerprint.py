@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.first_names import FIRST_NAMES
 from fuel.epochs.state import Encoded
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
@@ -139,13 +140,15 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
 
 
 def name_of(named: Any) -> str:
-    """Return the qualified name of a class or a function."""
+    """Return the qualified name that states have for a class or a function:
+    the first one that it had."""
     if isinstance(named, numpy.ufunc):
         return f'numpy.{named.__name__}'
     module = named.__module__ or ''
     # A worker that is not forked imports the script under this name.
     module = '__main__' if module == '__mp_main__' else module
-    return f'{module}.{named.__qualname__}'
+    name = f'{module}.{named.__qualname__}'
+    return FIRST_NAMES.get(name, name)
 
 
 def _describe(value: object) -> Any:
