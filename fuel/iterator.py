@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from fuel.describe.pipeline import iterator_text
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.length import num_left
 from fuel.epochs.midway import refuse_midway
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import sealed_epoch
@@ -78,16 +79,13 @@ class DataIterator(EpochIterator):
 
     def __len__(self) -> int:
         """Return how many items are left of the epoch."""
-        if self.epoch.finished:
-            return 0
-        length = stage_of(self.data_stream).num_items()
-        if length is None or self.epoch.has_own_requests:
+        count = num_left(self.data_stream, self.epoch)
+        if count is None:
             raise TypeError(
                 'how many items are left of an epoch of '
                 f'{type(self.data_stream).__name__} is not known before it '
                 'is over')
-        # The last round of the ranks may be short.
-        return max(0, length - -(-self.epoch.requested // self.epoch.step))
+        return count
 
     def read_next(self) -> Any:
         """Return the next data, where no compiled reader has them."""

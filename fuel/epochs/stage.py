@@ -210,8 +210,8 @@ class Stage:
         split = getattr(self.stream, 'split_size', None)
         return batch_size_of(self.scheme) if split is None else split()
 
-    def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+    def num_items(self, of_all: bool = False) -> int | None:
+        """Return how many items an epoch of a rank (or all) has, if known."""
         return None
 
     def length(self) -> int | None:

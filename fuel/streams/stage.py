@@ -47,15 +47,15 @@ class StreamStage(Stage):
         """Held while the attributes of the stream are used."""
         return runtime_of(self.stream).lock
 
-    def num_items(self) -> int | None:
-        """Return how many items an epoch of the rank has, if known.
+    def num_items(self, of_all: bool = False) -> int | None:
+        """Return how many items an epoch has; see :meth:`Stage.num_items`.
 
         A user's `__len__` is not asked, since it may ask the stream itself.
         """
         hook = class_hook(type(self.stream), 'num_items')
         count: int | None = None if hook is None else hook(self.stream)
         shard = self.own_shard
-        if count is None or shard is None:
+        if count is None or shard is None or of_all:
             return count
         if not shard.splits:
             return num_of_rank(count, shard)

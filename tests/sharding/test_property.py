@@ -5,7 +5,7 @@ The oracle is the order itself, read by one stream that is not sharded.
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import sharded_pipelines as pipelines
 
@@ -26,8 +26,8 @@ CASES = {
 }
 
 
-def check(name, count, size, before, after, epoch, step, by, uneven):
-    """Save on `before` ranks and go on on `after`; 0: not sharded."""
+def possible(name, size, before, after, by, uneven):
+    """Return what of a case must be another for a pipeline to be shared."""
     if by == 'example':
         size = max(size, before, after, 5)
         if not pipelines.PIPELINES[name][1]:
@@ -36,6 +36,13 @@ def check(name, count, size, before, after, epoch, step, by, uneven):
             before, after = min(before, 5), min(after, 5)
     if name in pipelines.ONLY_FORWARD and uneven == 'pad':
         uneven = 'drop'
+    return size, before, after, by, uneven
+
+
+def check(name, count, size, before, after, epoch, step, by, uneven):
+    """Save on `before` ranks and go on on `after`; 0: not sharded."""
+    size, before, after, by, uneven = possible(
+        name, size, before, after, by, uneven)
     plain = pipelines.build(name, count, size)
     orders = [(pipelines.rows if by == 'example' else pipelines.items)(plain)
               for _ in range(epoch + 2)]
@@ -193,6 +200,50 @@ def test_each_item_comes_once_on_any_number_of_ranks(**case):
 def test_each_item_comes_once_in_ten_thousand_cases(**case):
     """The long form."""
     check(**case)
+
+
+def check_left(name, count, size, before, after, epoch, step, by, uneven):
+    """Compare the length of what is left with what is read."""
+    size, before, after, by, uneven = possible(
+        name, size, before, after, by, uneven)
+
+    def build():
+        return pipelines.build(name, count, size)
+
+    stream = next(streams(build, before, epoch, by=by))
+    pipelines.items(stream, step)
+    state = pipelines.through_json(stream.state_dict())
+    for stream in streams(build, after, state=state, by=by, uneven=uneven):
+        iterator = stream.get_epoch_iterator()
+        try:
+            left = [len(iterator)]
+        except TypeError:
+            continue
+        left += [len(iterator) for _ in iterator]
+        # The end itself makes the last length 0.
+        assert left == list(range(len(left) - 1, -1, -1))
+
+
+@given(**CASES)
+@settings(max_examples=60)
+@example(name='ShuffledScheme', count=28, size=2, before=1,
+         after=2, epoch=0, step=3, by='batch', uneven='pad')
+@example(name='stages', count=28, size=2, before=2,
+         after=3, epoch=0, step=2, by='batch', uneven='drop')
+@example(name='ShuffledScheme', count=28, size=2, before=1,
+         after=3, epoch=0, step=2, by='batch', uneven='uneven')
+def test_length_of_the_rest_is_what_is_read_on_any_number_of_ranks(**case):
+    """It is so in the middle of a round of the ranks as well."""
+    check_left(**case)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@given(**CASES)
+@settings(max_examples=4000)
+def test_length_of_the_rest_is_what_is_read_in_four_thousand_cases(**case):
+    """The long form."""
+    check_left(**case)
 
 
 class Sizes(IterationScheme):

@@ -427,6 +427,17 @@ def test_length_is_that_of_the_rank(count, uneven, by):
         assert len(stream) == len(list(stream))
 
 
+def test_length_of_batches_of_a_shares_examples_is_what_is_left():
+    """A rank's examples are known, and it counts its batches alone."""
+    stream = Batch(DataStream(
+        pipelines.dataset(28),
+        iteration_scheme=ShuffledExampleScheme(28).shard(0, 3)),
+        ConstantScheme(2))
+    iterator = stream.get_epoch_iterator()
+    left = [len(iterator)] + [len(iterator) for _ in iterator]
+    assert left == [5, 4, 3, 2, 1, 0]
+
+
 def test_next_epochs_go_on_from_the_same_generator():
     """Two streams that are sharded do not share one."""
     def build():

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fuel.epochs.pipeline import length_of
 from fuel.epochs.share_state import of_stream
 from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import Session, items_left
@@ -13,9 +12,6 @@ from fuel.interop.torch.examples import count_examples
 from fuel.interop.torch.integers import INT64
 from fuel.interop.torch.share import Share
 from fuel.interop.torch.stream_iterable import StreamIterable
-from fuel.iterator import DataIterator
-from fuel.schemes.shard import num_of_rank
-from fuel.sharding.pipeline import sharding_of
 from fuel.typing import State, StreamLike
 
 # The options of a loader which its data set has.
@@ -103,20 +99,7 @@ class LoaderDataset(StreamIterable):
         where it starts, and how many batches it has, if that is known."""
         self._rank.check_world()
         iterator, state = self._register.begin_session(self.stream, session)
-        return state, self.count_left(iterator)
-
-    def count_left(self, iterator: Any) -> int | None:
-        """Return how many items this rank has left of an epoch, None if that
-        is not known."""
-        shard = sharding_of(self.stream)
-        total = length_of(self._rank.whole)
-        if shard is None or shard.splits or total is None or (
-                not isinstance(iterator, DataIterator)
-                or iterator.epoch.finished
-                or sharding_of(self._rank.whole) is not None):
-            return items_left(iterator)
-        # Ranks of another number may have read to here.
-        return num_of_rank(max(0, total - iterator.epoch.requested), shard)
+        return state, items_left(iterator)
 
     def open_here(self, holds_back: bool) -> Share:
         """Begin the epoch that the last iteration reads in this process.
@@ -153,7 +136,7 @@ class LoaderDataset(StreamIterable):
         """Return how many items are left after a state, None if that is not
         known; the next epoch goes on with it."""
         self.stream.load_state_dict(start)
-        count = self.count_left(self.stream.get_epoch_iterator())
+        count = items_left(self.stream.get_epoch_iterator())
         self.stream.load_state_dict(start)
         return count
 

@@ -10,7 +10,7 @@ from torch._utils import ExceptionWrapper
 
 from fuel.epochs.share_state import of_stream
 from fuel.epochs.state import FINISHED
-from fuel.interop.torch.epoch_register import Session
+from fuel.interop.torch.epoch_register import Session, items_left
 from fuel.interop.torch.loader_dataset import LoaderDataset
 from fuel.interop.torch.progress import Progress
 from fuel.interop.torch.share import Share
@@ -59,7 +59,7 @@ class Pass:
     def begin_here(self) -> None:
         """Begin the epoch that this process reads itself."""
         self._share = self._dataset.open_here(self.progress is not None)
-        self.num_batches = self._dataset.count_left(self._share.iterator)
+        self.num_batches = items_left(self._share.iterator)
         # Of a stream that cannot save its position, state() says why.
         with suppress(TypeError):
             self.start = self._share.iterator.state_dict()
