@@ -115,20 +115,15 @@ def _check_frame(stage: Stage, state: State) -> None:
 
 
 def _check_fingerprint(stage: Stage, state: State) -> None:
-    try:
-        saved = with_first_names(state['stream'])
-    except RecursionError:
-        raise StateMismatchError(
-            f"the field 'stream' of the state of stage {stage.name} is nested "
-            'too deeply: the state is damaged') from None
-    present = fingerprint(stage.stream)
+    saved, present = state['stream'], fingerprint(stage.stream)
     _check_shard(stage, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
         owner, _, name = str(key).rpartition(' ')
         if not (is_same(saved.get(key), present.get(key))
-                or _said_before(name, saved.get(key), present.get(key))):
+                or _said_before(name, saved.get(key), present.get(key))
+                or _is_moved(stage, saved.get(key), present.get(key))):
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
                 f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
@@ -136,6 +131,16 @@ def _check_fingerprint(stage: Stage, state: State) -> None:
                 f'{stage.name}): build the stream as it was when '
                 'the state was saved' + _declaration(
                     name, present.get(owner or 'class')))
+
+
+def _is_moved(stage: Stage, saved: object, present: object) -> bool:
+    """Return whether a state fits by the first names of what moved."""
+    try:
+        return is_same(with_first_names(saved), present)
+    except RecursionError:
+        raise StateMismatchError(
+            f"the field 'stream' of the state of stage {stage.name} is nested "
+            'too deeply: the state is damaged') from None
 
 
 def _said_before(name: str, saved: object, present: object) -> bool:
