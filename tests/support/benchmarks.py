@@ -21,12 +21,17 @@ def scripts():
 
 def run_tiny(script, folder):
     """Run a benchmark once, and return the table that it prints."""
-    run = subprocess.run(
-        [sys.executable, FOLDER / script, '--tiny'], cwd=folder,
+    return run(script, folder, '--tiny')
+
+
+def run(script, folder, *arguments):
+    """Run a benchmark in a process of its own, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / script, *arguments], cwd=folder,
         env={**os.environ,
              'PYTHONPATH': os.pathsep.join(filter(None, [
                  str(Path(fuel.__file__).parent.parent),
                  os.environ.get('PYTHONPATH')]))},
         capture_output=True, text=True, timeout=280, check=False)
-    assert 0 == run.returncode, run.stderr
-    return run.stdout
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
