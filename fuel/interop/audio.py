@@ -106,6 +106,8 @@ class AudioFromBytes(DecodingStage):
 
     Examples
     --------
+    This needs the extra ``audio``.
+
     >>> import io, numpy, soundfile
     >>> from fuel.datasets import IterableDataset
     >>> from fuel.streams import DataStream

@@ -45,6 +45,8 @@ class DataModule(LightningDataModule):
 
     Examples
     --------
+    This needs the extra ``lightning``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.streams import DataStream

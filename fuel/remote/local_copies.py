@@ -118,6 +118,8 @@ def cache_dataset(path: str, storage_options: StorageOptions | None = None,
 
     Examples
     --------
+    This needs the extra ``remote``.
+
     >>> import fsspec, tempfile
     >>> from fuel import config
     >>> from fuel.utils.cache import cache_dataset

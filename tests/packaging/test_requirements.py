@@ -1,13 +1,19 @@
 """What Fuel requires: the packages that it was promised to be built of, and
 those that its modules import. Nothing here asks a package index."""
 import ast
-import configparser
 import re
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from support.requirements import (
+    IMPORTED_AS,
+    brought_by,
+    direct,
+    extras,
+    names_of,
+)
 
 ROOT = Path(__file__).parents[2]
 # Fuel is a reimplementation with these packages; each stays declared.
@@ -22,37 +28,6 @@ DIRECT = {'deflate', 'h5py', 'numpy', 'picklable-itertools', 'pillow',
 FOR_USERS = {'picklable-itertools', 'six'}
 # Extras for work on Fuel itself.
 OF_DEVELOPERS = {'dev', 'docs', 'mutants', 'test'}
-IMPORTED_AS = {'PIL': 'pillow', 'progressbar': 'progressbar2',
-               'sklearn': 'scikit-learn', 'yaml': 'pyyaml', 'zmq': 'pyzmq'}
-
-
-def settings():
-    """Return what ``setup.cfg`` says."""
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / 'setup.cfg', encoding='utf-8')
-    return parser
-
-
-def lines_of(text):
-    """Return the requirements of a setting."""
-    return [line.strip() for line in text.splitlines()
-            if line.strip() and not line.startswith('#')]
-
-
-def names_of(requirements):
-    """Return the names of packages, without versions and extras."""
-    return {re.match(r'[\w.-]+', line)[0].lower() for line in requirements}
-
-
-def direct():
-    """Return what a plain installation requires."""
-    return lines_of(settings()['options']['install_requires'])
-
-
-def extras():
-    """Return the requirements of each extra."""
-    return {name: lines_of(text) for name, text in settings()[
-        'options.extras_require'].items()}
 
 
 def test_each_package_of_the_card_is_declared():
@@ -195,11 +170,6 @@ def test_modules_import_only_what_is_required():
         if (more := imported_by(path) - DIRECT - names_of(
             found.get(extra, []))) - brought_by(extra)}
     assert {} == wrong
-
-
-def brought_by(extra):
-    """Return what the packages of an extra need themselves."""
-    return {'ray': {'pandas', 'pyarrow'}}.get(extra, set())
 
 
 def test_each_direct_requirement_is_imported_or_promised():

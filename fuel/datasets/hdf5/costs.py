@@ -51,6 +51,8 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
 
     Examples
     --------
+    This needs the extra ``remote``.
+
     >>> import fsspec, h5py, numpy
     >>> from fuel.datasets.hdf5 import H5PYDataset, epoch_cost
     >>> from fuel.schemes import SequentialScheme

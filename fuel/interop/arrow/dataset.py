@@ -98,6 +98,8 @@ class ArrowDataset(RowsDataset):
 
     Examples
     --------
+    This needs the extra ``arrow``.
+
     >>> import pyarrow
     >>> table = pyarrow.table({'x': [1., 2., 3.], 'y': ['a', 'b', 'c']})
     >>> dataset = ArrowDataset(table)

@@ -215,6 +215,8 @@ class HuggingFaceIterable(Dataset):
 
     Examples
     --------
+    This needs the extra ``arrow`` and ``pip install datasets``.
+
     >>> import datasets
     >>> from fuel.streams import DataStream
     >>> def open_stream():

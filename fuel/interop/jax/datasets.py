@@ -40,6 +40,8 @@ class GrainDataset(ExamplesDataset):
 
     Examples
     --------
+    This needs the extra ``jax``.
+
     >>> import grain
     >>> squares = grain.MapDataset.range(5).map(
     ...     lambda number: {'root': number, 'square': number ** 2})
@@ -147,6 +149,8 @@ class GrainIterable(Dataset):
 
     Examples
     --------
+    This needs the extra ``jax``.
+
     >>> import grain
     >>> from fuel.streams import DataStream
     >>> even = grain.MapDataset.range(7).filter(lambda number: not number % 2)

@@ -39,6 +39,8 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
 
     Examples
     --------
+    This needs the extra ``jax``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.schemes import ShuffledScheme

@@ -33,6 +33,8 @@ def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
 
     Examples
     --------
+    This needs the extra ``jax``.
+
     >>> import grain, numpy
     >>> from fuel.datasets import IndexableDataset
     >>> source = as_source(IndexableDataset({

@@ -60,6 +60,8 @@ def to_jax(stream: StreamLike,
 
     Examples
     --------
+    This needs the extra ``jax``.
+
     >>> import jax, numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.schemes import SequentialScheme

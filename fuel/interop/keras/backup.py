@@ -48,6 +48,8 @@ class Backup(keras.callbacks.Callback):
 
     Examples
     --------
+    This needs the extra ``keras``.
+
     >>> import tempfile
     >>> import keras, numpy
     >>> from fuel.datasets import IndexableDataset

@@ -72,6 +72,8 @@ class BatchesDataset(keras.utils.PyDataset):
 
     Examples
     --------
+    This needs the extra ``keras``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.schemes import ShuffledScheme

@@ -69,6 +69,8 @@ def map_batches(dataset: Any, pipeline: Pipeline,
 
     Examples
     --------
+    This needs the extra ``ray``.
+
     >>> import ray.data
     >>> from fuel.transformers import ScaleAndShift
     >>> dataset = map_batches(

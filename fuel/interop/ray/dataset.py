@@ -46,6 +46,8 @@ class RayDataset(IndexedDataset):
 
     Examples
     --------
+    This needs the extra ``ray``.
+
     >>> import ray.data
     >>> dataset = RayDataset(ray.data.range(10))
     >>> dataset.get_data(request=[7, 2])

@@ -45,6 +45,8 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
 
     Examples
     --------
+    This needs the extra ``ray``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> to_ray(IndexableDataset({'x': numpy.arange(10)})).sum('x')

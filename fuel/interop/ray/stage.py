@@ -126,6 +126,8 @@ class RayWorkers(WorkerStage):
 
     Examples
     --------
+    This needs the extra ``ray``.
+
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.schemes import SequentialScheme
     >>> from fuel.streams import DataStream

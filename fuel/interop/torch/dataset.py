@@ -58,6 +58,8 @@ class TorchDataset(ExamplesDataset):
 
     Examples
     --------
+    This needs the extra ``torch``.
+
     >>> import torch
     >>> from fuel.schemes import SequentialScheme
     >>> pairs = torch.utils.data.TensorDataset(

@@ -78,6 +78,8 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
 
     Examples
     --------
+    This needs the extra ``torch``.
+
     >>> import numpy
     >>> from torch.utils.data import DataLoader
     >>> from fuel.datasets import IndexableDataset

@@ -98,6 +98,8 @@ class Loader(torch.utils.data.DataLoader[Any]):
 
     Examples
     --------
+    This needs the extra ``torch``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.streams import DataStream

@@ -41,6 +41,8 @@ def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
 
     Examples
     --------
+    This needs the extra ``torch``.
+
     >>> import numpy
     >>> from torch.utils.data import BatchSampler, DataLoader, RandomSampler
     >>> from fuel.datasets import IndexableDataset

@@ -65,6 +65,8 @@ def to_torch(stream: StreamLike,
 
     Examples
     --------
+    This needs the extra ``torch``.
+
     >>> import numpy
     >>> from fuel.datasets import IndexableDataset
     >>> from fuel.schemes import SequentialScheme

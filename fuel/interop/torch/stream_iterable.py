@@ -211,6 +211,8 @@ class StreamIterable(IterableDataset[Any]):
 
         Examples
         --------
+        This needs the extra ``torch``.
+
         >>> import numpy
         >>> from fuel.datasets import IndexableDataset
         >>> from fuel.schemes import ShuffledScheme
@@ -347,6 +349,8 @@ class StreamIterable(IterableDataset[Any]):
 
         Examples
         --------
+        This needs the extra ``torch``.
+
         >>> import numpy
         >>> from torch.utils.data import DataLoader
         >>> from fuel.datasets import IndexableDataset

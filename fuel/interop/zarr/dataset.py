@@ -63,6 +63,8 @@ class ZarrDataset(RowsDataset):
 
     Examples
     --------
+    This needs the extra ``zarr``.
+
     >>> import numpy, zarr
     >>> group = zarr.open_group('squares.zarr', mode='w')
     >>> group['roots'] = numpy.arange(10)
