@@ -34,6 +34,10 @@ def values(rng, shape, dtype):
         for name in dtype.names:
             result[name] = values(rng, shape, dtype[name])
         return result
+    if dtype.subdtype is not None:
+        # NumPy before 2 warns where it casts to such a type.
+        element, inner = dtype.subdtype
+        return values(rng, (*shape, *inner), element)
     numbers = rng.randint(0, 50, shape)
     if dtype.kind == 'b':
         return numbers % 2 == 0
