@@ -53,8 +53,9 @@ class H5PYReader(Reader):
         # HDF5 gives fill values for what was removed since.
         self._led_to = check_virtual(dataset) if dataset.is_virtual else {}
         self._rows_at_first = len(self)
-        elements = h5py.check_vlen_dtype(dataset.dtype)
+        self._elements = elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)
+        self._has_fields = self._is_ragged and elements.names is not None
         self._is_swapped = (
             self._is_ragged and not elements.isnative
             and _h5py_forgets_byte_order())
@@ -121,7 +122,9 @@ class H5PYReader(Reader):
         except ValueError:
             # Of a file that was overwritten and closed.
             self._check_file()
-            raise
+            if not self._has_fields:
+                raise
+            data = self._select_each(selection)
         except (OSError, RuntimeError) as error:
             self._check_file()
             raise_lack(error, self.path, self.name, self._filters)
@@ -143,6 +146,24 @@ class H5PYReader(Reader):
             result[place] = (element.byteswap() if self._is_swapped
                              else native(element))
         return result.reshape(data.shape)
+
+    def _select_each(self, selection: slice | NDArray[numpy.intp]
+                     ) -> NDArray[Any]:
+        """Read rows of variable length one at a time.
+
+        Releases of h5py such as 3.9 cannot read an empty row whose elements
+        have fields.
+        """
+        rows = numpy.arange(len(self))[selection]
+        data = numpy.empty((len(rows), *self.shape[1:]), object)
+        for place in numpy.ndindex(data.shape):
+            try:
+                data[place] = self._dataset[(int(rows[place[0]]), *place[1:])]
+            except ValueError as error:
+                if 'NULL pointer' not in str(error):
+                    raise
+                data[place] = numpy.empty(0, self._elements)
+        return data
 
     def _check_file(self) -> None:
         if self._file is not None:

@@ -304,6 +304,28 @@ def test_big_endian_rows_of_variable_length_keep_their_values(
             row.tolist() for row in batch]
 
 
+@pytest.mark.parametrize('lengths', [(2, 0, 1), (0, 0, 0), None], ids=str)
+def test_empty_rows_of_fields_are_read_through_h5py(tmp_path, lengths):
+    """Releases of h5py such as 3.9 cannot read such rows themselves."""
+    dtype = numpy.dtype([('a', '<i2'), ('b', 'u1')])
+    rows = [numpy.ones(length, dtype) for length in lengths or (0, 0, 0)]
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        x = file.create_dataset('x', (3, 1), h5py.vlen_dtype(dtype))
+        for place, row in enumerate(rows if lengths else ()):
+            x[place, 0] = row
+        reader = choose_reader(file['x'])
+        assert 'h5py' == reader.layout.reader
+        for picked in (slice(None), slice(1, 3), [2, 0], [1, 1], [0]):
+            batch = reader.read(
+                picked if isinstance(picked, slice) else numpy.array(picked))
+            wanted = numpy.arange(3)[picked]
+            assert (len(wanted), 1) == batch.shape
+            for place, row in zip(wanted, batch[:, 0], strict=True):
+                assert dtype == row.dtype
+                assert rows[place].tolist() == row.tolist()
+        assert rows[1].tolist() == reader.read(1)[0].tolist()
+
+
 def test_ragged_rows_of_some_hundred_elements_behind_a_user_block(tmp_path):
     """Objects larger than what is read of a collection at first."""
     rows = [numpy.arange(place, place + 300 + 37 * place)
