@@ -57,8 +57,8 @@ def as_lists(value):
 
 def epochs_and_state(stream):
     """Return the items of two epochs, and a state in the second."""
-    first = as_lists(list(stream.get_epoch_iterator()))
-    epoch = stream.get_epoch_iterator()
+    first = as_lists(list(stream))
+    epoch = iter(stream)
     second = [as_lists(next(epoch)) for _ in range(3)]
     state = json.loads(json.dumps(stream.state_dict()))
     return {'epochs': [first, second + as_lists(list(epoch))],
@@ -79,6 +79,23 @@ def write_new(path, pipelines):
                        f'{json.dumps(about, separators=(",", ":"))}'
                        for name, about in known.items())
     path.write_text(f'{{{lines}}}\n', 'utf-8')
+
+
+def check_orders(path, name, build):
+    """Assert that a pipeline has the epochs that a file has of it."""
+    with places() as new_place:
+        saved = json.loads(path.read_text('utf-8'))[name]
+        assert saved['epochs'] == epochs_and_state(
+            build(new_place()))['epochs']
+
+
+def check_rest(path, name, build):
+    """Assert that a pipeline goes on where the state of a file ends."""
+    with places() as new_place:
+        saved = json.loads(path.read_text('utf-8'))[name]
+        stream = build(new_place())
+        stream.load_state_dict(saved['state'])
+        assert saved['epochs'][1][3:] == as_lists(list(stream))
 
 
 def names_in(*paths):
