@@ -34,7 +34,7 @@ from torch.utils.data import (
 )
 
 from fuel.datasets import H5PYDataset, IndexableDataset
-from fuel.interop.torch import as_iterable, to_torch
+from fuel.interop.torch import Loader, as_iterable, to_torch
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
@@ -189,6 +189,32 @@ class Numbers(IterableDataset):
         return iter(range(self.count))
 
 
+def of_loader(count, how):
+    """Return the rows of Fuel's own loader beside PyTorch's over a stream."""
+    data, rows = arrays(count), []
+    for size in (8, BATCH, 1024):
+        for workers in (0, 2):
+            loaders = [
+                make(DataStream(IndexableDataset(data), iteration_scheme=(
+                    ShuffledScheme(count, size))), workers)
+                for make in (_plain_loader, _own_loader)]
+            rows.append((
+                f'Loader, {workers} workers, batches of {size}, of '
+                'as_iterable', measure.compare(
+                    *[partial(read_loader, one) for one in loaders], **how),
+                'at least 1'))
+    return rows
+
+
+def _plain_loader(stream, workers):
+    return DataLoader(as_iterable(stream), batch_size=None,
+                      num_workers=workers, persistent_workers=workers > 0)
+
+
+def _own_loader(stream, workers):
+    return Loader(stream, workers, persistent_workers=workers > 0)
+
+
 def processor_seconds():
     """Return the processor seconds of this process and its children."""
     children = Path('/proc/self/task').glob('*/children')
@@ -268,7 +294,8 @@ def main():
     warnings.filterwarnings('ignore', 'This DataLoader will create')
     count = 256 if arguments.tiny else 10000
     measure.print_table([
-        *in_memory(count, arguments.how), training(arguments.how),
+        *in_memory(count, arguments.how), *of_loader(count, arguments.how),
+        training(arguments.how),
         processor_time(count, arguments.how),
         *in_files(256 if arguments.tiny else 2000, arguments.how)])
     measure.print_versions('h5py', 'torch')

@@ -60,7 +60,8 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
         accelerator.register_for_checkpointing(position)
     elif source == 'own':
         loader = Loader(build(), workers, uneven=uneven)
-        position = Progress()
+        # Of a loader that Accelerate reads itself, the program counts.
+        position = Progress() if by_fuel else Position(loader.dataset)
     else:
         loader = DataLoader(as_map(build().dataset), **{
             'batch_size': 4, **loader_options}, num_workers=workers)
@@ -69,8 +70,16 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
               else accelerator.prepare(loader))
     if source == 'own':
         assert (len(loader), len(loader.dataset)) == (length, 65)
-    if source == 'own':
-        accelerator.register_for_checkpointing(position, loader)
+        accelerator.register_for_checkpointing(
+            position, *[loader] * by_fuel)
+
+    def save_and_end(epoch, step):
+        if position is not None:
+            position.epoch, position.step = epoch, step
+            accelerator.save_state(path)
+        accelerator.wait_for_everyone()
+        os.kill(os.getpid(), signal.SIGKILL)
+
     path = os.path.join(folder, 'saved')
     if resume == 'state':
         accelerator.load_state(path)
@@ -81,16 +90,14 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
     if first and resume != 'state':
         loader.set_epoch(first)
     for epoch in range(first, epochs):
+        if kill_at == [epoch, 0]:
+            save_and_end(epoch, 0)
         for step, (_, numbers) in enumerate(loader, 1):
             log.write(epoch, numbers)
             if leave_at == [epoch, step]:
                 break
             if kill_at == [epoch, step]:
-                if position is not None:
-                    position.epoch, position.step = epoch, step
-                    accelerator.save_state(path)
-                accelerator.wait_for_everyone()
-                os.kill(os.getpid(), signal.SIGKILL)
+                save_and_end(epoch, step)
 
 
 if __name__ == '__main__':

@@ -54,12 +54,21 @@ class Watch(transformers.TrainerCallback):
         """Take the number of the epoch."""
         self.model.epoch = int(state.epoch + 1e-6)
 
+    def on_step_begin(self, args, state, control, **kwargs):
+        """End the process before the first step, so that nothing is saved."""
+        if self.kill_at == state.global_step == 0:
+            self.end()
+
     def on_save(self, args, state, control, **kwargs):
         """End the process when its checkpoint was saved."""
         if state.global_step == self.kill_at:
-            if torch.distributed.is_initialized():
-                torch.distributed.barrier()
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.end()
+
+    def end(self):
+        """End the process once the other ranks are here."""
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,

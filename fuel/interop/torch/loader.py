@@ -163,7 +163,9 @@ class Loader(torch.utils.data.DataLoader[Any]):
             known, batch_size=None, num_workers=num_workers,
             pin_memory=pin_memory, persistent_workers=persistent_workers,
             prefetch_factor=prefetch_factor if num_workers else None,
-            collate_fn=collate_fn, **options)
+            # That of PyTorch looks for arrays in each batch.
+            collate_fn=_as_it_is if collate_fn is None else collate_fn,
+            **options)
 
     def __repr__(self) -> str:
         arguments = [repr(self.dataset)]
@@ -381,6 +383,11 @@ class _Reading(Iterator[Any]):
         if self._pass.is_over:
             return 0
         return self._loader._left_of(self._pass)
+
+
+def _as_it_is(batch: Any) -> Any:
+    """Return a batch, whose tensors are made already."""
+    return batch
 
 
 def _refuse_options_of_stream(options: dict[str, Any]) -> None:

@@ -229,6 +229,16 @@ def test_one_integer_an_example_comes_as_int64(dtype, kept, build):
             assert batches[0][1].dtype is torch.from_numpy(values).dtype
 
 
+@pytest.mark.parametrize('num_workers', [0, 1])
+def test_sources_that_are_not_chosen_stay_as_they_are(num_workers):
+    """Arrays too, which PyTorch's own loader would make tensors of."""
+    for one, other in Loader(
+            stream_of(one=numpy.arange(4.), other=numpy.arange(4.)),
+            num_workers, which_sources=('one',)):
+        assert type(one) is torch.Tensor
+        assert type(other) is numpy.ndarray
+
+
 @pytest.mark.parametrize('build', [
     lambda stream: Loader(stream, targets='as stored'),
     lambda stream: DataLoader(as_iterable(stream, targets='as stored'),

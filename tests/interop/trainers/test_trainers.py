@@ -87,6 +87,23 @@ def test_accelerate_saves_the_state_of_a_loader(
     check_read(tmp_path, ranks, 2)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize('at', [[0, 0], [0, 1], [0, 5], 'last', [1, 3]])
+@pytest.mark.parametrize('ranks, by_fuel, config', [
+    (1, True, {}), (2, True, {}), (2, True, {'dispatch_batches': True}),
+    (1, False, {}), (1, False, {'dispatch_batches': True})])
+def test_accelerate_goes_on_with_a_loader_from_each_place(
+        tmp_path, ranks, by_fuel, config, at):
+    """Before an epoch, in it and after its last batch, also where Accelerate
+    reads the loader of one process and the program counts."""
+    options = {'workers': 2, 'source': 'own', 'uneven': 'drop',
+               'by_fuel': by_fuel, 'config': config}
+    check(run('accelerate', ranks, tmp_path, **options, kill_at=(
+        [0, BATCHES // ranks] if at == 'last' else at)), -signal.SIGKILL)
+    check(run('accelerate', ranks, tmp_path, resume='state', **options))
+    check_read(tmp_path, ranks, 2, drop=True)
+
+
 def test_accelerate_prepares_a_loader_of_one_process(tmp_path):
     """With the lengths of the loader, and its batches."""
     check(run('accelerate', 1, tmp_path, by_fuel=False, source='own'))
@@ -179,15 +196,15 @@ def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
 @pytest.mark.parametrize('ranks, workers, by_fuel, step', [
     (1, 2, True, 17), (2, 0, True, 11),
     *[pytest.param(ranks, 2, True, step, marks=pytest.mark.full)
-      for ranks in (1, 2) for step in (1, 8, 9, 14, 16)]])
+      for ranks in (1, 2) for step in (0, 1, 8, 9, 14, 16)]])
 def test_transformers_goes_on_with_a_loader_after_a_kill(
         tmp_path, ranks, workers, by_fuel, step):
     """Also with a loader that is not prepared, since it tells the epoch."""
     options = {'workers': workers, 'by_fuel': by_fuel, 'is_own': True}
     check(run('transformers', ranks, tmp_path, kill_at=step, **options),
           -signal.SIGKILL)
-    check(run('transformers', ranks, tmp_path, **options,
-              resume=newest_checkpoint(tmp_path)))
+    check(run('transformers', ranks, tmp_path, **options, resume=(
+        newest_checkpoint(tmp_path) if step else None)))
     check_read(tmp_path, ranks, 2, drop=True)
 
 
@@ -279,13 +296,17 @@ def test_lightning_goes_on_with_a_loader_where_it_ended(
     assert len(read) == (3 if settings else 4) * BATCHES
 
 
-def test_lightning_saves_before_a_step_what_was_used(tmp_path):
+@pytest.mark.parametrize('ranks, at', [(1, [1, 3]), *[
+    pytest.param(ranks, at, marks=pytest.mark.full)
+    for ranks in (1, 2) for at in ([0, 0], [0, 4], [1, 0], [1, 3])]])
+def test_lightning_saves_before_a_step_what_was_used(tmp_path, ranks, at):
     """By its own progress, and not by what was read."""
-    options = {'source': 'own', 'workers': 2, 'saves_before': True}
-    check(run('lightning', 1, tmp_path, kill_at=[1, 3], save_every=1000,
+    options = {'source': 'own', 'workers': 2, 'saves_before': True,
+               'devices': ranks}
+    check(run('lightning', 1, tmp_path, kill_at=at, save_every=1000,
               **options), -signal.SIGKILL)
     check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
-    check_read(tmp_path, 1, 2)
+    check_read(tmp_path, ranks, 2, drop=True)
 
 
 def test_lightning_does_not_count_for_a_loader_that_a_hook_reads(tmp_path):
