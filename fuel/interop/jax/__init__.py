@@ -23,7 +23,7 @@ __all__ = ['GrainDataset', 'GrainIterable', 'GrainSource',
            'StreamIterDataset', 'ToJax', 'as_iter_dataset', 'as_source',
            'to_jax']
 
-# These need Grain, which is imported when one of them is asked for.
+# These need Grain, or are for it, and are imported when they are asked for.
 _OF_GRAIN = {'GrainDataset': 'datasets', 'GrainIterable': 'datasets',
              'GrainSource': 'source', 'StreamIterDataset': 'iter_dataset',
              'as_iter_dataset': 'iter_dataset', 'as_source': 'source'}

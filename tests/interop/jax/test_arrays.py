@@ -313,7 +313,7 @@ import sys
 sys.modules['grain'] = None
 from fuel.interop.jax import to_jax
 print(to_jax.__name__)
-from fuel.interop.jax import as_source
+from fuel.interop.jax import as_iter_dataset
 """
     ran = subprocess.run([sys.executable, '-c', program],
                          capture_output=True, text=True, check=False)
