@@ -198,10 +198,9 @@ def of_loader(count, how):
                 make(DataStream(IndexableDataset(data), iteration_scheme=(
                     ShuffledScheme(count, size))), workers)
                 for make in (_plain_loader, _own_loader)]
-            rows.append((
-                f'Loader, {workers} workers, batches of {size}, of '
-                'as_iterable', measure.compare(
-                    *[partial(read_loader, one) for one in loaders], **how),
+            name = f'{workers} workers, batches of {size}'
+            rows.append((f'Loader, {name}, of as_iterable', measure.compare(
+                *[partial(read_loader, one) for one in loaders], **how),
                 'at least 1'))
     return rows
 

@@ -14,14 +14,19 @@ from fuel.interop.torch import Loader, as_iterable, as_map
 class Position:
     """What Accelerate saves of the batches that were used."""
 
-    def __init__(self, batches):
-        self.batches = batches
+    def __init__(self, batches, length):
+        self.batches, self.length = batches, length
         self.epoch = self.step = 0
 
     def state_dict(self):
         """Return the epoch, and the position in it."""
-        return {'epoch': self.epoch,
-                'batches': self.batches.state_after(self.step)}
+        if not self.step:
+            return {'epoch': self.epoch, 'batches': self.batches.state_dict()}
+        # Accelerate refuses to go on with an epoch that has no batch left.
+        is_over = self.step == self.length
+        return {'epoch': self.epoch + is_over,
+                'batches': self.batches.state_after(
+                    None if is_over else self.step)}
 
     def load_state_dict(self, state):
         """Go on from a position."""
@@ -56,12 +61,13 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
         batches = as_iterable(build(), uneven=uneven)
         loader = DataLoader(batches, **{'batch_size': None, **loader_options},
                             num_workers=workers)
-        position = Position(batches)
+        position = Position(batches, len(loader))
         accelerator.register_for_checkpointing(position)
     elif source == 'own':
         loader = Loader(build(), workers, uneven=uneven)
         # Of a loader that Accelerate reads itself, the program counts.
-        position = Progress() if by_fuel else Position(loader.dataset)
+        position = Progress() if by_fuel else Position(
+            loader.dataset, len(loader))
     else:
         loader = DataLoader(as_map(build().dataset), **{
             'batch_size': 4, **loader_options}, num_workers=workers)
