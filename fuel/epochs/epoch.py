@@ -10,7 +10,7 @@ from fuel.epochs.state import Position, SchemeStart, Unavailable
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
-from fuel.schemes.shard import BatchPart
+from fuel.schemes.shard import BatchPart, Shard
 from fuel.typing import State
 
 
@@ -32,6 +32,7 @@ class Epoch(EpochPosition):
     `start`: state of the iteration scheme when the epoch began, or why there
         is none.
     `options`: wishes of the stages above.
+    `shard`: the share of a rank that the pipeline takes, if it does.
     `failed`: numbers of the reads whose exceptions were delivered.
     `limit`: of the examples that the pipeline may leave out; None if it may
         leave out none.
@@ -46,6 +47,7 @@ class Epoch(EpochPosition):
     # Whether the requests are not those of the stream's scheme.
     has_own_requests = False
     options = ReadOptions()
+    shard: Shard | None = None
     limit: SkipLimit | None = None
     left_out = Skipped()
     is_inner = False

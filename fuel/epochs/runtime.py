@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from fuel.epochs.state import RUNNING, Encoded, SchemeStart, Unavailable
 from fuel.epochs.epoch import Epoch
@@ -13,6 +13,17 @@ from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.epoch_iterator import StageMeter, leave_frames
 from fuel.typing import State
 from fuel.utils.forks import Step, at_fork, each_at_fork
+
+
+class KnownSources(NamedTuple):
+    """The sources of a stream, as it said when it was asked last.
+
+    `origins`: what they come from, each with the sources that it had; they
+        may change without an assignment to a stream of Fuel's.
+    """
+
+    sources: Any
+    origins: tuple[tuple[Any, Any], ...]
 
 
 class Runtime:
@@ -25,6 +36,9 @@ class Runtime:
     `encoded_scheme`: the state of the scheme that was saved last.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
+    `known_sources`: kept until an attribute of the stream is assigned, or of
+        one that it reads.
+    `readers`: those of the streams whose sources come from this one.
     `measured`: what was last said of the pipeline that it is the end of;
         `measuring` guards it, and is never held while data are read.
     """
@@ -42,6 +56,8 @@ class Runtime:
         self.measured: Any = None
         self.measuring = threading.Lock()
         self.changing = False
+        self.known_sources: KnownSources | None = None
+        self.readers: weakref.WeakSet[Runtime] | None = None
         _all.add(self)
 
     def begin_in_child(self) -> None:
@@ -52,6 +68,22 @@ class Runtime:
         self.changing = False
         self.measured = None
         self.measuring = threading.Lock()
+
+    def keep_sources(self, known: KnownSources,
+                     below: Iterable[Runtime]) -> None:
+        """Keep the sources of the stream, which come from those below."""
+        self.known_sources = known
+        for runtime in below:
+            if runtime.readers is None:
+                runtime.readers = weakref.WeakSet()
+            runtime.readers.add(self)
+
+    def forget(self) -> None:
+        """Drop what the stream has said, and what those said that read it."""
+        self.known_sources = None
+        readers, self.readers = self.readers, None
+        for reader in readers or ():
+            reader.forget()
 
     @contextmanager
     def change(self) -> Iterator[None]:

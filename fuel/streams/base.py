@@ -10,7 +10,7 @@ from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
 from fuel.epochs.midway import refuse_midway
 from fuel.epochs.pipeline import skip
-from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.runtime import KnownSources, Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
@@ -107,13 +107,28 @@ class AbstractDataStream(NamedArguments):
     @property
     def sources(self) -> Any:
         """Names of the data, in the order in which they come (tuple)."""
-        if '_sources' in vars(self):
-            return self._sources
-        return self._get_sources()
+        shown = vars(self)
+        if '_sources' in shown:
+            return shown['_sources']
+        known = runtime_of(self).known_sources
+        if known is not None:
+            for origin, sources in known.origins:
+                if origin.sources != sources:
+                    break
+            else:
+                return known.sources
+        return _ask_sources(self)
 
     @sources.setter
     def sources(self, value: Any) -> None:
         self._sources = value
+
+    if not TYPE_CHECKING:
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            runtime = vars(self).get('_runtime')
+            if runtime is not None and name not in self.epoch_attributes:
+                runtime.forget()
 
     def _get_sources(self) -> Any:
         """Return the sources that the stream has if none are assigned."""
@@ -789,6 +804,31 @@ class AbstractDataStream(NamedArguments):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         add_new_arguments(self)
+
+
+def _ask_sources(stream: AbstractDataStream) -> Any:
+    """Return the sources of a stream, which keeps them from now on."""
+    found = stream._get_sources()
+    stage, below = stage_of(stream), []
+    origins: list[tuple[Any, Any]] = []
+    if stage.dataset is not None:
+        origins.append((stage.dataset, stage.dataset.sources))
+    for child in stage.inputs:
+        if getattr(type(child), 'sources', None) is (
+                AbstractDataStream.sources):
+            runtime = runtime_of(child)
+            known = runtime.known_sources
+            if known is not None:
+                origins += known.origins
+            elif '_sources' not in vars(child):
+                origins.append((child, child.sources))
+            below.append(runtime)
+        else:
+            origins.append((child, child.sources))
+    if origins or below:
+        runtime_of(stream).keep_sources(
+            KnownSources(found, tuple(origins)), below)
+    return found
 
 
 def _takes_stream_by_name(stage: type) -> bool:

@@ -16,7 +16,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state_check import DAMAGE, checked_state
 from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.schemes.iteration_scheme import scheme_state
+from fuel.schemes.iteration_scheme import scheme_state, shard_of
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.pipeline import check_draws
 from fuel.sharding.planned import PlannedReader, ShareReader
@@ -140,12 +140,25 @@ class StreamStage(Stage):
                 self.restore(epoch, resumed)
             runtime.pending = None
             self.take_over(epoch)
-            shard = self.shard
+            epoch.shard = shard = self._shard_of_epoch()
             if shard is not None:
                 if isinstance(shard, FoundShard):
                     shard.check_world()
                 check_draws(self.stream)
                 epoch.step = shard.step
+
+    def _shard_of_epoch(self) -> Shard | None:
+        """Return the share that a new epoch takes, None if it takes all."""
+        shard = self.own_shard or shard_of(self.scheme)
+        if shard is None:
+            # Their epochs have begun.
+            for iterator, stream in zip(
+                    self.iterators, self.inputs, strict=False):
+                shard = iterator.epoch.shard if isinstance(
+                    iterator, EpochIterator) else stage_of(stream).shard
+                if shard is not None:
+                    break
+        return shard
 
     def take_limit(self, epoch: Epoch) -> None:
         """Share the limit of examples left out with the streams below."""
@@ -228,8 +241,12 @@ class StreamStage(Stage):
                 raise StateMismatchError(
                     f"the field 'leftover' of the state of stage {self.name} "
                     f'cannot be taken up: {error!r:.300}') from error
-        # A scheme that has the same generator drew an order since.
-        self.set_generators(state)
+        if self.scheme is not None or self.reads_several or not is_original(
+                self.stream, 'start_epoch'):
+            # What has the same generator drew from it since.
+            self.set_generators(state)
+        else:
+            self._set_generator(state)
 
     def _take_leftover(self, leftover: object) -> None:
         """Give the stream its left-overs, of which a plan needs less."""
@@ -384,8 +401,7 @@ class StreamStage(Stage):
         runtime = self.runtime
         with runtime.lock:
             runtime.pending = state
-            if state['rng'] is not None:
-                rng_state.set_state(vars(self.stream)['rng'], state['rng'])
+            self._set_generator(state)
             if state['epoch'] != RUNNING and state['scheme'] is not None:
                 self.stream.iteration_scheme.load_state_dict(state['scheme'])
 
@@ -396,6 +412,10 @@ class StreamStage(Stage):
             for child, part in zip(
                     self.inputs, state['children'], strict=True):
                 stage_of(child).set_generators(part)
+        self._set_generator(state)
+
+    def _set_generator(self, state: State) -> None:
+        """Put the stage's own generator where it was."""
         if state['rng'] is not None:
             rng_state.set_state(vars(self.stream)['rng'], state['rng'])
 

@@ -44,7 +44,8 @@ class Filter(Transformer):
                  predicate: Callable[[Any], Any],
                  **kwargs: Unpack[StreamOptions]) -> None:
         if is_own(type(self)):
-            takes_one('predicate', predicate, item_of(data_stream))
+            takes_one('predicate', predicate,
+                      lambda: item_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate

@@ -126,7 +126,7 @@ class Mapping(AgnosticTransformer):
             in_order('add_sources', add_sources)
             add_sources = as_names('add_sources', add_sources)
         if is_own(type(self)):
-            takes_one('mapping', mapping, item_of(
+            takes_one('mapping', mapping, lambda: item_of(
                 data_stream, mapping_accepts))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
@@ -203,10 +203,11 @@ class Mapping(AgnosticTransformer):
 
     def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch with the function applied."""
-        sources = self.data_stream.sources
+        is_named = self.mapping_accepts is dict
+        sources = self.data_stream.sources if (
+            is_named or self.add_sources) else ()
         # Read out before the function runs, which may change a list.
         kept = tuple(data)[:len(sources)] if self.add_sources else ()
-        is_named = self.mapping_accepts is dict
         given: Any = data
         came = len(data)
         if is_named:

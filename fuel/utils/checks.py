@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy
@@ -63,11 +63,12 @@ def truth(name: str, value: object) -> bool:
                     f'({type(value).__name__})')
 
 
-def takes_one(name: str, function: object, given: str) -> None:
-    """Refuse what is no function of one argument.
+def takes_one(name: str, function: object,
+              describe: Callable[[], str]) -> None:
+    """Refuse what is not a function of one argument.
 
-    `given`: what the argument is. Where the signature is not known, and None,
-        are let pass.
+    `describe`: returns what the argument is, for the error. A function whose
+        signature is not known passes, and None.
     """
     if function is None:
         return
@@ -84,9 +85,9 @@ def takes_one(name: str, function: object, given: str) -> None:
     takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
     if len(needed) > 1 or not (by_place or takes_any):
         raise TypeError(
-            f'{name} takes one argument, {given}, but this function has '
-            f'{len(needed)}: write it as def function(data), and take them '
-            f'apart within: {", ".join(needed) or "part"}, ... = data')
+            f'{name} takes one argument, {describe()}, but this function '
+            f'has {len(needed)}: write it as def function(data), and take '
+            f'them apart within: {", ".join(needed) or "part"}, ... = data')
 
 
 def in_order(name: str, names: object) -> None:
