@@ -164,7 +164,11 @@ class DataIterator(EpochIterator):
         self.data_stream = state['data_stream']
         self.as_dict = state['as_dict']
         self.epoch = state['epoch']
-        stage_of(self.data_stream).adopt(self.epoch, self)
+        stage = stage_of(self.data_stream)
+        with stage.lock:
+            stage.adopt(self.epoch, self)
+            if self.epoch.attributes:
+                stage.show(self.epoch)
 
 
 def checked_naming(naming: Naming, data_stream: StreamLike) -> Naming:

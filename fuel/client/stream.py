@@ -12,8 +12,8 @@ from fuel.client.channel import Options
 from fuel.client.connection import Connection
 from fuel.client.session import ServerSession
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import Skipped
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import AxisLabels, State
@@ -64,7 +64,7 @@ class ServedStage(RemoteStage):
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:
-            session.is_exact = self.runtime.meter.is_exact
+            session.is_exact = self.meter.is_exact
             # An iterator that is dropped leaves the epoch to the others.
             weakref.finalize(iterator, session.leave).atexit = False
 
@@ -227,7 +227,7 @@ class ServerDataStream(RemoteStream):
 
     def _connections(self) -> list[Connection]:
         """Return the connections that this process has."""
-        with runtime_of(self).lock:
+        with stage_of(self).lock:
             mine = [connection for connection
                     in vars(self).setdefault('_made', [])
                     if connection.is_usable()]
@@ -250,7 +250,7 @@ class ServerDataStream(RemoteStream):
 
     def _connection_for(self, session: ServerSession) -> Connection:
         """Return a connection that no other running epoch uses."""
-        with runtime_of(self).lock:
+        with stage_of(self).lock:
             used = [other.connection
                     for other in vars(self).setdefault('_sessions', [])
                     if other is not session
@@ -274,11 +274,11 @@ class ServerDataStream(RemoteStream):
         return self._take(self)
 
     def _open_session(self) -> ServerSession:
-        runtime = runtime_of(self)
+        stage = stage_of(self)
         last = last_session(self) or vars(self).get('session')
-        if last is not None and runtime.is_left():
+        if last is not None and stage.is_left():
             last.leave()
-        pending = runtime.pending
+        pending = stage.pending
         resume = self._after
         if pending is not None:
             resume = pending['leftover']
@@ -321,7 +321,7 @@ class ServerDataStream(RemoteStream):
         # Another thread that has the lock may have connected meanwhile.
         if self._lock_to_close(self._disconnect):
             self._made = []
-            runtime_of(self).lock.release()
+            stage_of(self).lock.release()
 
     def _disconnect(self) -> None:
         for session in list(vars(self).get('_sessions', [])):

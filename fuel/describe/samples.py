@@ -20,7 +20,6 @@ from fuel.describe.preview import Preview
 from fuel.describe.source_types import SourceType
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.readers import close_state
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.remote.urls import is_url
 from fuel.schemes.iteration_scheme import is_scheme, parts_of_scheme
@@ -282,7 +281,7 @@ def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
 def _states(stream: Any) -> list[Any]:
     """Return the states of a data set that a stream and its epochs have."""
     shown = [vars(stream), *[
-        epoch.attributes for _, epoch in runtime_of(stream).holders]]
+        epoch.attributes for _, epoch in stage_of(stream).holders]]
     return [attributes['data_state'] for attributes in shown
             if 'data_state' in attributes]
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from fuel.epochs.first_names import FIRST_NAMES
 from fuel.epochs.state import Encoded
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
@@ -42,13 +41,12 @@ def fingerprint(stream: StreamLike) -> State:
 
 def encoded_fingerprint(stage: Stage) -> Encoded:
     """Return the fingerprint of a stream, which seldom changes."""
-    runtime = runtime_of(stage.stream)
-    known: _Known | None = runtime.fingerprint
+    known: _Known | None = stage.fingerprint
     # Asked once: what decides it is the class.
     is_bound = stage.depends_on_data if known is None else known.is_bound
     inputs = _inputs_of(stage, is_bound)
     if known is None or not _are_same(known.inputs, inputs):
-        known = runtime.fingerprint = _Known(
+        known = stage.fingerprint = _Known(
             inputs, is_bound, Encoded(_described(inputs)))
     return known.encoded
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.epoch_iterator import EpochIterator, meters_in_use
 from fuel.kernels.stage_reader import StageReader
@@ -25,13 +24,13 @@ def refuse_midway(stream: Any, epoch: Any) -> None:
 
     `epoch`: the one whose state is wanted; None if there is none.
     """
-    if runtime_of(stream).changing:
+    if stage_of(stream).changing:
         raise RuntimeError(
             f'the state of {type(stream).__name__} was asked for while an '
             f'epoch begins or a state is loaded: {ADVICE}')
     meters = meters_in_use()
     name = type(stream).__name__
-    while meters and runtime_of(stream).meter in meters:
+    while meters and stage_of(stream).meter in meters:
         stage = stage_of(stream)
         if stage.is_remote:
             if stage.is_waiting:
@@ -43,7 +42,7 @@ def refuse_midway(stream: Any, epoch: Any) -> None:
                 epoch.reader, StageReader) or not stage.only_counts(epoch):
             break
         stream, epoch = child.data_stream, child.epoch
-        if runtime_of(stream).meter not in meters:
+        if stage_of(stream).meter not in meters:
             break
     else:
         return

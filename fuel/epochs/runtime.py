@@ -1,9 +1,11 @@
-"""Objects that a stream holds while it runs, and no pickle keeps."""
+"""What is held of a stream while it runs, and no pickle keeps."""
 from __future__ import annotations
 
+import copy
+import operator
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -26,9 +28,15 @@ class KnownSources(NamedTuple):
     origins: tuple[tuple[Any, Any], ...]
 
 
-class Runtime:
-    """What a stream holds while it runs, and what no pickle keeps.
+#: The name under which a stream keeps its stage among its attributes.
+KEPT = '__fuel_kept__'
 
+
+class Runtime:
+    """Base of a stage: what it holds of a stream that runs.
+
+    `stream`: held weakly, since it keeps its stage.
+    `lock`: held while the attributes of the stream are used.
     `epoch`: the one made last.
     `holders`: the epochs that still have a data set's state.
     `pending`: the state that the next epoch iterator takes up.
@@ -38,18 +46,44 @@ class Runtime:
     `meter`: measures the items of all epochs.
     `known_sources`: kept until an attribute of the stream is assigned, or of
         one that it reads.
-    `readers`: those of the streams whose sources come from this one.
+    `readers`: the stages of those whose sources come from this one.
     `measured`: what was last said of the pipeline that it is the end of;
         `measuring` guards it, and is never held while data are read.
     """
 
-    def __init__(self, pending: State | None = None) -> None:
+    __slots__ = (
+        '__weakref__',
+        '_find_stream',
+        'changing',
+        'encoded_scheme',
+        'epoch',
+        'fingerprint',
+        'holders',
+        'iterator',
+        'known_sources',
+        'lock',
+        'measured',
+        'measuring',
+        'meter',
+        'pending',
+        'readers',
+        'start',
+    )
+    # Not a function of Python, since it is asked for all the time.
+    stream: Any = property(operator.methodcaller('_find_stream'))
+
+    def __init__(self, stream: object) -> None:
+        try:
+            self._find_stream: Callable[[], Any] = weakref.ref(stream)
+        except TypeError:
+            # It has no dict either, and keeps nothing.
+            self._find_stream = lambda: stream
         self.lock = threading.RLock()
         self.epoch: Epoch | None = None
         self.iterator: weakref.ref[Any] | None = None
         self.start: State | SchemeStart | Unavailable | None = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
-        self.pending = pending
+        self.pending: State | None = None
         self.fingerprint: Any = None
         self.encoded_scheme: Encoded | None = None
         self.meter = StageMeter()
@@ -73,10 +107,10 @@ class Runtime:
                      below: Iterable[Runtime]) -> None:
         """Keep the sources of the stream, which come from those below."""
         self.known_sources = known
-        for runtime in below:
-            if runtime.readers is None:
-                runtime.readers = weakref.WeakSet()
-            runtime.readers.add(self)
+        for stage in below:
+            if stage.readers is None:
+                stage.readers = weakref.WeakSet()
+            stage.readers.add(self)
 
     def forget(self) -> None:
         """Drop what the stream has said, and what those said that read it."""
@@ -97,7 +131,8 @@ class Runtime:
                 self.changing = before
 
     def __reduce__(self) -> Any:
-        return Runtime, (self.pending,)
+        # A stream that pickles its attributes itself keeps the state alone.
+        return copy.copy, (self.pending,)
 
     def resumed(self) -> State | None:
         """Return the state that the next epoch begins in the middle of."""
@@ -129,15 +164,3 @@ class Runtime:
 
 _all = each_at_fork(Step.OWNERSHIP, in_child=Runtime.begin_in_child)
 at_fork(Step.OWNERSHIP, in_child=leave_frames)
-
-
-def runtime_of(stream: object) -> Runtime:
-    """Return the stream's :class:`Runtime`, made on first use.
-
-    Subclasses may have skipped every ``__init__``, so none is relied on.
-    """
-    try:
-        runtime: Runtime = vars(stream)['_runtime']
-    except KeyError:
-        runtime = vars(stream).setdefault('_runtime', Runtime())
-    return runtime

@@ -13,7 +13,6 @@ from fuel.epochs.state import (
     RUNNING, Encoded, Identified, available, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State, StreamLike
@@ -146,8 +145,8 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
 
 def _encoded_scheme(stream: StreamLike, state: object) -> Encoded:
     """Return the state that a scheme had when the epoch began."""
-    runtime = runtime_of(stream)
-    known = runtime.encoded_scheme
+    stage = stage_of(stream)
+    known = stage.encoded_scheme
     if known is None or known.source is not state:
-        known = runtime.encoded_scheme = Encoded(state)
+        known = stage.encoded_scheme = Encoded(state)
     return known

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from fuel.epochs.skipped import Skipped
@@ -16,6 +16,7 @@ from fuel.epochs.state import (
     Identified, Position, Unavailable, copied_with_text)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
+from fuel.epochs.runtime import KEPT, Runtime
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import (
@@ -28,14 +29,11 @@ from fuel.utils.overrides import covers, declares
 from fuel.utils.rng_state import SavedGenerator, generator_in
 
 
-class Stage:
+class Stage(Runtime):
     """A stream as Fuel sees it; here any that has StreamLike's members."""
 
-    __slots__ = ('stream',)
+    __slots__ = ()
     is_remote = is_waiting = False
-
-    def __init__(self, stream: object) -> None:
-        self.stream: Any = stream
 
     @property
     def name(self) -> str:
@@ -218,11 +216,6 @@ class Stage:
         """Return how many items a stage above reads, None if not known."""
         return self.num_items()
 
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Held while the attributes of the stream are used."""
-        return nullcontext()
-
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:
         """Let the stream show the attributes of an epoch meanwhile."""
@@ -395,6 +388,31 @@ class Stage:
 
 
 def stage_of(stream: object) -> Stage:
-    """Return what there is to ask of a stream."""
+    """Return what there is to ask of a stream, which keeps it.
+
+    Subclasses may have skipped every ``__init__``, so none is relied on.
+    """
+    try:
+        stage: Stage = stream.__dict__[KEPT]
+        if stage.stream is stream:
+            return stage
+    except (AttributeError, KeyError):
+        pass
+    return _keep_stage(stream)
+
+
+def _keep_stage(stream: object) -> Stage:
+    """Return a new stage of a stream."""
     stage: Stage = getattr(type(stream), '__fuel_stage__', Stage)(stream)
-    return stage
+    shown = getattr(stream, '__dict__', None)
+    if shown is None:
+        return stage
+    kept = shown.get(KEPT)
+    if isinstance(kept, dict):
+        # The state that a pickle holds.
+        stage.pending = kept
+    if kept is not None:
+        # Or the stage of another stream, of which this is a copy.
+        shown[KEPT] = stage
+    found: Stage = shown.setdefault(KEPT, stage)
+    return found

@@ -136,7 +136,7 @@ cdef class EpochIterator:
     cdef object _claim_next(self, EpochPosition epoch, Frame *frame):
         # What one thread has received, another must not get too, so one
         # takes an item at a time. (No signal is handled before `try`.)
-        lock = (<object>self.data_stream).__dict__['_runtime'].lock
+        lock = (<object>self.data_stream).__dict__['__fuel_kept__'].lock
         if not lock.acquire(False):
             with Waiting():
                 lock.acquire()

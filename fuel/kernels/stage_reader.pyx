@@ -142,10 +142,10 @@ cdef class BoundStageReader(ItemReader):
         cdef EpochPosition epoch = self.epoch()
         stage = self.stage()
         cdef dict shown = stage.__dict__
-        cdef PyObject *runtime = PyDict_GetItem(shown, '_runtime')
+        cdef PyObject *kept = PyDict_GetItem(shown, '__fuel_kept__')
         cdef PyObject *value
         # A foreign stream has none.
-        lock = None if runtime == NULL else (<object>runtime).lock
+        lock = None if kept == NULL else (<object>kept).lock
         if lock is not None:
             lock.acquire()
         try:

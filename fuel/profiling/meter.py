@@ -9,7 +9,6 @@ from typing import Any
 
 from fuel.describe.pipeline import HERE, stage_name
 from fuel.epochs.pipeline import child_streams
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.epoch_iterator import StageMeter
 from fuel.profiling.bottleneck import MORE_WORKERS, WORKERS, remedy
@@ -21,7 +20,7 @@ from fuel.utils.io_counts import io_counts
 
 def measure(stream: Any) -> Measurements:
     """Return what a pipeline took so far, in all epochs."""
-    meter = runtime_of(stream).meter
+    meter = stage_of(stream).meter
     return Measurements(
         tuple(measure_stages(stream)),
         meter.awaited_seconds + meter.consumer_seconds,
@@ -31,10 +30,10 @@ def measure(stream: Any) -> Measurements:
 
 def measure_and_compare(stream: Any) -> Measurements:
     """Return what a pipeline took, with what it took since the last call."""
-    runtime = runtime_of(stream)
-    with runtime.measuring:
-        found, last = measure(stream), runtime.measured
-        runtime.measured = found
+    stage = stage_of(stream)
+    with stage.measuring:
+        found, last = measure(stream), stage.measured
+        stage.measured = found
     return found if last is None else replace(found, interval=found - last)
 
 
@@ -44,7 +43,7 @@ def measure_stages(stream: Any) -> list[StageMeasurements]:
     counts = {name: getattr(io_counts, name) for name in IO_COUNTS}
     for number, (depth, one) in enumerate(stages_here(stream)):
         measured = list(_measure_stage(
-            one, number, depth, runtime_of(stream).meter))
+            one, number, depth, stage_of(stream).meter))
         if counts and stage_of(one).dataset is not None:
             measured[0], counts = replace(measured[0], **counts), {}
         found += measured
@@ -58,7 +57,7 @@ def take_spans(stream: Any) -> list[StageSpans]:
     """
     found: list[StageSpans] = []
     for number, (_, one) in enumerate(stages_here(stream)):
-        own, below, num_left_out = runtime_of(one).meter.take_spans()
+        own, below, num_left_out = stage_of(one).meter.take_spans()
         threads: defaultdict[int, list[Span]] = defaultdict(list)
         for thread, item, begin, end in own:
             threads[thread].append((item, begin, end))
@@ -81,7 +80,7 @@ def _thread_names() -> dict[int | None, str]:
 
 def stage_paths(stream: Any) -> dict[StageMeter, Path]:
     """Return where the stages are that have meters in this process."""
-    return {runtime_of(one).meter: (number,) for number, (_, one)
+    return {stage_of(one).meter: (number,) for number, (_, one)
             in enumerate(stages_here(stream))}
 
 
@@ -111,7 +110,7 @@ def remote_stage(stream: object) -> Any:
 def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
                    ) -> Iterator[StageMeasurements]:
     """Yield what a stage took, then what those took that run for it."""
-    meter = runtime_of(stream).meter
+    meter = stage_of(stream).meter
     stall, stalls_below = outermost.stalls_by(meter)
     here = StageMeasurements(
         (number,), stage_name(stream), depth, HERE, 1, meter.items,
@@ -151,6 +150,6 @@ def time_all(stream: Any, *, is_exact: bool) -> None:
     Of what runs elsewhere, from the next epoch on.
     """
     for _, one in stages_here(stream):
-        runtime_of(one).meter.is_exact = is_exact
+        stage_of(one).meter.is_exact = is_exact
         if stage := remote_stage(one):
             stage.time_all(is_exact=is_exact)

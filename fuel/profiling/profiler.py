@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fuel.describe.pipeline import HERE
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED
 from fuel.kernels.epoch_iterator import MOST_SPANS, now
@@ -255,7 +254,7 @@ class _Reading:
         `usual`: how many they have on average; the last of an epoch may have
             fewer.
         """
-        meter, best = runtime_of(self._stream).meter, _Ready(None, -1)
+        meter, best = stage_of(self._stream).meter, _Ready(None, -1)
         for _ in range(_MOST_TRIED):
             items: list[Any] = []
             before = meter.examples

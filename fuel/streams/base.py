@@ -10,7 +10,7 @@ from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
 from fuel.epochs.midway import refuse_midway
 from fuel.epochs.pipeline import skip
-from fuel.epochs.runtime import KnownSources, Runtime, runtime_of
+from fuel.epochs.runtime import KEPT, KnownSources
 from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
@@ -100,9 +100,11 @@ class AbstractDataStream(NamedArguments):
                  **unknown: Never) -> None:
         if unknown:
             raise unknown_argument(type(self), unknown)
-        refuse_no_scheme(self, iteration_scheme)
+        if iteration_scheme is not None:
+            refuse_no_scheme(self, iteration_scheme)
         self.iteration_scheme = iteration_scheme
-        self.axis_labels = checked_labels(self, axis_labels)
+        self.axis_labels = None if axis_labels is None else checked_labels(
+            self, axis_labels)
 
     @property
     def sources(self) -> Any:
@@ -110,7 +112,7 @@ class AbstractDataStream(NamedArguments):
         shown = vars(self)
         if '_sources' in shown:
             return shown['_sources']
-        known = runtime_of(self).known_sources
+        known = stage_of(self).known_sources
         if known is not None:
             for origin, sources in known.origins:
                 if origin.sources != sources:
@@ -126,9 +128,11 @@ class AbstractDataStream(NamedArguments):
     if not TYPE_CHECKING:
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
-            runtime = vars(self).get('_runtime')
-            if runtime is not None and name not in self.epoch_attributes:
-                runtime.forget()
+            stage = vars(self).get(KEPT)
+            if isinstance(stage, Stage) and (
+                    stage.known_sources is not None or stage.readers
+                    ) and name not in self.epoch_attributes:
+                stage.forget()
 
     def _get_sources(self) -> Any:
         """Return the sources that the stream has if none are assigned."""
@@ -219,15 +223,15 @@ class AbstractDataStream(NamedArguments):
             After :meth:`load_state_dict`, the one that goes on where the
             state was saved.
         """
-        # As Runtime.change does, in fewer calls, since epochs may be short.
-        runtime = runtime_of(self)
-        with runtime.lock:
-            before, runtime.changing = runtime.changing, True
+        # As Stage.change does, in fewer calls, since epochs may be short.
+        stage = stage_of(self)
+        with stage.lock:
+            before, stage.changing = stage.changing, True
             try:
-                stage_of(self).start_epoch()
+                stage.start_epoch()
                 return DataIterator(self, self._get_requests(), as_dict)
             finally:
-                runtime.changing = before
+                stage.changing = before
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch.
@@ -287,11 +291,11 @@ class AbstractDataStream(NamedArguments):
 
     def _get_requests(self) -> Iterator[Any] | None:
         """Return the requests of a new epoch, or of the one taken up."""
-        runtime = runtime_of(self)
         scheme = self.iteration_scheme
         if scheme is None:
             return None
-        resumed = runtime.resumed()
+        stage = stage_of(self)
+        resumed = stage.resumed()
         if resumed:
             scheme.load_state_dict(resumed['scheme'])
         requests: Iterator[Any] | None = None
@@ -299,11 +303,11 @@ class AbstractDataStream(NamedArguments):
             if keeps_generator_before(scheme):
                 # Cheaper than its state, which is seldom wanted.
                 requests = scheme.get_request_iterator()
-                runtime.start = SchemeStart(scheme.generator_before(requests))
+                stage.start = SchemeStart(scheme.generator_before(requests))
             else:
-                runtime.start = scheme_state(scheme)
+                stage.start = scheme_state(scheme)
         except TypeError as error:
-            runtime.start = Unavailable(error)
+            stage.start = Unavailable(error)
         if requests is None:
             requests = scheme.get_request_iterator()
         if not hasattr(requests, '__next__'):
@@ -322,9 +326,9 @@ class AbstractDataStream(NamedArguments):
         Called before new ones are made: a child whose iterator is gone goes
         on to its next epoch, instead of running two at a time.
         """
-        runtime = runtime_of(self)
-        if runtime.is_left():
-            runtime.epoch = None
+        stage = stage_of(self)
+        if stage.is_left():
+            stage.epoch = None
             for name in ('child_epoch_iterator', 'child_epoch_iterators'):
                 vars(self).pop(name, None)
 
@@ -385,12 +389,12 @@ class AbstractDataStream(NamedArguments):
         >>> list(restored.get_epoch_iterator()) == list(epoch)
         True
         """
-        runtime = runtime_of(self)
-        with runtime.lock:
-            refuse_midway(self, runtime.epoch)
-            if runtime.pending is None and runtime.epoch is not None:
-                return sealed_epoch(self, runtime.epoch)
-            return sealed(self, stage_of(self).state())
+        stage = stage_of(self)
+        with stage.lock:
+            refuse_midway(self, stage.epoch)
+            if stage.pending is None and stage.epoch is not None:
+                return sealed_epoch(self, stage.epoch)
+            return sealed(self, stage.state())
 
     def load_state_dict(self, state: State) -> None:
         """Go on where another stream, built in the same way, stood.
@@ -410,7 +414,7 @@ class AbstractDataStream(NamedArguments):
             of other stages, sources, numbers of examples or batch sizes.
         """
         stage = stage_of(self)
-        with runtime_of(self).change():
+        with stage.change():
             stage.load(stage.check(state))
 
     def skipped_examples(self) -> Skipped:
@@ -796,9 +800,11 @@ class AbstractDataStream(NamedArguments):
         # What belongs to an epoch goes with its iterator.
         state = {name: value for name, value in vars(self).items()
                  if name not in self.epoch_attributes}
-        if '_runtime' in state:
-            # A copy that shares it would tell the position of the other.
-            state['_runtime'] = Runtime(runtime_of(self).pending)
+        # A copy that shares it would have the position of the other.
+        state.pop(KEPT, None)
+        pending = stage_of(self).pending
+        if pending is not None:
+            state[KEPT] = pending
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -816,18 +822,16 @@ def _ask_sources(stream: AbstractDataStream) -> Any:
     for child in stage.inputs:
         if getattr(type(child), 'sources', None) is (
                 AbstractDataStream.sources):
-            runtime = runtime_of(child)
-            known = runtime.known_sources
+            known = stage_of(child).known_sources
             if known is not None:
                 origins += known.origins
             elif '_sources' not in vars(child):
                 origins.append((child, child.sources))
-            below.append(runtime)
+            below.append(stage_of(child))
         else:
             origins.append((child, child.sources))
     if origins or below:
-        runtime_of(stream).keep_sources(
-            KnownSources(found, tuple(origins)), below)
+        stage.keep_sources(KnownSources(found, tuple(origins)), below)
     return found
 
 

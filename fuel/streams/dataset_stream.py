@@ -11,7 +11,6 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.pipeline import check_agreement, warn_if_uneven
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
@@ -57,7 +56,7 @@ class DatasetStage(StreamStage):
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last, and hold its state."""
         super().adopt(epoch, iterator)
-        runtime_of(self.stream).hold(epoch, iterator)
+        self.hold(epoch, iterator)
 
 
 class DataStream(AbstractDataStream):
@@ -265,9 +264,9 @@ class DataStream(AbstractDataStream):
 
     def _get_state_for_epoch(self) -> Any:
         """Return a state of the data set that no other epoch uses."""
-        runtime = runtime_of(self)
+        stage = stage_of(self)
         idle = [epoch.attributes['data_state']
-                for epoch in runtime.release_left()
+                for epoch in stage.release_left()
                 if 'data_state' in epoch.attributes]
         is_fresh = vars(self).pop('_fresh_state', False)
         if is_fresh and 'data_state' in vars(self) and not self._is_held():
@@ -275,7 +274,7 @@ class DataStream(AbstractDataStream):
             idle.append(self.data_state)
         else:
             is_fresh = False
-        pending = runtime.pending
+        pending = stage.pending
         if pending is not None and pending['dataset'] is not None:
             idle.append(self.dataset.open_at(pending['dataset']))
             is_fresh = pending['epoch'] == RUNNING
@@ -296,7 +295,7 @@ class DataStream(AbstractDataStream):
         """
         used = {id(chosen)} | {
             id(epoch.attributes.get('data_state'))
-            for _, epoch in runtime_of(self).holders}
+            for _, epoch in stage_of(self).holders}
         for state in states:
             if id(state) not in used:
                 used.add(id(state))
@@ -306,7 +305,7 @@ class DataStream(AbstractDataStream):
         """Return whether a running epoch uses the present state."""
         return self.data_state is not None and any(
             epoch.attributes.get('data_state') is self.data_state
-            for _, epoch in runtime_of(self).holders)
+            for _, epoch in stage_of(self).holders)
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return the reader of an epoch.
@@ -334,7 +333,7 @@ class DataStream(AbstractDataStream):
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""
         old = vars(self).get('data_state')
-        for _, epoch in runtime_of(self).holders:
+        for _, epoch in stage_of(self).holders:
             if epoch.attributes.get('data_state') is old:
                 epoch.drop_prefetched()
                 epoch.attributes['data_state'] = state
@@ -342,29 +341,29 @@ class DataStream(AbstractDataStream):
 
     def reset(self) -> None:
         """Put the state of the data set back to its beginning."""
-        with runtime_of(self).lock:
+        with stage_of(self).lock:
             if 'data_state' in vars(self):
                 self._replace_state(self.dataset.reset(self.data_state))
                 self._fresh_state = True
 
     def next_epoch(self) -> None:
         """Switch the state of the data set to the next epoch."""
-        with runtime_of(self).lock:
+        with stage_of(self).lock:
             if 'data_state' in vars(self):
                 self._replace_state(self.dataset.next_epoch(self.data_state))
 
     def close(self) -> None:
         """Close the states of the data set; closing again does nothing."""
-        runtime = runtime_of(self)
-        with runtime.lock:
+        stage = stage_of(self)
+        with stage.lock:
             shown = [vars(self)] + [
-                epoch.attributes for _, epoch in runtime.holders]
+                epoch.attributes for _, epoch in stage.holders]
             # By identity: several epochs may share one state.
             states = {id(attributes['data_state']): attributes['data_state']
                       for attributes in shown if 'data_state' in attributes}
             for state in states.values():
                 close_state(self.dataset, state)
-            runtime.holders = []
+            stage.holders = []
             vars(self).pop('data_state', None)
             vars(self).pop('_fresh_state', None)
 

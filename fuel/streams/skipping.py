@@ -12,7 +12,6 @@ from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_skippable, skip
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import Stage, stage_of
@@ -258,7 +257,7 @@ def _without_dataset(position: Any) -> Any:
 
 def _measure_as(copy: StreamLike, stream: StreamLike) -> None:
     """Count what a copy of a pipeline takes as the work of its stages."""
-    runtime_of(copy).meter.owner = runtime_of(stream).meter
+    stage_of(copy).meter.owner = stage_of(stream).meter
     for ours, theirs in zip(
             stage_of(copy).inputs, stage_of(stream).inputs, strict=True):
         _measure_as(ours, theirs)

@@ -9,7 +9,6 @@ from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, Identified, Position, Unavailable,
     as_state, available, position_of)
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import identified
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
@@ -36,16 +35,6 @@ class StreamStage(Stage):
     """A stream that derives from AbstractDataStream."""
 
     __slots__ = ()
-
-    @property
-    def runtime(self) -> Runtime:
-        """What the stream holds while it runs (Runtime)."""
-        return runtime_of(self.stream)
-
-    @property
-    def lock(self) -> Any:
-        """Held while the attributes of the stream are used."""
-        return runtime_of(self.stream).lock
 
     def num_items(self, of_all: bool = False) -> int | None:
         """Return how many items an epoch has; see :meth:`Stage.num_items`.
@@ -121,10 +110,9 @@ class StreamStage(Stage):
 
     def begin(self, epoch: Epoch) -> None:
         """Give a new epoch what belongs to it."""
-        runtime = runtime_of(self.stream)
-        with runtime.lock:
-            resumed = runtime.resumed()
-            epoch.start, runtime.start = runtime.start, None
+        with self.lock:
+            resumed = None if self.pending is None else self.resumed()
+            epoch.start, self.start = self.start, None
             if epoch.request_iterator is not None and epoch.start is None:
                 # Whoever built the iterator chose the requests.
                 epoch.has_own_requests = True
@@ -138,7 +126,7 @@ class StreamStage(Stage):
             self.take_limit(epoch)
             if resumed:
                 self.restore(epoch, resumed)
-            runtime.pending = None
+            self.pending = None
             self.take_over(epoch)
             epoch.shard = shard = self._shard_of_epoch()
             if shard is not None:
@@ -149,15 +137,16 @@ class StreamStage(Stage):
 
     def _shard_of_epoch(self) -> Shard | None:
         """Return the share that a new epoch takes, None if it takes all."""
-        shard = self.own_shard or shard_of(self.scheme)
-        if shard is None:
-            # Their epochs have begun.
-            for iterator, stream in zip(
-                    self.iterators, self.inputs, strict=False):
-                shard = iterator.epoch.shard if isinstance(
-                    iterator, EpochIterator) else stage_of(stream).shard
-                if shard is not None:
-                    break
+        scheme = self.stream.iteration_scheme
+        shard = self.own_shard or (
+            None if scheme is None else shard_of(scheme))
+        # The epochs of its inputs have begun.
+        for place, iterator in enumerate(self.iterators):
+            if shard is not None:
+                break
+            shard = iterator.epoch.shard if isinstance(
+                iterator, EpochIterator) else stage_of(
+                    self.inputs[place]).shard
         return shard
 
     def take_limit(self, epoch: Epoch) -> None:
@@ -170,18 +159,19 @@ class StreamStage(Stage):
                 epoch.short = child.epoch.short
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch, new or unpickled, for the one made last."""
-        runtime = runtime_of(self.stream)
-        with runtime.lock:
-            runtime.epoch = epoch
-            runtime.iterator = weakref.ref(iterator)
-            epoch.meter = runtime.meter
-            meter = runtime.meter
+        """Take an epoch, new or unpickled, for the one made last.
+
+        The stream shows the attributes of a new one already.
+        """
+        with self.lock:
+            self.epoch = epoch
+            self.iterator = weakref.ref(iterator)
+            epoch.meter = self.meter
+            meter = self.meter
             meter.begin_epoch()
             if not meter.is_placed:
                 meter.place(self.gives_batches, tuple(
-                    runtime_of(one).meter for one in self.inputs))
-            self.show(epoch)
+                    [stage_of(one).meter for one in self.inputs]))
 
     def open(self, epoch: Epoch) -> EpochReader:
         """Open the reader of an epoch, of the rank's share if it takes one."""
@@ -208,12 +198,11 @@ class StreamStage(Stage):
     @property
     def skipped(self) -> Skipped:
         """The examples that the present epoch has left out (Skipped)."""
-        runtime = self.runtime
-        if runtime.pending is not None:
-            own = Skipped.in_state(runtime.pending, below=False)
+        if self.pending is not None:
+            own = Skipped.in_state(self.pending, below=False)
         else:
-            own = Skipped() if runtime.epoch is None else (
-                runtime.epoch.left_out)
+            own = Skipped() if self.epoch is None else (
+                self.epoch.left_out)
         for child in self.inputs:
             own = own.with_more(stage_of(child).skipped)
         return own
@@ -330,14 +319,13 @@ class StreamStage(Stage):
 
     def state(self) -> State:
         """Return its state, without what it is a state of."""
-        runtime = self.runtime
-        with runtime.lock:
-            if runtime.pending is not None:
-                return runtime.pending
-            if runtime.epoch is None:
+        with self.lock:
+            if self.pending is not None:
+                return self.pending
+            if self.epoch is None:
                 self._check_not_started()
                 return self.state_between(NOT_STARTED)
-            return self.state_of(runtime.epoch)
+            return self.state_of(self.epoch)
 
     def _check_not_started(self) -> None:
         """Refuse to call an epoch not started that nothing is known of."""
@@ -351,7 +339,7 @@ class StreamStage(Stage):
     @property
     def has_begun(self) -> bool:
         """Whether an epoch was made (bool)."""
-        return self.runtime.epoch is not None
+        return self.epoch is not None
 
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of an epoch, without what it is a state of."""
@@ -365,7 +353,7 @@ class StreamStage(Stage):
         shown = vars(self.stream)
         position = (position_in(self.dataset, shown.get('data_state'))
                     if epoch == FINISHED else None)
-        last = self.runtime.epoch if epoch == FINISHED else None
+        last = self.epoch if epoch == FINISHED else None
         return {
             'epoch': epoch,
             'position': 0,
@@ -398,9 +386,8 @@ class StreamStage(Stage):
         """Take up a state that was checked."""
         for child, part in zip(self.inputs, state['children'], strict=True):
             stage_of(child).load(part)
-        runtime = self.runtime
-        with runtime.lock:
-            runtime.pending = state
+        with self.lock:
+            self.pending = state
             self._set_generator(state)
             if state['epoch'] != RUNNING and state['scheme'] is not None:
                 self.stream.iteration_scheme.load_state_dict(state['scheme'])

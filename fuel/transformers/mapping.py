@@ -156,13 +156,13 @@ class Mapping(AgnosticTransformer):
         """Return what is known of sources that the function does not touch."""
         return types_of(self.data_stream) if self.add_sources else {}
 
-    def _check_first(self, image: object, expected: int, came: int) -> None:
-        """Warn, once, of a function that returns something else."""
-        self._is_checked = True
+    def _check_first(self, image: object, came: int) -> None:
+        """Warn of a function that returns something else."""
         if hasattr(image, 'shape'):
             what = f'an array of shape {image.shape}'
-        elif isinstance(image, (tuple, list)) and len(image) not in (
-                expected, came):
+        elif isinstance(image, (tuple, list)) and (
+                len(image) != came and len(image) != len(
+                    self.add_sources or self.sources)):
             what = f'a {type(image).__name__} of {len(image)}'
         elif isinstance(image, dict):
             what = 'a dict, for which to pass mapping_accepts=dict,'
@@ -227,8 +227,8 @@ class Mapping(AgnosticTransformer):
         else:
             image = as_tuple(image)
             if not self._is_checked:
-                self._check_first(image, len(
-                    self.add_sources or self.sources), came)
+                self._is_checked = True
+                self._check_first(image, came)
         return kept + tuple(image) if self.add_sources else image
 
     def _unname(self, image: object) -> Any:

@@ -14,7 +14,7 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.kernels import draws
 from fuel.schemes.shard import BatchPart
@@ -98,7 +98,7 @@ class SeededTransformer(Transformer):
         """Set the attributes that belong to a new epoch."""
         # An epoch that is taken up has a key already, and this
         # generator has drawn it.
-        if self.draws_by_seed and runtime_of(self).resumed() is None:
+        if self.draws_by_seed and stage_of(self).resumed() is None:
             self._key = int(self.rng.integers(2 ** 63))
         self._item = 0
         shard = sharding_of(self.data_stream)

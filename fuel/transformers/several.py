@@ -9,7 +9,6 @@ from typing import Any, Unpack
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.sharding.pipeline import can_seek
@@ -72,7 +71,7 @@ class SeveralStreams(AbstractDataStream):
 
     def _open_children(self) -> list[Any]:
         """Return the epoch iterators of the streams that are read."""
-        pending = runtime_of(self).pending
+        pending = stage_of(self).pending
         iterators = []
         for place, stream in enumerate(self.data_streams):
             part = pending and pending['children'][place]

@@ -7,7 +7,6 @@ from typing import Any, Unpack
 from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
-from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
@@ -34,11 +33,10 @@ class TeamStage(RemoteStage):
 
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which takes up a state that was loaded."""
-        runtime = self.runtime
-        with runtime.lock:
-            resumed = runtime.resumed()
+        with self.lock:
+            resumed = self.resumed()
             self.stream.session = self.stream._open_session()
-            runtime.pending = None
+            self.pending = None
             StreamStage.begin(self, epoch)
             if resumed is not None:
                 epoch.position = resumed['position']
@@ -47,13 +45,13 @@ class TeamStage(RemoteStage):
         """Take an epoch for the one made last, and hold it."""
         super().adopt(epoch, iterator)
         session_of(epoch).most_skipped = self.most_skipped
-        self.runtime.hold(epoch, iterator)
+        self.hold(epoch, iterator)
 
     @property
     def skipped(self) -> Skipped:
         """The examples that the workers have left out (Skipped)."""
         session = last_session(self.stream)
-        state = self.runtime.pending if session is None else session.state()
+        state = self.pending if session is None else session.state()
         return Skipped() if state is None or isinstance(
             state, Unavailable) else Skipped.in_state(state)
 
@@ -94,9 +92,8 @@ class TeamStage(RemoteStage):
 
     def load(self, state: State) -> None:
         """Take up a state: the workers load it."""
-        runtime = self.runtime
-        with runtime.lock:
-            runtime.pending = state
+        with self.lock:
+            self.pending = state
             self.stream._next = None
 
     def set_generators(self, state: State) -> None:
@@ -185,32 +182,32 @@ class WorkerStage(RemoteStream, Transformer):
 
     def _open_session(self) -> WorkerSession:
         """Begin the epoch that comes next."""
-        runtime = runtime_of(self)
-        pending = runtime.pending
+        stage = stage_of(self)
+        pending = stage.pending
         last = last_session(self)
         opened, self._next = self._next, None
         if opened is not None:
             self._after, self._calls = None, ()
             return opened
-        resumed = runtime.resumed()
+        resumed = stage.resumed()
         if resumed is not None:
-            _leave_unread(runtime)
+            _leave_unread(stage)
             session = WorkerSession(resumed)
-            session.is_exact = runtime.meter.is_exact
+            session.is_exact = stage.meter.is_exact
             session.begin(self._get_team())
             return session
         if pending is not None:
             after = pending
         elif last is None:
             after = self._after
-        elif not runtime.is_left() and last.is_connected():
+        elif not stage.is_left() and last.is_connected():
             # Its workers run both.
             after = None
         else:
             after = last.last_state()
-        _leave_unread(runtime)
+        _leave_unread(stage)
         session = WorkerSession(after, after=True, calls=self._calls)
-        session.is_exact = runtime.meter.is_exact
+        session.is_exact = stage.meter.is_exact
         # A state that was loaded need not be the one where the workers stand.
         session.begin(self._get_team(), last if pending is None else None)
         self._after, self._calls = None, ()
@@ -222,8 +219,8 @@ class WorkerStage(RemoteStream, Transformer):
         if team is None or not team.is_usable():
             if team is not None:
                 team.close()
-                keep_sums(runtime_of(self).meter)
-                runtime_of(self).meter.restarts += 1
+                keep_sums(stage_of(self).meter)
+                stage_of(self).meter.restarts += 1
             team = self._team = self._start_team()
         return team
 
@@ -262,10 +259,10 @@ class WorkerStage(RemoteStream, Transformer):
             team = vars(self).pop('_team', None)
             if team is not None:
                 team.close()
-                keep_sums(runtime_of(self).meter)
+                keep_sums(stage_of(self).meter)
         finally:
             if is_locked:
-                runtime_of(self).lock.release()
+                stage_of(self).lock.release()
         self.data_stream.close()
 
     def _cut(self) -> None:
@@ -280,7 +277,7 @@ class WorkerStage(RemoteStream, Transformer):
         return state
 
 
-def _leave_unread(runtime: Runtime) -> None:
+def _leave_unread(stage: Stage) -> None:
     """Let the workers make nothing more of epochs that nobody reads."""
-    for epoch in runtime.release_left():
+    for epoch in stage.release_left():
         session_of(epoch).leave()

@@ -79,11 +79,15 @@ def takes_one(name: str, function: object,
         parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return
-    by_place = [one for one in parameters if one.kind in (
-        one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = [one.name for one in by_place if one.default is one.empty]
-    takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-    if len(needed) > 1 or not (by_place or takes_any):
+    takes_some, needed = False, []
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
+            takes_some = True
+            if one.default is one.empty:
+                needed.append(one.name)
+        elif one.kind is one.VAR_POSITIONAL:
+            takes_some = True
+    if len(needed) > 1 or not takes_some:
         raise TypeError(
             f'{name} takes one argument, {describe()}, but this function '
             f'has {len(needed)}: write it as def function(data), and take '

@@ -16,7 +16,6 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import child_streams, skip
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING, Unavailable
 from fuel.epochs.state_delta import Changes, StateDelta, state_of
@@ -205,7 +204,7 @@ class BatchMaker(Generic[Description]):
     def _is_last(self) -> bool:
         """Return whether the stream has made no epoch since."""
         return not isinstance(self._opened, EpochIterator) or (
-            runtime_of(self.stream).epoch is self._opened.epoch)
+            stage_of(self.stream).epoch is self._opened.epoch)
 
     def _note(self, *, is_last: bool = False) -> Note:
         """Return what the batch took that was made last in this thread."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.transport.batches import dump_batch
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
@@ -176,7 +176,7 @@ class Producer:
             begin = time.perf_counter()
             self.channel.wait(1.0)
             if self.epochs:
-                runtime_of(self.stream).meter.count_room(
+                stage_of(self.stream).meter.count_room(
                     time.perf_counter() - begin)
             return
         self._busy_since = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.midway import ADVICE
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import available
 from fuel.kernels.epoch_iterator import EpochIterator, PendingItem
 from fuel.streams.base import AbstractDataStream
@@ -187,7 +187,7 @@ class RemoteStream(AbstractDataStream):
 
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""
-        lock = runtime_of(self).lock
+        lock = stage_of(self).lock
         deadline = time.monotonic() + _PATIENCE
         while not lock.acquire(timeout=_RETRY):
             stop()
@@ -196,7 +196,7 @@ class RemoteStream(AbstractDataStream):
         return True
 
     def __getstate__(self) -> dict[str, Any]:
-        with runtime_of(self).lock:
+        with stage_of(self).lock:
             state = super().__getstate__()
             session = last_session(self)
             if session is not None:
@@ -213,5 +213,5 @@ def session_of(epoch: Epoch) -> Any:
 
 def last_session(stream: RemoteStream) -> Any:
     """Return the session of the epoch made last, None if there is none."""
-    epoch = runtime_of(stream).epoch
+    epoch = stage_of(stream).epoch
     return None if epoch is None else session_of(epoch)

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import let_run
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
@@ -127,7 +126,7 @@ class ThreadProducer:
 
     def _take_step(self) -> None:
         if self._full_since:
-            runtime_of(self.stream).meter.count_room(
+            stage_of(self.stream).meter.count_room(
                 time.perf_counter() - self._full_since)
         try:
             if self._steps:

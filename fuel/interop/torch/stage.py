@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.interop.device_stage import DeviceStage, names_of_types
 from fuel.interop.torch.callers import refuse_state_ahead, refuse_to_restart
 from fuel.interop.torch.integers import (
@@ -140,10 +140,10 @@ class ToTorch(DeviceStage):
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over a new epoch, which begins with its first
         item."""
-        runtime = runtime_of(self)
-        is_resumed = runtime.pending is not None
+        stage = stage_of(self)
+        is_resumed = stage.pending is not None
         refuse_to_restart(
-            self, is_resumed or runtime.epoch is not None, is_resumed)
+            self, is_resumed or stage.epoch is not None, is_resumed)
         return super().__iter__()
 
     def state_dict(self) -> State:

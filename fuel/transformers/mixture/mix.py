@@ -10,7 +10,6 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.iteration_scheme import ShardedScheme
@@ -183,9 +182,9 @@ class Mix(SeveralStreams):
         return dict(zip(self.names, numbers, strict=True))
 
     def _open_children(self) -> list[Any]:
-        runtime = runtime_of(self)
+        stage = stage_of(self)
         carried, self._carried = self._carried, None
-        if runtime.epoch is not None or runtime.pending is not None:
+        if stage.epoch is not None or stage.pending is not None:
             # Another epoch has these, or a state says where to begin.
             carried = None
         if carried is None:
