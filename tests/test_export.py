@@ -17,6 +17,7 @@ from support.waiting import wait_until
 
 import fuel
 from fuel.datasets import IndexableDataset
+from fuel.epochs.stage import stage_of
 from fuel.export.prometheus import MetricsServer, Sample, text_of
 from fuel.profiling import StageMeasurements
 from fuel.server import Server
@@ -213,7 +214,7 @@ def test_reading_waits_for_no_lock_of_a_stream():
         thread.start()
         try:
             assert begun.wait(20)
-            assert not stream._runtime.lock.acquire(blocking=False)
+            assert not stage_of(stream).lock.acquire(blocking=False)
             assert of(read(server), 'fuel_stage_items_total', path='1') == 1
             assert 1 == stream.measurements().stages[1].items
         finally:

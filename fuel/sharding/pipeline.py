@@ -225,8 +225,9 @@ def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
 
 
 def _copy_generators(owner: object) -> None:
+    classes = rng_state.generator_classes()
     for name, value in vars(owner).items():
-        if rng_state.is_generator(value):
+        if isinstance(value, classes) and rng_state.is_generator(value):
             vars(owner)[name] = copy.deepcopy(value)
 
 

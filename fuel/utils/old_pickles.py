@@ -4,7 +4,10 @@ Attributes that a class did not have then get what a new object would have.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from fuel.exceptions import StateMismatchError
+from fuel.utils.overrides import cached, is_own
 from fuel.utils.signatures import signature_of
 
 # What every release has kept; where a class lacks it, that is meant so.
@@ -25,16 +28,26 @@ def add_new_arguments(instance: object) -> None:
     False
     """
     present = vars(instance)
-    for cls in type(instance).__mro__:
-        init = vars(cls).get('__init__')
-        if init is None or cls.__module__.partition('.')[0] != 'fuel':
+    for name, default in _kept_arguments(type(instance)).items():
+        present.setdefault(name, default)
+
+
+@cached
+def _kept_arguments(cls: type) -> dict[str, Any]:
+    """Return the arguments that objects of a class keep under their names,
+    with their defaults."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        init = vars(base).get('__init__')
+        if init is None or not is_own(base):
             continue
         for name, parameter in signature_of(init).parameters.items():
             if (parameter.default is not parameter.empty
-                    and name not in _ALWAYS_KEPT and name not in present
-                    and name not in vars(cls).get('made_into_others', ())
-                    and not hasattr(cls, name)):
-                present[name] = parameter.default
+                    and name not in _ALWAYS_KEPT
+                    and name not in vars(base).get('made_into_others', ())
+                    and not hasattr(base, name)):
+                found.setdefault(name, parameter.default)
+    return found
 
 
 def pickled_sources(stage: object) -> tuple[str, ...]:

@@ -21,19 +21,23 @@ SavedGenerator: TypeAlias = (
     'numpy.random.RandomState | numpy.random.Generator | random.Random')
 
 
+def generator_classes() -> tuple[type, ...]:
+    """Return the classes of random generators."""
+    return (numpy.random.RandomState, numpy.random.Generator, random.Random)
+
+
 def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
     """Return whether the state of `candidate` can be saved as plain data."""
     # The system's source of randomness has none.
-    return isinstance(candidate, (
-        numpy.random.RandomState, numpy.random.Generator, random.Random)
-        ) and not isinstance(candidate, random.SystemRandom)
+    return isinstance(candidate, generator_classes()) and not isinstance(
+        candidate, random.SystemRandom)
 
 
 def generator_in(owner: object) -> SavedGenerator | None:
     """Return the generator that a stream or a scheme draws from, None if it
     has none whose state can be saved."""
     rng = getattr(owner, 'rng', None)
-    return rng if is_generator(rng) else None
+    return rng if rng is not None and is_generator(rng) else None
 
 
 def kind_of(rng: object) -> str | None:

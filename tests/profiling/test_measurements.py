@@ -14,7 +14,7 @@ import pytest
 from support.measured_counts import check_counts
 
 from fuel.datasets import HDF5Dataset, IndexableDataset
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.kernels.epoch_iterator import StageMeter
 from fuel.profiling import Measurements
 from fuel.schemes import ConstantScheme
@@ -593,7 +593,7 @@ def test_workers_that_are_gone_stay_in_the_sums():
                 pass
             stream.close()
             assert 40 * number == stream.measurements().stages[1].items
-        assert 1 == len(runtime_of(stream).meter.reports)
+        assert 1 == len(stage_of(stream).meter.reports)
 
 
 def check_sums(found):

@@ -13,6 +13,7 @@ from support.process_pipelines import NAP, slow
 
 import fuel
 from fuel.datasets import IndexableDataset
+from fuel.epochs.stage import stage_of
 from fuel.kernels.epoch_iterator import MOST_SPANS
 from fuel.profiling import Profile
 from fuel.profiling.trace import StageSpans, as_trace, this_process
@@ -280,7 +281,7 @@ def test_nothing_is_kept_but_in_a_profile():
     for _ in stream:
         pass
     for stage in stream, stream.data_stream:
-        meter = stage._runtime.meter
+        meter = stage_of(stage).meter
         assert (None, [], 0) == (
             meter.spans, meter.spans_below, meter.num_left_out)
 

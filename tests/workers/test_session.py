@@ -16,7 +16,7 @@ from support.process_pipelines import Slow, assert_same, build
 from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
@@ -211,7 +211,7 @@ def test_close_in_a_fork_does_not_wait_for_a_thread_of_the_parent(parallel):
     reader = threading.Thread(target=next, args=(epoch,), daemon=True)
     reader.start()
     wait_until(lambda: epoch.epoch.pending_item.is_asked)
-    wait_until(lambda: is_held(runtime_of(stream).lock))
+    wait_until(lambda: is_held(stage_of(stream).lock))
     child = os.fork()
     if not child:
         signal.alarm(20)
