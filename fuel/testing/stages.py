@@ -237,8 +237,9 @@ def check_rows(case: StageCase) -> None:
     if not (stage_of(stage).keeps_rows and can_seek_rows(stage)):
         # No rank reads some rows alone.
         return
+    other: Any = case.build()
     below = [count_rows(data[0]) for data in
-             stage_of(case.build()).inputs[0].get_epoch_iterator()]
+             stage_of(other).inputs[0].get_epoch_iterator()]
     whole = list(map(_rows, case.build().get_epoch_iterator()))
     expect(below == list(map(len, whole)),
            f'Batches of {below} rows became batches of '
@@ -346,7 +347,8 @@ def check_kept(case: StageCase) -> None:
     if not keeps:
         return
     before: dict[str, set[_Kind]] = {}
-    for child in stage_of(case.build()).inputs:
+    other: Any = case.build()
+    for child in stage_of(other).inputs:
         for source, kinds in _kinds(child).items():
             before.setdefault(source, set()).update(kinds)
     after = _kinds(stage)

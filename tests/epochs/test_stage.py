@@ -1,0 +1,245 @@
+"""The stage that is kept with each stream, and what it knows."""
+import copy
+import gc
+import pickle
+import random
+import weakref
+
+import numpy
+import pytest
+
+from fuel.datasets import IndexableDataset
+from fuel.epochs.stage import stage_of
+from fuel.streams import AbstractDataStream, DataStream
+from fuel.transformers import (
+    FilterSources, Mapping, Merge, Rename, ScaleAndShift, Transformer)
+
+
+def build():
+    """Return a stream of two sources."""
+    return DataStream(IndexableDataset({
+        'a': numpy.arange(6), 'b': numpy.arange(6.)}), batch_size=2)
+
+
+def with_first(batch):
+    """Return the first part of a batch once more."""
+    return (batch[0],)
+
+
+def asked(stream):
+    """Return what the sources of a pipeline are if each stage is asked."""
+    if '_sources' in vars(stream):
+        return tuple(stream._sources)
+    below = getattr(stream, 'data_stream', None)
+    if below is None:
+        return tuple(stream.dataset.sources)
+    sources = asked(below)
+    if isinstance(stream, Mapping):
+        return sources + tuple(stream.add_sources or ())
+    if isinstance(stream, Rename):
+        return tuple([stream._names.get(name, name) for name in sources])
+    if isinstance(stream, FilterSources):
+        return tuple([name for name in sources if name in stream._kept])
+    return sources
+
+
+def test_one_stage_is_kept_with_a_stream():
+    """Copies, and what was pickled, have their own."""
+    stream = build()
+    stage = stage_of(stream)
+    assert stage is stage_of(stream)
+    for other in copy.copy(stream), pickle.loads(pickle.dumps(stream)):
+        assert stage_of(other) is not stage
+        assert stage_of(other).stream is other
+
+
+def test_copy_by_the_attributes_has_its_own_stage():
+    """As users' classes copy themselves."""
+    stream = build()
+    next(iter(stream))
+    other = DataStream.__new__(DataStream)
+    vars(other).update(vars(stream))
+    assert stage_of(other) is not stage_of(stream)
+    assert stage_of(other).stream is other
+    assert stage_of(stream).stream is stream
+
+
+def test_stream_that_pickles_its_attributes_keeps_the_loaded_state():
+    """A `__getstate__` of a user's own returns them all."""
+    stream = Whole(build())
+    state = next_state(stream)
+    stream.load_state_dict(state)
+    other = pickle.loads(pickle.dumps(stream))
+    assert other.state_dict() == state
+    assert len(list(other)) == 2
+
+
+class Whole(ScaleAndShift):
+    """A stage that is pickled with all its attributes."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, 2, 0)
+
+    def __getstate__(self):
+        return dict(vars(self))
+
+
+def next_state(stream):
+    """Return the state after a batch."""
+    next(iter(stream))
+    return stream.state_dict()
+
+
+def test_users_attributes_may_have_any_name():
+    """Also those that Fuel has used for itself."""
+    class Own(Transformer):
+        def __init__(self, data_stream):
+            super().__init__(data_stream, False)
+            self._runtime = self._stage = self.stage = 'mine'
+            self.lock = self.epoch = self.meter = 'mine too'
+
+        def transform_batch(self, batch):
+            return batch
+
+    stream = Own(build())
+    assert len(list(stream)) == 3
+    stream.load_state_dict(next_state(stream))
+    assert len(list(stream)) == 2
+    assert {'mine'} == {stream._runtime, stream._stage, stream.stage}
+
+
+def test_class_with_slots_and_weak_references():
+    """A subclass may declare some."""
+    class Slim(Transformer):
+        __slots__ = ('extra',)
+
+        def transform_batch(self, batch):
+            return batch
+
+    stream = Slim(build(), False)
+    stream.extra = 3
+    assert weakref.ref(stream)() is stream
+    assert len(list(stream)) == 3
+
+
+def test_stream_is_let_go_at_once():
+    """Its stage does not hold it, so that files are closed."""
+    gc.collect()
+    gc.disable()
+    try:
+        stream = ScaleAndShift(build(), 2, 0)
+        list(stream)
+        stream.state_dict()
+        found = [weakref.ref(stream), weakref.ref(stream.data_stream),
+                 weakref.ref(stage_of(stream))]
+        del stream
+        assert [None] * 3 == [reference() for reference in found]
+    finally:
+        gc.enable()
+
+
+def test_items_do_not_ask_the_stages_below():
+    """What a stream says is kept while nothing is assigned."""
+    calls = []
+
+    class Asked(AbstractDataStream):
+        def __init__(self, data_stream):
+            super().__init__()
+            self.data_stream = data_stream
+            self.produces_examples = False
+
+        def _get_sources(self):
+            calls.append(self)
+            return self.data_stream.sources
+
+        def get_epoch_iterator(self, as_dict=False):
+            return self.data_stream.get_epoch_iterator(as_dict)
+
+    stream = Asked(build())
+    for _ in range(4):
+        stream = Mapping(stream, dict, mapping_accepts=dict)
+    batches = iter(stream)
+    next(batches)
+    first = len(calls)
+    assert len(list(batches)) == 2
+    assert stream.sources == ('a', 'b')
+    assert len(calls) == first <= 2
+
+
+@pytest.mark.parametrize('change, wanted', [
+    (lambda chain: setattr(chain[0], 'sources', ('x', 'y')),
+     ('x', 'y', 'c', 'd')),
+    (lambda chain: setattr(chain[0].dataset, 'sources', ('b', 'a')),
+     ('b', 'a', 'c', 'd')),
+    (lambda chain: setattr(chain[1], 'add_sources', ('e', 'f')),
+     ('a', 'b', 'e', 'f', 'd')),
+    (lambda chain: setattr(chain[2], 'data_stream', chain[0]),
+     ('a', 'b', 'd')),
+    (lambda chain: setattr(chain[3], 'sources', ('only',)), ('only',))])
+def test_assignment_is_seen_at_once(change, wanted):
+    """By all stages above, also in the middle of an epoch."""
+    chain = [build()]
+    for name in 'c', 'd':
+        chain.append(Mapping(chain[-1], with_first, add_sources=(name,)))
+    chain.append(ScaleAndShift(chain[-1], 1, 0))
+    top = chain[-1]
+    assert top.sources == ('a', 'b', 'c', 'd')
+    batches = iter(top)
+    next(batches)
+    change(chain)
+    assert top.sources == wanted
+
+
+def test_sources_are_those_of_all_stages():
+    """After any assignments, in any pipeline."""
+    rng = random.Random(7)
+    for _ in range(300):
+        chain = [build()]
+        for number in range(rng.randrange(1, 7)):
+            chain.append(stage_over(chain[-1], number, rng))
+        for _ in range(8):
+            changed = rng.choice(chain)
+            change(changed, chain, rng)
+            for stream in rng.sample(chain, len(chain)):
+                assert tuple(stream.sources) == asked(stream)
+
+
+def stage_over(stream, number, rng):
+    """Return a stage that reads a stream."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        return Mapping(stream, with_first, add_sources=(f'm{number}',))
+    if kind == 1:
+        return Rename(stream, {stream.sources[0]: f'r{number}'})
+    if kind == 2:
+        kept = rng.sample(
+            stream.sources, rng.randrange(1, len(stream.sources) + 1))
+        return FilterSources(stream, sorted(kept, key=stream.sources.index))
+    return ScaleAndShift(stream, 2, 1)
+
+
+def change(stream, chain, rng):
+    """Assign something of a stream that decides its sources, or not."""
+    kind = rng.randrange(5)
+    if kind == 0:
+        stream.sources = tuple(f's{rng.randrange(9)}{place}' for place in
+                               range(rng.randrange(1, 4)))
+    elif kind == 1 and isinstance(stream, Mapping):
+        stream.add_sources = (f'n{rng.randrange(9)}',)
+    elif kind == 2 and stream is not chain[0]:
+        # Of the streams that come before it.
+        stream.data_stream = rng.choice(chain[:chain.index(stream)])
+    elif kind == 3:
+        chain[0].dataset.sources = tuple(rng.sample(('a', 'b'), 2))
+    else:
+        stream.unrelated = rng.random()
+
+
+def test_merged_sources_follow_what_is_assigned():
+    """Of each of several streams."""
+    one, other = build(), Rename(build(), {'a': 'c', 'b': 'd'})
+    merged = Merge((one, other), ('a', 'b', 'c', 'd'))
+    top = Rename(merged, {'d': 'last'})
+    assert top.sources == ('a', 'b', 'c', 'last')
+    merged.sources = ('p', 'q', 'r', 'd')
+    assert top.sources == ('p', 'q', 'r', 'last')
