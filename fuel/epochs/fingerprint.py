@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from fuel.epochs.first_names import FIRST_NAMES
 from fuel.epochs.state import Encoded
-from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.stage import Stage
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
-from fuel.typing import State, StreamLike
+from fuel.typing import State
 from fuel.utils import rng_state
 from fuel.utils.arguments import PlainArgument, kept_values
 
@@ -31,12 +31,6 @@ _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 
 # Longer sequences are described by a checksum.
 _LONGEST = 16
-
-
-def fingerprint(stream: StreamLike) -> State:
-    """Return what must be equal where a state is taken up."""
-    described: State = encoded_fingerprint(stage_of(stream)).copy()
-    return described
 
 
 def encoded_fingerprint(stage: Stage) -> Encoded:

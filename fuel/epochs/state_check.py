@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, as_text, available)
 from fuel.epochs.readers import close_state, position_in, takes_positions
-from fuel.epochs.fingerprint import FORMAT, fingerprint
+from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.first_names import with_first_names
 from fuel.epochs.sealing import checksum
 from fuel.epochs.share_state import is_share_state, read_share_state
@@ -68,9 +69,9 @@ def checked_state(stream: StreamLike, state: object) -> State:
                 "the field 'crc' of the state is not the checksum of the "
                 'others, which were changed or damaged since it was saved: '
                 'take an older state')
-    return copy.deepcopy({
-        key: children if key == 'children' else value
-        for key, value in state.items() if key not in ('format', 'stream')})
+    return {key: children if key == 'children' else copy.deepcopy(value)
+            for key, value in state.items() if key not in (
+                'format', 'stream')}
 
 
 def _checked_children(stage: Stage, state: State) -> list[State]:
@@ -115,7 +116,12 @@ def _check_frame(stage: Stage, state: State) -> None:
 
 
 def _check_fingerprint(stage: Stage, state: State) -> None:
-    saved, present = state['stream'], fingerprint(stage.stream)
+    saved, known = state['stream'], encoded_fingerprint(stage)
+    with suppress(TypeError, ValueError, RecursionError):
+        # Nearly always.
+        if as_text(saved) == known.text:
+            return
+    present: State = known.copy()
     _check_shard(stage, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (

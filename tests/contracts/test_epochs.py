@@ -4,8 +4,9 @@ import pickle
 import pytest
 from support import pipelines
 
-from fuel.epochs.fingerprint import fingerprint
+from fuel.epochs.fingerprint import encoded_fingerprint
 from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
 from fuel.streams import DataStream
 
 # How many items there are is not known before they were made.
@@ -50,7 +51,8 @@ def test_stage_refuses_requests_unless_it_has_a_scheme(name, files):
 
 def fingerprints(stream):
     """Return the fingerprints of all stages of a pipeline."""
-    return [fingerprint(stream), *map(fingerprints, child_streams(stream))]
+    return [encoded_fingerprint(stage_of(stream)).copy(),
+            *map(fingerprints, child_streams(stream))]
 
 
 @pytest.mark.parametrize('name', ['Rename', 'ShuffledScheme', 'Padding'])
