@@ -7,22 +7,22 @@ from support import benchmarks
 # Bounds that only go down, by the number of stages: lower one as soon as less
 # is reached. What is wanted is in ``benchmarks/calls.py``.
 MOST = {
-    'building': {1: 104, 8: 391, 32: 2119},
-    'iter()': {1: 107, 8: 667, 32: 5563},
-    'first batch': {1: 55, 8: 349, 32: 2845},
-    'item': {1: 6, 8: 104, 32: 1184},
-    'second state_dict': {1: 45, 8: 213, 32: 1533},
-    'load_state_dict': {1: 201, 8: 845, 32: 3797},
-    'iter() resumed': {1: 122, 8: 850, 32: 7810},
-    'shard': {1: 153, 8: 594, 32: 2106},
+    'building': {1: 104, 8: 293, 32: 941},
+    'iter()': {1: 79, 8: 275, 32: 947},
+    'first batch': {1: 46, 8: 172, 32: 604},
+    'item': {1: 3, 8: 24, 32: 96},
+    'second state_dict': {1: 41, 8: 132, 32: 444},
+    'load_state_dict': {1: 167, 8: 650, 32: 2306},
+    'iter() resumed': {1: 96, 8: 348, 32: 1212},
+    'shard': {1: 117, 8: 418, 32: 1450},
 }
 MOST_OF_A_MIXTURE = {
-    'shard': 1003, 'iter()': 531, 'first batch': 571, 'further': 157,
-    'state_dict': 838, 'load_state_dict': 1157}
+    'shard': 805, 'iter()': 335, 'first batch': 478, 'further': 122,
+    'state_dict': 838, 'load_state_dict': 984}
 MOST_OF_OTHERS = {
-    'epoch over HDF5 opened, with its first batch': 119,
+    'epoch over HDF5 opened, with its first batch': 109,
     # It waits now and then, which takes five calls more.
-    'batch of MultiProcessing, in the consumer': 50}
+    'batch of MultiProcessing, in the consumer': 49}
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
