@@ -29,7 +29,7 @@ class KnownSources(NamedTuple):
 
 
 #: The name under which a stream keeps its stage among its attributes.
-KEPT = '__fuel_kept__'
+KEPT_STAGE = '__fuel_kept__'
 
 
 class Runtime:

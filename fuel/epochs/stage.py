@@ -16,7 +16,7 @@ from fuel.epochs.state import (
     Identified, Position, Unavailable, copied_with_text)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.runtime import KEPT, Runtime
+from fuel.epochs.runtime import KEPT_STAGE, Runtime
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import (
@@ -393,7 +393,7 @@ def stage_of(stream: object) -> Stage:
     Subclasses may have skipped every ``__init__``, so none is relied on.
     """
     try:
-        stage: Stage = stream.__dict__[KEPT]
+        stage: Stage = stream.__dict__[KEPT_STAGE]
         if stage.stream is stream:
             return stage
     except (AttributeError, KeyError):
@@ -405,14 +405,15 @@ def _keep_stage(stream: object) -> Stage:
     """Return a new stage of a stream."""
     stage: Stage = getattr(type(stream), '__fuel_stage__', Stage)(stream)
     shown = getattr(stream, '__dict__', None)
-    if shown is None:
+    if shown is None or hasattr(type(stream), 'takes_requests'):
+        # A data set, which is described as a stream is.
         return stage
-    kept = shown.get(KEPT)
+    kept = shown.get(KEPT_STAGE)
     if isinstance(kept, dict):
         # The state that a pickle holds.
         stage.pending = kept
-    if kept is not None:
+    if KEPT_STAGE in shown:
         # Or the stage of another stream, of which this is a copy.
-        shown[KEPT] = stage
-    found: Stage = shown.setdefault(KEPT, stage)
+        shown[KEPT_STAGE] = stage
+    found: Stage = shown.setdefault(KEPT_STAGE, stage)
     return found

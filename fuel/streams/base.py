@@ -10,7 +10,7 @@ from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
 from fuel.epochs.midway import refuse_midway
 from fuel.epochs.pipeline import skip
-from fuel.epochs.runtime import KEPT, KnownSources
+from fuel.epochs.runtime import KEPT_STAGE, KnownSources
 from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
@@ -128,7 +128,7 @@ class AbstractDataStream(NamedArguments):
     if not TYPE_CHECKING:
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
-            stage = vars(self).get(KEPT)
+            stage = vars(self).get(KEPT_STAGE)
             if isinstance(stage, Stage) and (
                     stage.known_sources is not None or stage.readers
                     ) and name not in self.epoch_attributes:
@@ -801,10 +801,10 @@ class AbstractDataStream(NamedArguments):
         state = {name: value for name, value in vars(self).items()
                  if name not in self.epoch_attributes}
         # A copy that shares it would have the position of the other.
-        state.pop(KEPT, None)
+        state.pop(KEPT_STAGE, None)
         pending = stage_of(self).pending
         if pending is not None:
-            state[KEPT] = pending
+            state[KEPT_STAGE] = pending
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

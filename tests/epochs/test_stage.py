@@ -243,3 +243,11 @@ def test_merged_sources_follow_what_is_assigned():
     assert top.sources == ('a', 'b', 'c', 'last')
     merged.sources = ('p', 'q', 'r', 'd')
     assert top.sources == ('p', 'q', 'r', 'last')
+
+
+def test_data_set_keeps_no_stage():
+    """It is asked for types as streams are, and pickles as before."""
+    dataset = build().dataset
+    before = set(vars(dataset))
+    assert repr(build()) and stage_of(dataset).inputs == ()
+    assert set(vars(dataset)) == before
