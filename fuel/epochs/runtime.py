@@ -134,6 +134,28 @@ class Runtime:
         # A stream that pickles its attributes itself keeps the state alone.
         return copy.copy, (self.pending,)
 
+    @contextmanager
+    def showing(self, epoch: Epoch) -> Iterator[None]:
+        """Let the stream show the attributes of an epoch meanwhile."""
+        with self.lock:
+            self.show(epoch)
+            try:
+                yield
+            finally:
+                self.take_over(epoch)
+
+    def show(self, epoch: Epoch) -> None:
+        """Make the stream show the attributes of an epoch."""
+        vars(self.stream).update(epoch.attributes)
+
+    def take_over(self, epoch: Epoch) -> None:
+        """Give an epoch the attributes that the stream shows."""
+        shown = vars(self.stream)
+        epoch.attributes = attributes = {}
+        for key in getattr(self.stream, 'epoch_attributes', ()):
+            if key in shown:
+                attributes[key] = shown[key]
+
     def resumed(self) -> State | None:
         """Return the state that the next epoch begins in the middle of."""
         if self.pending is not None and self.pending['epoch'] == RUNNING:

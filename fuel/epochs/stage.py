@@ -7,8 +7,7 @@ class overrides a method. What Fuel's own classes answer is in
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from fuel.epochs.skipped import Skipped
@@ -215,28 +214,6 @@ class Stage(Runtime):
     def length(self) -> int | None:
         """Return how many items a stage above reads, None if not known."""
         return self.num_items()
-
-    @contextmanager
-    def showing(self, epoch: Epoch) -> Iterator[None]:
-        """Let the stream show the attributes of an epoch meanwhile."""
-        with self.lock:
-            self.show(epoch)
-            try:
-                yield
-            finally:
-                self.take_over(epoch)
-
-    def show(self, epoch: Epoch) -> None:
-        """Make the stream show the attributes of an epoch."""
-        vars(self.stream).update(epoch.attributes)
-
-    def take_over(self, epoch: Epoch) -> None:
-        """Give an epoch the attributes that the stream shows."""
-        shown = vars(self.stream)
-        epoch.attributes = attributes = {}
-        for key in getattr(self.stream, 'epoch_attributes', ()):
-            if key in shown:
-                attributes[key] = shown[key]
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
