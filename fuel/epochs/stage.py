@@ -23,7 +23,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.shard import Shard
 from fuel.typing import (
     AxisLabels, Batch, DatasetLike, EpochReader, SchemeLike, State, StreamLike)
-from fuel.utils.arguments import labels_in
+from fuel.utils.arguments import is_dataset, labels_in
 from fuel.utils.overrides import covers, declares
 from fuel.utils.rng_state import SavedGenerator, generator_in
 
@@ -381,16 +381,19 @@ def stage_of(stream: object) -> Stage:
 def _keep_stage(stream: object) -> Stage:
     """Return a new stage of a stream."""
     stage: Stage = getattr(type(stream), '__fuel_stage__', Stage)(stream)
-    shown = getattr(stream, '__dict__', None)
-    if shown is None or hasattr(type(stream), 'takes_requests'):
-        # A data set, which is described as a stream is.
+    try:
+        shown = vars(stream)
+    except TypeError:
+        return stage
+    if type(stage) is Stage and is_dataset(stream):
+        # It is described as a stream is.
         return stage
     kept = shown.get(KEPT_STAGE)
     if isinstance(kept, dict):
         # The state that a pickle holds.
         stage.pending = kept
     if KEPT_STAGE in shown:
-        # Or the stage of another stream, of which this is a copy.
+        # A pickle has None here, and a copy the stage of another stream.
         shown[KEPT_STAGE] = stage
     found: Stage = shown.setdefault(KEPT_STAGE, stage)
     return found

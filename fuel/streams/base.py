@@ -820,8 +820,8 @@ def _ask_sources(stream: AbstractDataStream) -> Any:
     if stage.dataset is not None:
         origins.append((stage.dataset, stage.dataset.sources))
     for child in stage.inputs:
-        if getattr(type(child), 'sources', None) is (
-                AbstractDataStream.sources):
+        if isinstance(child, AbstractDataStream) and (
+                type(child).sources is AbstractDataStream.sources):
             known = stage_of(child).known_sources
             if known is not None:
                 origins += known.origins

@@ -91,7 +91,7 @@ def next_state(stream):
 
 
 def test_users_attributes_may_have_any_name():
-    """Also those that Fuel has used for itself."""
+    """Names that Fuel has used for itself are free."""
     class Own(Transformer):
         def __init__(self, data_stream):
             super().__init__(data_stream, False)
@@ -139,7 +139,7 @@ def test_stream_is_let_go_at_once():
 
 
 def test_items_do_not_ask_the_stages_below():
-    """What a stream says is kept while nothing is assigned."""
+    """A stream keeps what it says while nothing is assigned."""
     calls = []
 
     class Asked(AbstractDataStream):
