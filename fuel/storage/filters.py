@@ -1,7 +1,6 @@
 """Undoing the filters that chunks went through."""
 from __future__ import annotations
 
-import bz2
 import zlib
 from typing import Any, TypeAlias
 
@@ -74,6 +73,8 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
 
 def bunzip(data: Any, nbytes: int) -> bytes:
     """Undo the compression of bzip2."""
+    import bz2
+
     decoder = bz2.BZ2Decompressor()
     try:
         result = decoder.decompress(data, nbytes + 1)

@@ -1,13 +1,13 @@
 """Name the extra of Fuel that brings an optional package."""
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 # The folder that the package is in: a clone, or where wheels are installed.
-_ROOT = Path(__file__).parents[2]
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 # A requirement of an extra, as the metadata of a wheel have it.
 _OF_EXTRA = re.compile(
     r"""(?P<needed>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
@@ -19,7 +19,7 @@ def how_to_install(extra: str) -> str:
     Beside a wheel it names the packages of the extra, since the name of Fuel
     alone might install another release from an index.
     """
-    if (_ROOT / 'setup.cfg').exists():
+    if os.path.exists(os.path.join(_ROOT, 'setup.cfg')):
         return f"in the clone of Fuel, run pip install -e '.[{extra}]'"
     packages = ' '.join(f"'{package}'" for package in packages_of(extra))
     return (f"for Fuel's extra '{extra}', run pip install {packages}"

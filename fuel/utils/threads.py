@@ -10,12 +10,11 @@ import itertools
 import os
 import re
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
+from functools import cache
 from typing import Any, TypeVar
 
 from fuel.config_parser import config
@@ -35,9 +34,6 @@ _ENTRY = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)
 # Faulthandler writes question marks for a line it does not know.
 _PLACE = re.compile(r'  File "(.*)", line (?:\d+|\?\?\?),? in (.*)')
 _PROCESS = os.path.join('multiprocessing', 'process.py')
-_LIBRARIES = tuple({os.path.join(folder, '') for folder in (
-    *map(sysconfig.get_path, ('stdlib', 'platstdlib', 'purelib', 'platlib')),
-    str(Path(__file__).parents[1]))})
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -184,12 +180,23 @@ def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
         if function == '_bootstrap' and path.endswith(_PROCESS):
             # What lies below was forked with the process.
             break
-        if not path.startswith(('<frozen', *_LIBRARIES)):
+        if not path.startswith(('<frozen', *_libraries())):
             own.append(entry.rstrip('\n'))
     if not own:
         return stack
     return '\n'.join([
         'Your code, the last call first:', *own, 'All of it:', stack])
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return the folders of Python, of installed packages and of Fuel."""
+    import sysconfig
+
+    names = 'stdlib', 'platstdlib', 'purelib', 'platlib'
+    folders = {*map(sysconfig.get_path, names),
+               os.path.dirname(os.path.dirname(__file__))}
+    return tuple(os.path.join(folder, '') for folder in folders)
 
 
 def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
