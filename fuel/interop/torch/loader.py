@@ -295,10 +295,21 @@ class Loader(torch.utils.data.DataLoader[Any]):
             if self._iterator is None:
                 self._workers = Workers()
             begun.begin_in_workers(self._workers.next_session())
-            with dataset.read_by_loader(self._workers.token):
-                iterator = super().__iter__()
+            # A thread may ask for a state while workers start.
+            self._pass = begun
+            iterator = self._start_workers(begun)
         self._pass, self._is_loaded = begun, False
         return begun, iterator
+
+    def _start_workers(self, begun: Pass) -> Iterator[Any]:
+        """Return PyTorch's iterator over a pass that workers read."""
+        try:
+            with self.dataset.read_by_loader(self._workers.token):
+                return super().__iter__()
+        except BaseException:
+            # They did not start, so the next iteration begins this epoch.
+            self.load_state_dict(begun.state(0))
+            raise
 
     def _left_of(self, present: Pass) -> int:
         """Return how many batches are left of a pass."""

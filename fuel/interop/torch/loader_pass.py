@@ -29,11 +29,13 @@ class Workers:
     def __init__(self) -> None:
         # The seeds of PyTorch's loaders are not negative.
         self.token = -next(_tokens)
-        self._sessions = itertools.count()
+        # A loader is pickled with it, and counters of itertools are not.
+        self._num_sessions = 0
 
     def next_session(self) -> Session:
         """Return the session of the pass that begins."""
-        return Session(self.token, next(self._sessions))
+        self._num_sessions += 1
+        return Session(self.token, self._num_sessions - 1)
 
 
 class Pass:

@@ -540,6 +540,42 @@ def test_copies_and_pickles_read_from_where_the_data_set_stands():
     for other in (copy.copy(loader), pickle.loads(pickle.dumps(loader))):
         assert len(other) == 7
         assert read(other) in (EPOCHS[1], EPOCHS[2])
+    # Python 3.14 pickles no counter of itertools.
+    assert b'itertools' not in pickle.dumps(loader)
+
+
+class Asking:
+    """Asks for the state of a loader while its workers start, and fails."""
+
+    def __init__(self):
+        self.loader, self.states = None, []
+
+    def __call__(self, worker):
+        """Do nothing in a worker."""
+
+    def __reduce__(self):
+        self.states.append(self.loader.state_dict())
+        raise ValueError('not sent to workers')
+
+
+@pytest.mark.parametrize('used', [0, 2])
+def test_epoch_whose_workers_do_not_start_is_not_left_out(used):
+    """It is read by the next iteration, and states are of its beginning."""
+    asking = Asking()
+    loader = asking.loader = Loader(
+        shuffled(), 1, multiprocessing_context='spawn', worker_init_fn=asking)
+    if used:
+        before = Loader(shuffled())
+        next(itertools.islice(before, used - 1, None))
+        loader.load_state_dict(before.state_dict())
+    with pytest.raises(ValueError, match='not sent'):
+        next(iter(loader))
+    for state in (*asking.states, loader.state_dict()):
+        other = Loader(shuffled())
+        other.load_state_dict(state)
+        assert read(other) == EPOCHS[0][used:]
+    assert len(asking.states) == 1
+    assert read(Loader(loader.dataset)) == EPOCHS[0][used:]
 
 
 def test_named_epoch_is_read():
