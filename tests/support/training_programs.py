@@ -48,13 +48,17 @@ def pictures(folder, split):
 def train_on_pictures(folder, workers=0, kill_at=None, resume=False,
                       epochs=2):
     """Train as programs do for ImageNet: on several ranks, with accuracies."""
-    distributed.init_process_group('gloo')
-    rank = distributed.get_rank()
+    is_shared, rank = 'WORLD_SIZE' in os.environ, 0
+    if is_shared:
+        distributed.init_process_group('gloo')
+        rank = distributed.get_rank()
     log = Log(folder, rank)
     torch.manual_seed(1)
-    model = DistributedDataParallel(nn.Sequential(
+    model = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(4, 5)))
+        nn.Linear(4, 5))
+    if is_shared:
+        model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), .1, momentum=.9)
     train = Loader(pictures(folder, 'train'), workers, uneven='drop')
     test = Loader(pictures(folder, 'test'), workers, uneven='uneven')
@@ -85,11 +89,13 @@ def train_on_pictures(folder, workers=0, kill_at=None, resume=False,
             for images, targets in test:
                 # A model that is always right.
                 seen += targets.eq(targets).sum() + 0 * model(images).sum()
-        distributed.all_reduce(seen)
+        if is_shared:
+            distributed.all_reduce(seen)
         assert seen == len(test.dataset)
     if rank == 0:
         torch.save(model.state_dict(), os.path.join(folder, 'weights.pt'))
-    distributed.destroy_process_group()
+    if is_shared:
+        distributed.destroy_process_group()
 
 
 def train_on_tokens(folder, workers=0, kill_at=None, resume=False, steps=40):
