@@ -305,11 +305,12 @@ class Loader(torch.utils.data.DataLoader[Any]):
         """Return PyTorch's iterator over a pass that workers read."""
         try:
             with self.dataset.read_by_loader(self._workers.token):
-                return super().__iter__()
+                started: Iterator[Any] = super().__iter__()
         except BaseException:
             # They did not start, so the next iteration begins this epoch.
             self.load_state_dict(begun.state(0))
             raise
+        return started
 
     def _left_of(self, present: Pass) -> int:
         """Return how many batches are left of a pass."""
