@@ -22,7 +22,7 @@ MOST_OF_A_MIXTURE = {
 MOST_OF_OTHERS = {
     'epoch over HDF5 opened, with its first batch': 109,
     # It waits now and then, which takes five calls more.
-    'batch of MultiProcessing, in the consumer': 49}
+    'batch of MultiProcessing, in the consumer': 38}
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):

@@ -47,7 +47,9 @@ def check_token(name: str, token: str | None,
 def split_lines(text: str) -> list[str]:
     """Return lines, ended as those of `TextFile` are: other characters that
     separate lines may be tokens."""
-    lines = text.replace('\r\n', '\n').replace('\r', '\n').split('\n')
+    if '\r' in text:
+        text = text.replace('\r\n', '\n').replace('\r', '\n')
+    lines = text.split('\n')
     return lines if lines[-1] else lines[:-1]
 
 

@@ -77,8 +77,9 @@ class Leases:
             bytes.
         """
         memory = self._segments[segment].memory
-        start = min(offset for offset, _ in extents)
-        stop = max(offset + size for offset, size in extents)
+        start, stop = extents[0][0], 0
+        for offset, size in extents:
+            start, stop = min(start, offset), max(stop, offset + size)
         root = numpy.frombuffer(memory, numpy.uint8, stop - start, start)
         if self.lent + root.nbytes > self.limit:
             self.give_back(slot)

@@ -38,7 +38,10 @@ class Team:
     @property
     def interrupted(self) -> bool:
         """Whether one of them was given up after an interrupt (bool)."""
-        return any(worker.interrupted for worker in self.workers)
+        for worker in self.workers:  # noqa: SIM110 (asked for each batch)
+            if worker.interrupted:
+                return True
+        return False
 
     @property
     def error(self) -> WorkerError | None:
@@ -121,7 +124,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         if self.team is None or self.team.interrupted:
             self._move(source)
         assert self.team is not None
-        place = sum(part.taken for part in self.parts) % len(self.parts)
+        taken = 0
+        for part in self.parts:
+            taken += part.taken
+        place = taken % len(self.parts)
         try:
             self.team.workers[place].receive(self.parts[place], self)
         except StopIteration:

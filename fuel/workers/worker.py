@@ -197,11 +197,10 @@ class Worker(EpochWorker[RemoteEpoch]):
         returned = self.leases.returned()
         slot, reuse = returned.pop() if returned else (-1, False)
         # A worker that is gone is noticed when something is wanted of it.
-        self._send(
-            *(Message(Kind.RELEASE, 0, slot, int(reuse))
-              for slot, reuse in returned),
-            Message(Kind.DELIVERED, epoch.number, epoch.taken, slot + 1,
-                    int(reuse)))
+        delivered = Message(
+            Kind.DELIVERED, epoch.number, epoch.taken, slot + 1, int(reuse))
+        self._send(*[Message(Kind.RELEASE, 0, slot, int(reuse))
+                     for slot, reuse in returned], delivered)
 
     def _send(self, *messages: Message) -> None:
         # One that is stopped makes no room for them.
@@ -216,10 +215,11 @@ class Worker(EpochWorker[RemoteEpoch]):
         """Receive messages until a condition is true."""
         if self.error is not None and not is_there():
             raise self.error
-        self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
-                     for slot, reuse in self.leases.returned()))
-        waited, watch = 0.0, DeadlockWatch(self._deadlock_timeout)
-        usage = UsageWatch(self.pid)
+        returned = self.leases.returned()
+        if returned:
+            self._send(*[Message(Kind.RELEASE, 0, slot, int(reuse))
+                         for slot, reuse in returned])
+        waited, watch, usage = 0.0, None, None
         interval = min(_INTERVAL, self._deadlock_timeout)
         while not is_there():
             begin = time.monotonic()
@@ -234,6 +234,9 @@ class Worker(EpochWorker[RemoteEpoch]):
             if message is not None:
                 self._handle(message)
                 continue
+            if watch is None or usage is None:
+                watch = DeadlockWatch(self._deadlock_timeout)
+                usage = UsageWatch(self.pid)
             usage.look()
             if waited - usage.seconds_without_processor() >= self.stalled:
                 self._ask_activity()
