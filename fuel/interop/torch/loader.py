@@ -357,7 +357,8 @@ class _Reading(Iterator[Any]):
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._iterator: Iterator[Any] | None = None
+        # That of PyTorch, which counts what it gives.
+        self._iterator: Any = None
         self._pass: Pass | None = None
 
     def __next__(self) -> Any:
@@ -383,9 +384,9 @@ class _Reading(Iterator[Any]):
             raise
         except Exception as error:
             # It stands for a batch, unless a worker has died.
-            present.count(error)
+            present.count(self._iterator._num_yielded, error)
             raise
-        present.count()
+        present.count(self._iterator._num_yielded)
         return batch
 
     def __len__(self) -> int:

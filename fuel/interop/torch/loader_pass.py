@@ -55,7 +55,7 @@ class Pass:
         self._share: Share | None = None
         self.start: State | None = None
         self.num_batches: int | None = None
-        self.delivered = 0
+        self.delivered = self._num_errors = 0
         self.is_over = False
 
     def begin_here(self) -> None:
@@ -70,13 +70,18 @@ class Pass:
         """Begin the epoch that workers read."""
         self.start, self.num_batches = self._dataset.begin_session(session)
 
-    def count(self, error: Exception | None = None) -> None:
-        """Count a batch, or an error in the place of one."""
+    def count(self, given: int, error: Exception | None = None) -> None:
+        """Count a batch, or an error in the place of one.
+
+        `given`: how many batches PyTorch's iterator has given.
+        """
         if self._share is not None:
-            # With a batch that was interrupted, once others follow.
             self.delivered = self._share.taken
-        else:
-            self.delivered += error is None or _was_sent(error.__traceback__)
+            return
+        self._num_errors += error is not None and _was_sent(
+            error.__traceback__)
+        # Like `taken`, with one that Ctrl-C has dropped, once others follow.
+        self.delivered = given + self._num_errors
 
     @property
     def used(self) -> int | None:

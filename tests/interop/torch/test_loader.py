@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import NotAStreamError, StateMismatchError
 from fuel.interop.torch import Loader, as_iterable, to_torch
+from fuel.interop.torch.loader_pass import Pass
 from fuel.schemes import (
     ConstantScheme, SequentialExampleScheme, SequentialScheme)
 from fuel.streams import DataStream
@@ -542,6 +543,26 @@ def test_copies_and_pickles_read_from_where_the_data_set_stands():
         assert read(other) in (EPOCHS[1], EPOCHS[2])
     # Python 3.14 pickles no counter of itertools.
     assert b'itertools' not in pickle.dumps(loader)
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_batch_that_ctrl_c_drops_is_counted_once_others_follow(
+        num_workers, monkeypatch):
+    """It was read, and is not given again by the same iterator."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+    loader = Loader(shuffled(), num_workers)
+    reading = iter(loader)
+    next(reading)
+    with monkeypatch.context() as patched:
+        patched.setattr(Pass, 'count', interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            next(reading)
+    assert next(reading)[0].tolist() == EPOCHS[0][2]
+    assert loader.batches_left == len(reading) == 4
+    other = Loader(shuffled())
+    other.load_state_dict(loader.state_dict())
+    assert read(other) == EPOCHS[0][3:]
 
 
 class Asking:
