@@ -17,7 +17,7 @@ FIRST_NAMES: dict[str, str] = {
 
 def with_first_names(described: Any) -> Any:
     """Return a description in plain data, each name replaced by the first
-    that its bearer had."""
+    name of that class or function."""
     if isinstance(described, str):
         return FIRST_NAMES.get(described, described)
     if isinstance(described, dict):

@@ -44,6 +44,7 @@ class Runtime:
     `encoded_scheme`: the state of the scheme that was saved last.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
+    `changes`: how often an attribute was assigned, or one of a stream below.
     `known_sources`: kept until an attribute of the stream is assigned, or of
         one that it reads.
     `readers`: the stages of those whose sources come from this one.
@@ -54,6 +55,7 @@ class Runtime:
     __slots__ = (
         '__weakref__',
         '_find_stream',
+        'changes',
         'changing',
         'encoded_scheme',
         'epoch',
@@ -76,7 +78,7 @@ class Runtime:
         try:
             self._find_stream: Callable[[], Any] = weakref.ref(stream)
         except TypeError:
-            # It has no dict either, and keeps nothing.
+            # A foreign stream whose class declares slots.
             self._find_stream = lambda: stream
         self.lock = threading.RLock()
         self.epoch: Epoch | None = None
@@ -90,6 +92,7 @@ class Runtime:
         self.measured: Any = None
         self.measuring = threading.Lock()
         self.changing = False
+        self.changes = 0
         self.known_sources: KnownSources | None = None
         self.readers: weakref.WeakSet[Runtime] | None = None
         _all.add(self)
@@ -103,20 +106,28 @@ class Runtime:
         self.measured = None
         self.measuring = threading.Lock()
 
-    def keep_sources(self, known: KnownSources,
-                     below: Iterable[Runtime]) -> None:
-        """Keep the sources of the stream, which come from those below."""
-        self.known_sources = known
-        for stage in below:
-            if stage.readers is None:
-                stage.readers = weakref.WeakSet()
-            stage.readers.add(self)
+    def depend_on(self, stages: Iterable[Runtime]) -> None:
+        """Forget the sources of the stream where those of others change."""
+        with lock_of_sources:
+            for stage in stages:
+                if stage.readers is None:
+                    stage.readers = weakref.WeakSet()
+                stage.readers.add(self)
+
+    def keep_sources(self, known: KnownSources, changes: int) -> None:
+        """Keep the sources of the stream, unless something was assigned since
+        it had that number of changes."""
+        with lock_of_sources:
+            if changes == self.changes:
+                self.known_sources = known
 
     def forget(self) -> None:
-        """Drop what the stream has said, and what those said that read it."""
-        self.known_sources = None
-        readers, self.readers = self.readers, None
-        for reader in readers or ():
+        """Drop the sources of the stream, and of those that read it."""
+        with lock_of_sources:
+            self.changes += 1
+            self.known_sources = None
+            readers, self.readers = list(self.readers or ()), None
+        for reader in readers:
             reader.forget()
 
     @contextmanager
@@ -184,5 +195,16 @@ class Runtime:
             or self.iterator is None or self.iterator() is None))
 
 
+#: Held while sources are kept or dropped; never while a stream is asked.
+lock_of_sources = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Replace the lock, which a thread of the parent may have held."""
+    global lock_of_sources
+    lock_of_sources = threading.RLock()
+
+
 _all = each_at_fork(Step.OWNERSHIP, in_child=Runtime.begin_in_child)
 at_fork(Step.OWNERSHIP, in_child=leave_frames)
+at_fork(Step.OWNERSHIP, in_child=_renew_lock)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import (
     Identified, Position, Unavailable, copied_with_text)
+from fuel.epochs import runtime
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.runtime import KEPT_STAGE, Runtime
@@ -388,12 +389,15 @@ def _keep_stage(stream: object) -> Stage:
     if type(stage) is Stage and is_dataset(stream):
         # It is described as a stream is.
         return stage
-    kept = shown.get(KEPT_STAGE)
-    if isinstance(kept, dict):
-        # The state that a pickle holds.
-        stage.pending = kept
-    if KEPT_STAGE in shown:
-        # A pickle has None here, and a copy the stage of another stream.
+    with runtime.lock_of_sources:
+        kept = shown.get(KEPT_STAGE)
+        if isinstance(kept, Stage):
+            if kept.stream is stream:
+                return kept
+            # Of the stream that this one is a copy of.
+            stage.pending = kept.pending
+        elif kept is not None:
+            # A pickle holds the state alone.
+            stage.pending = kept
         shown[KEPT_STAGE] = stage
-    found: Stage = shown.setdefault(KEPT_STAGE, stage)
-    return found
+    return stage

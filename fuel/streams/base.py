@@ -25,9 +25,10 @@ from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils.arguments import (
-    NamedArguments, checked_labels, safely, unknown_argument)
+    NamedArguments, checked_labels, is_dataset, safely, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
+from fuel.utils.overrides import cached
 from fuel.utils.other_libraries import (
     FOR_STREAMS, Elsewhere, names_shown, no_member)
 from fuel.utils.signatures import constructors_of
@@ -115,7 +116,7 @@ class AbstractDataStream(NamedArguments):
         known = stage_of(self).known_sources
         if known is not None:
             for origin, sources in known.origins:
-                if origin.sources != sources:
+                if tuple(origin.sources) != sources:
                     break
             else:
                 return known.sources
@@ -130,9 +131,14 @@ class AbstractDataStream(NamedArguments):
             super().__setattr__(name, value)
             stage = vars(self).get(KEPT_STAGE)
             if isinstance(stage, Stage) and (
-                    stage.known_sources is not None or stage.readers
-                    ) and name not in self.epoch_attributes:
-                stage.forget()
+                    name not in self.epoch_attributes):
+                stage.changes += 1
+                if stage.known_sources is not None or stage.readers:
+                    stage.forget()
+
+        def __delattr__(self, name):
+            super().__delattr__(name)
+            stage_of(self).forget()
 
     def _get_sources(self) -> Any:
         """Return the sources that the stream has if none are assigned."""
@@ -814,25 +820,51 @@ class AbstractDataStream(NamedArguments):
 
 def _ask_sources(stream: AbstractDataStream) -> Any:
     """Return the sources of a stream, which keeps them from now on."""
-    found = stream._get_sources()
-    stage, below = stage_of(stream), []
-    origins: list[tuple[Any, Any]] = []
-    if stage.dataset is not None:
-        origins.append((stage.dataset, stage.dataset.sources))
-    for child in stage.inputs:
+    stage = stage_of(stream)
+    changes, inputs = stage.changes, stage.inputs
+    # Of the inputs whose assignments are noticed.
+    below: dict[int, Stage] = {}
+    for child in inputs:
         if isinstance(child, AbstractDataStream) and (
                 type(child).sources is AbstractDataStream.sources):
-            known = stage_of(child).known_sources
-            if known is not None:
-                origins += known.origins
-            elif '_sources' not in vars(child):
-                origins.append((child, child.sources))
-            below.append(stage_of(child))
-        else:
-            origins.append((child, child.sources))
-    if origins or below:
-        stage.keep_sources(KnownSources(found, tuple(origins)), below)
+            below[id(child)] = stage_of(child)
+    stage.depend_on(below.values())
+    found = stream._get_sources()
+    if type(found) is not tuple or not _are_assigned(stream):
+        return found
+    origins: list[tuple[Any, Any]] = []
+    dataset: Any = stage.dataset
+    if is_dataset(dataset):
+        origins.append((dataset, tuple(dataset.sources)))
+    for child in inputs:
+        one = below.get(id(child))
+        if one is not None and one.known_sources is not None:
+            origins += one.known_sources.origins
+        elif one is None or type(vars(child).get('_sources')) is not tuple:
+            # Asked each time.
+            origins.append((child, tuple(child.sources)))
+    if inputs or origins:
+        stage.keep_sources(KnownSources(found, tuple(origins)), changes)
     return found
+
+
+# The attributes that hold what a stream reads.
+_READ = frozenset({'data_stream', 'data_streams', 'dataset'})
+
+
+def _are_assigned(stream: AbstractDataStream) -> bool:
+    """Return whether all assignments are noticed that change what a stream
+    reads: not of a list that is changed in place, say."""
+    return (type(vars(stream).get('data_streams')) is not list
+            and _READ.isdisjoint(stream.epoch_attributes)
+            and not _has_members(type(stream)))
+
+
+@cached
+def _has_members(cls: type) -> bool:
+    """Return whether a class has an attribute or a property in the place of
+    what its objects read."""
+    return any(not _READ.isdisjoint(vars(base)) for base in cls.__mro__)
 
 
 def _takes_stream_by_name(stage: type) -> bool:

@@ -140,14 +140,16 @@ class StreamStage(Stage):
         scheme = self.stream.iteration_scheme
         shard = self.own_shard or (
             None if scheme is None else shard_of(scheme))
-        # The epochs of its inputs have begun.
-        for place, iterator in enumerate(self.iterators):
-            if shard is not None:
-                break
-            shard = iterator.epoch.shard if isinstance(
-                iterator, EpochIterator) else stage_of(
-                    self.inputs[place]).shard
-        return shard
+        if shard is not None:
+            return shard
+        if 'data_stream' in vars(self.stream):
+            iterators = self.iterators
+            if len(iterators) == 1 and isinstance(
+                    iterators[0], EpochIterator):
+                # The epoch of its input has begun.
+                below: Shard | None = iterators[0].epoch.shard
+                return below
+        return self.shard_of_inputs
 
     def take_limit(self, epoch: Epoch) -> None:
         """Share the limit of examples left out with the streams below."""
@@ -230,9 +232,10 @@ class StreamStage(Stage):
                 raise StateMismatchError(
                     f"the field 'leftover' of the state of stage {self.name} "
                     f'cannot be taken up: {error!r:.300}') from error
-        if self.scheme is not None or self.reads_several or not is_original(
-                self.stream, 'start_epoch'):
-            # What has the same generator drew from it since.
+        if self.scheme is not None or self.reads_several or not (
+                is_original(self.stream, 'start_epoch')
+                and is_original(self.stream, 'get_epoch_iterator')):
+            # Another stage with the same generator may have drawn since.
             self.set_generators(state)
         else:
             self._set_generator(state)

@@ -9,10 +9,12 @@ import numpy
 import pytest
 
 from fuel.datasets import IndexableDataset
-from fuel.epochs.stage import stage_of
+from fuel.epochs.stage import Stage, stage_of
+from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream, DataStream
 from fuel.transformers import (
-    FilterSources, Mapping, Merge, Rename, ScaleAndShift, Transformer)
+    FilterSources, Mapping, Merge, MultiProcessing, MultiThreading, Rename,
+    ScaleAndShift, Transformer)
 
 
 def build():
@@ -164,6 +166,184 @@ def test_items_do_not_ask_the_stages_below():
     assert len(list(batches)) == 2
     assert stream.sources == ('a', 'b')
     assert len(calls) == first <= 2
+
+
+class Steady(Transformer):
+    """A stage that hands batches on."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, False)
+
+    def transform_batch(self, batch):
+        return batch
+
+
+def test_copy_of_a_stage_that_pickles_its_attributes_goes_on_from_the_state():
+    """A copy, and the stream of a rank, keep a state that was loaded."""
+    stream = Whole(build())
+    stream.load_state_dict(next_state(stream))
+    for other in copy.copy(stream), stream.shard(0, 1):
+        assert other.state_dict()['epoch'] == 'running'
+        assert len(list(other)) == 2
+
+
+@pytest.mark.parametrize('change', [
+    lambda stream, ends: stream.sources.__setitem__(1, 'c'),
+    lambda stream, ends: vars(stream).__setitem__('_sources', ('a', 'c')),
+    lambda stream, ends: setattr(stream, 'sources', ['a', 'c'])])
+def test_names_in_a_list_may_change_in_place(change):
+    """A stage above does not keep them."""
+    stream = build()
+    stream.sources = ['a', 'b']
+    renamed = Rename(stream, {'a': 'x'})
+    assert tuple(renamed.sources) == ('x', 'b')
+    change(stream, 1)
+    assert tuple(renamed.sources) == ('x', 'c')
+
+
+def test_names_that_are_deleted_are_forgotten():
+    """By the stages above too."""
+    stream = build()
+    stream.sources = ('p', 'q')
+    top = Steady(stream)
+    assert top.sources == ('p', 'q')
+    del stream._sources
+    assert top.sources == ('a', 'b')
+
+
+def test_stream_below_may_be_a_property_or_belong_to_the_epoch():
+    """Such a stage asks each time."""
+    class Switching(Steady):
+        epoch_attributes = ('child_epoch_iterator', 'data_stream')
+
+    streams = []
+
+    class Choosing(Steady):
+        data_stream = property(lambda self: streams[0],
+                               lambda self, value: streams.append(value))
+
+    switching = Switching(build())
+    assert Steady(switching).sources == ('a', 'b')
+    switching.data_stream = Rename(build(), {'a': 'x'})
+    assert Steady(switching).sources == ('x', 'b')
+    top = Steady(Choosing(build()))
+    assert top.sources == ('a', 'b')
+    streams.insert(0, Rename(build(), {'b': 'y'}))
+    assert top.sources == ('a', 'y')
+
+
+@pytest.mark.parametrize('dataset', ['train', None, 3])
+def test_attribute_named_dataset_may_be_anything(dataset):
+    """A stage of a user's own may keep what it likes there."""
+    stream = Steady(build())
+    stream.dataset = dataset
+    assert stream.sources == ('a', 'b')
+    assert set(next(stream.get_epoch_iterator(as_dict=True))) == {'a', 'b'}
+
+
+def test_assignment_while_sources_are_asked_is_not_lost(monkeypatch):
+    """Another thread may assign between asking and keeping."""
+    stream = build()
+    top = Rename(stream, {'a': 'x'})
+    assert top.sources == ('x', 'b')
+    stream.sources = ('a', 'c')
+    keep = Stage.keep_sources
+
+    def assign_before(stage, known, changes):
+        if stage is stage_of(top):
+            stream.sources = ('a', 'd')
+        keep(stage, known, changes)
+
+    monkeypatch.setattr(Stage, 'keep_sources', assign_before)
+    assert top.sources == ('x', 'c')
+    monkeypatch.undo()
+    assert top.sources == ('x', 'd')
+
+
+def test_stream_may_read_any_iterator():
+    """Without a stream below, or with more iterators than streams."""
+    class Numbers(AbstractDataStream):
+        sources = ('a',)
+        produces_examples = True
+        epoch_attributes = ('child_epoch_iterator',)
+
+        def get_epoch_iterator(self, as_dict=False):
+            self.child_epoch_iterator = iter(range(3))
+            return super().get_epoch_iterator(as_dict)
+
+        def get_data(self, request=None):
+            return (next(self.child_epoch_iterator),)
+
+    assert list(Numbers()) == [(0,), (1,), (2,)]
+
+
+class Noisy(Transformer):
+    """A stage that draws from a generator, and keeps nothing."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, False)
+        self.rng = numpy.random.RandomState(5)
+
+    def transform_batch(self, batch):
+        return (batch[0] + self.rng.randint(1000),)
+
+
+class DrawsBefore(Transformer):
+    """A stage that draws from the generator below before its epoch."""
+
+    def get_epoch_iterator(self, as_dict=False):
+        self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
+        self.data_stream.rng.randint(10)
+        return DataIterator(self, None, as_dict)
+
+    def transform_batch(self, batch):
+        return batch
+
+
+def test_generator_that_is_drawn_from_before_an_epoch_is_put_back():
+    """A stage may begin its epoch as those of Fuel 0.2.0 do."""
+    def made():
+        return DrawsBefore(Noisy(build()), False)
+
+    stream = made()
+    batches = iter(stream)
+    next(batches)
+    state = stream.state_dict()
+    rest = [batch[0].tolist() for batch in batches]
+    other = made()
+    other.load_state_dict(state)
+    assert [batch[0].tolist() for batch in other] == rest
+
+
+@pytest.mark.parametrize('kind', [MultiThreading, MultiProcessing])
+def test_epoch_over_workers_knows_the_share_below(kind):
+    """It counts the items of all ranks, and checks what is drawn."""
+    def made(rank=0, ranks=2, stages=1):
+        stream = kind(DataStream(
+            IndexableDataset({'a': numpy.arange(40)}),
+            batch_size=2).shard(rank, ranks))
+        for _ in range(stages):
+            stream = Steady(stream)
+        return stream
+
+    for stages in 0, 1:
+        stream = made(stages=stages)
+        batches = iter(stream)
+        assert batches.epoch.step == 2
+        for _ in range(3):
+            next(batches)
+        state = stream.state_dict()
+        assert state['position'] == 6
+        other = made(stages=stages)
+        other.load_state_dict(state)
+        rest = iter(other)
+        assert len(rest) == len(list(rest)) == 7
+        whole = made(0, 1, stages)
+        whole.load_state_dict(state)
+        rest = iter(whole)
+        assert len(rest) == len(list(rest)) == 14
+    with pytest.raises(ValueError, match='draws from rng'):
+        iter(Noisy(made()))
 
 
 @pytest.mark.parametrize('change, wanted', [

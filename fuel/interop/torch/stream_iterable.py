@@ -476,9 +476,11 @@ def _end_without_parent() -> None:
 def _is_forked() -> bool:
     """Return whether this process is a fork of the one that started it."""
     process = multiprocessing.current_process()
+    # The first one is the platform's default.
+    method = multiprocessing.get_start_method(allow_none=True) or (
+        multiprocessing.get_all_start_methods()[0])
     return isinstance(process, context.ForkProcess) or (
-        isinstance(process, context.Process)
-        and multiprocessing.get_start_method() == 'fork')
+        isinstance(process, context.Process) and method == 'fork')
 
 
 def _as_worker(worker: int, count: int) -> str:
