@@ -391,13 +391,9 @@ def _keep_stage(stream: object) -> Stage:
         return stage
     with runtime.lock_of_sources:
         kept = shown.get(KEPT_STAGE)
-        if isinstance(kept, Stage):
-            if kept.stream is stream:
-                return kept
-            # Of the stream that this one is a copy of.
-            stage.pending = kept.pending
-        elif kept is not None:
-            # A pickle holds the state alone.
-            stage.pending = kept
+        if isinstance(kept, Stage) and kept.stream is stream:
+            return kept
+        # A copy has the stage of another stream, a pickle the state alone.
+        stage.pending = kept.pending if isinstance(kept, Stage) else kept
         shown[KEPT_STAGE] = stage
     return stage
