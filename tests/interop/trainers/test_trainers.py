@@ -358,7 +358,7 @@ def test_lightning_does_not_train_and_validate_by_one_iterable(tmp_path):
     """Whose position would be that of what was read last."""
     (status, errors), = run('lightning', 1, tmp_path, same=True)
     assert 1 == status
-    assert 'train, val and test must be different' in errors
+    assert 'train, val, test and predict must be different' in errors
 
 
 @pytest.mark.parametrize('source', ['iterable', 'stage'])
