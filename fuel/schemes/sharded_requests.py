@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import numpy
 
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
+from fuel.schemes.shard import BatchPart, Shard
+from fuel.sharding.dealer import Dealer, Dealt, ReadInOrder
 from fuel.typing import Request
 
 
@@ -129,132 +130,179 @@ def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
     return found
 
 
-class RankRequests(ChosenRequests):
-    """Base of the requests of a rank, or its parts of requests.
+class SoughtRequests:
+    """Requests that are known by their numbers, to be dealt to ranks.
 
-    Of iterators whose requests are not known by their number, the first
-    `_most` are kept, for padding.
+    `full`: how many examples a batch has that is not short.
     """
 
-    shard: Shard
-    _most = 0
+    def __init__(self, requests: RequestIterator, full: int) -> None:
+        self.requests = requests
+        self.full = full
 
-    def _share(self, requests: Iterator[Any], shard: Shard) -> None:
+    def count(self, stop: int, wanted: int) -> float:
+        """Return how many requests there are."""
+        return self.requests.num_requests
+
+    def size(self, item: int) -> int:
+        """Return how many examples a request has."""
+        return len(as_splittable(self.requests.compact_at(item)))
+
+    def full_size(self, item: int) -> int:
+        """Return how many examples a request has if it is not short."""
+        return self.full
+
+    def take(self, item: int, compact: bool) -> Any:
+        """Return a request."""
+        return (self.requests.compact_at(item) if compact
+                else self.requests.request_at(item))
+
+
+class RequestsInOrder(ReadInOrder):
+    """Requests that are not known by their numbers, to be dealt to ranks."""
+
+    def __init__(self, requests: RequestIterator, full: int,
+                 first: int) -> None:
+        super().__init__(requests.position, first)
+        self.requests = requests
+        self.full = full
+
+    def read(self) -> Any:
+        """Return the next request."""
+        return next(self.requests)
+
+    def skip(self, count: int) -> None:
+        """Leave out requests."""
+        try:
+            self.requests.advance(count)
+        finally:
+            self.position = self.requests.position
+
+    def size(self, item: int) -> int:
+        """Return how many examples a request has that was read."""
+        return len(as_splittable(self._kept[item]))
+
+    def full_size(self, item: int) -> int:
+        """Return how many examples a request has if it is not short."""
+        return self.full
+
+    def take(self, item: int, compact: bool) -> Any:
+        """Return a request that was read."""
+        return self.take_kept(item)
+
+
+class RankRequests(ChosenRequests):
+    """The requests of a rank, or its parts of requests."""
+
+    def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
         self.requests = inner = as_requests(requests)
         self.shard = shard
         self.num_requests = inner.num_requests
+        self.requests_examples = inner.requests_examples
         self.position = inner.position
-        self._first: list[Any] = []
-
-    def _take(self) -> Any:
-        """Return the next request of an order that is read in order."""
-        place = self.requests.position
-        request = next(self.requests)
-        if place < self._most:
-            self._first.append(request)
-        return request
-
-    def _skip(self, count: int) -> int:
-        """Leave out requests of such an order, and return how many."""
-        before = self.requests.position
-        while count and self.requests.position < self._most:
-            try:
-                self._take()
-            except StopIteration:
-                return self.requests.position - before
-            count -= 1
-        self.requests.advance(count)
-        return self.requests.position - before
-
-    def advance(self, count: int) -> None:
-        """Leave out `count` requests of the whole order."""
-        if self.is_random_access:
-            super().advance(count)
-        else:
-            self._skip(count)
-            self.position = self.requests.position
-
-
-class ShardedRequests(RankRequests):
-    """Every n-th request of an order."""
-
-    def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
-        self._share(requests, shard)
-        if shard.uneven == 'pad':
-            self._most = shard.num_shards - 1
-        self.requests_examples = self.requests.requests_examples
-        # Whether the request made last repeats one.
-        self._repeats = False
+        full = inner.batch_size or shard.num_shards
+        first = 0 if shard.uneven != 'pad' else (
+            full if shard.splits else shard.num_shards - 1)
+        self._order: Any = (
+            SoughtRequests(inner, full) if inner.is_random_access
+            else RequestsInOrder(inner, full, first))
+        self.dealer = Dealer(self._order, shard)
         self._set_step()
 
     def _set_step(self) -> None:
         shard = self.shard
-        self.step, self.offset = shard.num_shards, shard.rank
-        if not math.isinf(self.num_requests):
+        self.step, self.offset = shard.step, shard.offset
+        if not shard.splits and not math.isinf(self.num_requests):
             # Behind it lies the last round, if that is not complete.
             self.limit = max(
                 0, int(self.num_requests) - shard.num_shards + 1)
 
+    @property
+    def batch_size(self) -> Any:
+        """Number of indices of a whole request, None if it is not known."""
+        if self.shard.splits:
+            return -(-self._order.full // self.shard.num_shards)
+        return self.requests.batch_size
+
     def plain_order(self) -> Any:
         """Return the indices of the whole epoch, of all ranks."""
-        return self.requests.plain_order()
+        return None if self.shard.splits else self.requests.plain_order()
 
     def _next(self, compact: bool) -> Any:
-        if not self.is_random_access:
-            return self._take_round()
-        request = self._at(self.position, compact)
-        if request is None:
-            raise StopIteration
-        self._repeats = (
-            self.position + self.offset >= self.num_requests)
-        self.position = int(min(self.position + self.step,
-                                self.num_requests))
-        return request
+        try:
+            return self.dealer.take(
+                self.position, partial(self._part, compact))
+        finally:
+            self.position = self.dealer.next
 
     def _at(self, position: int, compact: bool) -> Any:
-        place = place_of_rank(position, self.num_requests, self.shard)
-        return None if place is None else self._whole_at(place, compact)
+        dealt = self.dealer.find(position)
+        return None if dealt is None else self._part(compact, dealt)
 
-    def _take_round(self) -> Any:
-        """Return the next request of an order that is read in order."""
-        shard = self.shard
-        found = self._skip(shard.rank)
-        request = None
-        if found == shard.rank:
-            try:
-                request = self._take()
-            except StopIteration:
-                pass
-            else:
-                found += 1 + self._skip(shard.num_shards - 1 - shard.rank)
-        self.position = self.requests.position
-        if found < shard.num_shards:
-            return self._take_of_last(request, found)
-        self._repeats = False
-        return request
-
-    def _take_of_last(self, request: Request, found: int) -> Any:
-        place = place_of_rank(0, found, self.shard)
-        if place is None:
-            raise StopIteration
-        self._repeats = found <= self.shard.rank
-        if not self._repeats:
+    def _part(self, compact: bool, dealt: Dealt) -> Any:
+        """Return what was dealt of a request."""
+        request = self._order.take(dealt.item, compact)
+        rows = dealt.rows
+        if rows is None:
             return request
-        return self._first[(self.shard.rank - found) % len(self._first)]
+        indices = as_splittable(request)
+        if rows.total > rows.real:
+            indices = self._padded(indices, rows.total)
+        return indices[rows.rows]
+
+    def _padded(self, indices: Any, total: int) -> Any:
+        """Return indices with those from the start of the epoch behind."""
+        found, place = list(indices), 0
+        # What is padded is the last.
+        count = min(self.dealer.next, self._order.full)
+        while len(found) < total:
+            found += list(self._order.take(place, False))[
+                :total - len(found)]
+            place = (place + 1) % count
+        return (numpy.array(found, dtype=numpy.intp)
+                if isinstance(indices, numpy.ndarray) else found)
+
+    def advance(self, count: int) -> None:
+        """Leave out `count` requests of the whole order."""
+        stop = self.position + count
+        self.position = int(min(stop, self._order.count(stop, -1)))
+
+    def skip(self, count: int) -> None:
+        """Leave out the requests of the next steps."""
+        if self.is_random_access:
+            # Each step is one batch, or one round.
+            self.advance(count * self.step)
+            return
+        self.dealer.skip(self.position, count)
+        self.position = self.dealer.next
+
+    def rows_at(self, item: int) -> BatchPart | None:
+        """Return the rank's rows of a request: of any, or of the last."""
+        dealt: Dealt | None = self.dealer.last
+        if dealt is None or dealt.item != item:
+            # A compiled reader may have asked for the request alone.
+            dealt = self.dealer.find(item) if (
+                self.shard.splits and self.is_random_access) else None
+        return None if dealt is None else dealt.rows
+
+    @property
+    def number(self) -> int:
+        """The number of the batch whose rows were requested last (int)."""
+        return (self.position - 1 if self.is_random_access
+                else self.dealer.last.item)
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the request made last repeat some."""
-        return marks(count, self._repeats, None)
+        return marks(count, self.dealer.last.repeats,
+                     self.rows_at(self.number))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._set_step()
 
 
-class ShardedIndexRequests(ShardedRequests, IndexRequests):
-    """Every n-th index of an order."""
-
-    requests_examples = True
+class RankIndices(RankRequests, IndexRequests):
+    """The single indices of a rank."""
 
     def peek(self, count: int) -> list[Any]:
         """Return the next requests of the rank without advancing."""
@@ -267,126 +315,8 @@ class ShardedIndexRequests(ShardedRequests, IndexRequests):
         return found
 
 
-class SplitRequests(RankRequests):
-    """A rank's part of each batch of an order.
-
-    Where any request is known by its number, only the last is short. Of
-    others, the one behind a short one is read to see whether there is any.
-    """
-
-    def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
-        self._share(requests, shard)
-        # How many examples a batch has that is not short.
-        self._size: int = self.requests.batch_size or shard.num_shards
-        if shard.uneven == 'pad':
-            self._most = self._size
-        # The request behind the next one of an order that is read in order.
-        self._ahead: list[Any] = []
-        # Of such an order: which request was dealt last, and its rows.
-        self._number = -1
-        self._rows: BatchPart | None = None
-
-    @property
-    def batch_size(self) -> int:
-        """Number of indices of a request at most, unless one is short."""
-        return -(-self._size // self.shard.num_shards)
-
-    @property
-    def number(self) -> int:
-        """The number of the batch whose rows were requested last (int)."""
-        return self.position - 1 if self.is_random_access else self._number
-
-    def _next(self, compact: bool) -> Any:
-        if not self.is_random_access:
-            return self._take_rows()
-        request = self._at(self.position, compact)
-        if request is None:
-            self.position = max(self.position, int(self.num_requests))
-            raise StopIteration
-        self.position += 1
-        return request
-
-    def _take_rows(self) -> Any:
-        """Return the rank's part of a request of the next step."""
-        step, part = Round(self.shard), None
-        while step.left:
-            try:
-                whole = self._ahead.pop() if self._ahead else self._take()
-            except StopIteration:
-                break
-            number, self.position = self.position, self.position + 1
-            indices = as_splittable(whole)
-            if len(indices) < self._size:
-                self._look_ahead()
-            rows = step.deal(len(indices), self._size, bool(
-                len(indices) < self._size and not self._ahead))
-            if rows is not None:
-                self._number, self._rows = number, rows
-                part = self._part(indices, rows)
-        if part is None or step.left:
-            raise StopIteration
-        return part
-
-    def _look_ahead(self) -> None:
-        try:
-            self._ahead = [self._take()]
-        except StopIteration:
-            self._ahead = []
-
-    def skip(self, count: int) -> None:
-        """Leave out the requests of the next steps."""
-        if self.is_random_access:
-            self.advance(count)
-            return
-        for _ in islice(self, count):
-            pass
-
-    def rows_at(self, position: int) -> BatchPart | None:
-        """Return the rank's rows of a request: of any, or of the last."""
-        if self.is_random_access:
-            return self._deal(self._whole_at(position, True), position)
-        return self._rows if position == self._number else None
-
-    def _deal(self, whole: Request, position: int) -> BatchPart | None:
-        return Round(self.shard).deal(
-            len(as_splittable(whole)), self._size,
-            position + 1 == self.num_requests)
-
-    def _part(self, indices: Any, rows: BatchPart) -> Any:
-        if rows.total > rows.real:
-            indices = self._padded(indices)
-        return indices[rows.rows]
-
-    def _padded(self, indices: Any) -> Any:
-        """Return indices with those from the start of the epoch behind."""
-        found = list(indices)
-        place, missing = 0, self._size - len(found)
-        number = (int(self.num_requests) if self.is_random_access
-                  else len(self._first))
-        while missing > 0:
-            first = (self._whole_at(place, False) if self.is_random_access
-                     else self._first[place])
-            found += list(first)[:missing]
-            missing = self._size - len(found)
-            place = (place + 1) % max(1, number)
-        return (numpy.array(found, dtype=numpy.intp)
-                if isinstance(indices, numpy.ndarray) else found)
-
-    def _at(self, position: int, compact: bool) -> Any:
-        whole = self._whole_at(position, compact)
-        rows = None if whole is None else self._deal(whole, position)
-        return None if rows is None else self._part(as_splittable(whole), rows)
-
-    def padding(self, count: int | None) -> Any:
-        """Return which rows of the request made last repeat some."""
-        return marks(count, False, self.rows_at(self.number))
-
-
 def sharded_requests(requests: Iterator[Any], shard: Shard,
                      requests_examples: bool) -> RankRequests:
     """Return the requests of a rank."""
-    if shard.splits:
-        return SplitRequests(requests, shard)
-    if requests_examples:
-        return ShardedIndexRequests(requests, shard)
-    return ShardedRequests(requests, shard)
+    return (RankIndices if requests_examples else RankRequests)(
+        requests, shard)

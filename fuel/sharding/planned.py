@@ -10,13 +10,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
 from fuel.epochs.stage import stage_of
 from fuel.schemes.sharded_requests import RowRequests, marks
-from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
+from fuel.schemes.shard import BatchPart, Shard
+from fuel.sharding.dealer import Dealer, Dealt, ReadInOrder
 from fuel.typing import Batch, EpochReader, StreamLike
 
 if TYPE_CHECKING:
@@ -35,13 +36,29 @@ class ItemPlan:
 
     num_items: int
 
-    def rows(self, item: int) -> int | None:
-        """Return how many examples an item has; None if it is one."""
-        return None
+    def first_item(self, epoch: Epoch) -> int:
+        """Return the number of the item that an epoch goes on with."""
+        return epoch.requested
+
+    def count(self, stop: int, wanted: int) -> float:
+        """Return how many items there are."""
+        return self.num_items
+
+    def size(self, item: int) -> int:
+        """Return how many examples a batch has."""
+        raise NotImplementedError
 
     def full_size(self, item: int) -> int:
-        """Return how many examples an item has if it is not short."""
+        """Return how many examples a batch has if it is not short."""
         return 1
+
+    def take(self, dealt: Dealt) -> Batch:
+        """Return what was dealt."""
+        rows = dealt.rows
+        if rows is None:
+            return self.read(dealt.item)
+        assert isinstance(rows.rows, slice)
+        return self.read_rows(dealt.item, rows.rows, rows.total - rows.real)
 
     def read(self, item: int) -> Batch:
         """Return an item."""
@@ -51,130 +68,131 @@ class ItemPlan:
         """Return rows of a batch to which `padding` ones are added."""
         raise NotImplementedError
 
-    def end(self) -> None:
-        """Do what the stage does when all items were read."""
-
-    def finish(self) -> None:
-        """Leave the streams that are read where the whole epoch ends."""
+    def end(self, item: int) -> None:
+        """Leave all as it is where the whole epoch ends; the rank has come
+        to an item that it does not get."""
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Release nothing: the stage has the iterators."""
 
-class PlannedReader:
-    """Reads a rank's items of an epoch that has a plan."""
 
-    def __init__(self, epoch: Epoch, stream: StreamLike, plan: ItemPlan,
-                 shard: Shard) -> None:
+class ItemsInOrder(ReadInOrder):
+    """The items that a reader gives, of which each rank reads all."""
+
+    def __init__(self, reader: EpochReader, position: int = 0) -> None:
+        super().__init__(position, 0)
+        self.reader = reader
+
+    def first_item(self, epoch: Epoch) -> int:
+        """Return the number of the item that is read next."""
+        return self.position
+
+    def read(self) -> Batch:
+        """Return the next item."""
+        return self.reader.read()
+
+    def skip(self, count: int) -> None:
+        """Read items and drop them."""
+        for _ in range(count):
+            try:
+                self.reader.read()
+            except StopIteration:
+                return
+            self.position += 1
+
+    def take(self, dealt: Dealt) -> Batch:
+        """Return an item that was read."""
+        item: Batch = self.take_kept(dealt.item)
+        return item
+
+    def end(self, item: int) -> None:
+        """Do nothing: the items were read to their end."""
+
+    def close(self) -> None:
+        """Release what the reader holds."""
+        self.reader.close()
+
+
+class DealtReader:
+    """Reads a rank's items of an epoch.
+
+    `order`: what they are dealt from, sought or read in order.
+    """
+
+    def __init__(self, epoch: Epoch, stream: StreamLike,
+                 order: ItemPlan | ItemsInOrder, shard: Shard) -> None:
         # Held weakly, since the epoch has this reader.
         self._epoch = weakref.ref(epoch)
         self._stream = weakref.ref(stream)
-        self.plan = plan
-        self.shard = shard
-        self._repeats = False
+        self.order: Any = order
+        self.dealer = Dealer(order, shard)
+        self.dealer.next = order.first_item(epoch)
         self._is_over = False
-        # The batch that ranks split which was read last, and the rank's rows.
-        self.number = -1
-        self._rows: BatchPart | None = None
 
     @property
     def epoch(self) -> Any:
         """The epoch that is read (Epoch)."""
         return self._epoch()
 
+    @property
+    def number(self) -> int:
+        """The number of the batch whose rows were read last (int)."""
+        return self.dealer.last.item
+
     def read(self) -> Batch:
         """Return the rank's next item."""
+        first = self.dealer.next
         with self._bound():
-            return (self._read_rows() if self.shard.splits
-                    else self._read_item())
+            try:
+                return self.dealer.take(first, self.order.take)
+            except StopIteration:
+                self.order.end(self.dealer.next)
+                self._is_over = True
+                raise
+            finally:
+                self._count(first)
 
     def _bound(self) -> AbstractContextManager[None]:
         """Let the stream show the attributes of the epoch."""
         return stage_of(self._stream()).showing(self.epoch)
 
-    def _read_item(self) -> Batch:
-        first, total = self.epoch.requested, self.plan.num_items
-        place = place_of_rank(first, total, self.shard)
-        if place is None:
-            self._end(first)
-        self._count(self.shard.num_shards)
-        self._repeats = first + self.shard.rank >= total
-        return self.plan.read(place)
-
-    def _read_rows(self) -> Batch:
-        step = Round(self.shard)
-        rows = self._deal(step)
-        if rows is None:
-            self._end(self.epoch.requested)
-        assert isinstance(rows.rows, slice)
-        try:
-            batch = self.plan.read_rows(
-                self.number, rows.rows, rows.total - rows.real)
-        finally:
-            # Behind it, since a mixture may not go back.
-            self._deal(step)
-        if step.left:
-            self._end(self.epoch.requested)
-        return batch
-
-    def _deal(self, step: Round) -> BatchPart | None:
-        """Return the rank's rows of the batches that a step has left, up to
-        the one that they are of; None if none has any."""
-        while step.left and self.epoch.requested < self.plan.num_items:
-            item = self.epoch.requested
-            real = self.plan.rows(item)
-            assert real is not None
-            rows = step.deal(real, self.plan.full_size(item),
-                             item + 1 == self.plan.num_items)
-            self._count(1)
-            if rows is not None:
-                self.number, self._rows = item, rows
-                return rows
-        return None
+    def _count(self, first: int) -> None:
+        """Count the requests of what was dealt, where there are any."""
+        requests = self.epoch.request_iterator
+        if requests is not None:
+            requests.advance(self.dealer.next - first)
 
     def rows_at(self, item: int) -> BatchPart | None:
         """Return which rows of a batch were read, None if none were."""
-        return self._rows if item == self.number else None
+        last = self.dealer.last
+        return last.rows if item == last.item else None
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the item read last repeat some."""
-        return marks(count, self._repeats, self._rows)
-
-    def _count(self, count: int) -> None:
-        requests = self.epoch.request_iterator
-        if requests is not None:
-            requests.advance(count)
-
-    def _end(self, first: int) -> NoReturn:
-        if first >= self.plan.num_items:
-            self.plan.end()
-        self.plan.finish()
-        self._is_over = True
-        raise StopIteration
+        last = self.dealer.last
+        return marks(count, last.repeats, last.rows)
 
     def standing(self) -> Standing:
-        """Return where the stage stands."""
-        items = self.plan.num_items
-        return self.plan.standing(
-            items if self._is_over else min(self.epoch.requested, items))
+        """Return where the stage stands, of an order that is sought."""
+        items = self.order.num_items
+        standing: Standing = self.order.standing(
+            items if self._is_over else min(self.dealer.next, items))
+        return standing
 
     def skip(self, count: int) -> None:
         """Leave out the rank's next items."""
-        epoch = self.epoch
-        if not self.shard.splits:
-            epoch.position += count * epoch.step
-            self._count(count * self.shard.num_shards)
-            return
+        epoch, first = self.epoch, self.dealer.next
         with self._bound():
-            for _ in range(count):
-                step = Round(self.shard)
-                rows = self._deal(step)
-                self._deal(step)
-                epoch.position += rows is not None and not step.left
+            epoch.position += epoch.step * self.dealer.skip(first, count)
+        self._count(first)
 
     def close(self) -> None:
-        """Release nothing."""
+        """Close what is read in order."""
+        self.order.close()
 
 
 def seek(iterator: DataIterator, number: int) -> None:
@@ -284,44 +302,3 @@ def _owner_of(iterator: DataIterator, method: str) -> tuple[Any, Any]:
             return iterator, owner
     below = child_iterators_of(iterator)
     return _owner_of(below[0], method) if below else (None, None)
-
-
-class ShareReader:
-    """Reads every n-th of the items that another reader gives.
-
-    Each rank reads them all. To know whether the last round is complete, the
-    items behind the rank's own are read before that is returned.
-    """
-
-    def __init__(self, reader: EpochReader, shard: Shard) -> None:
-        self.reader = reader
-        self.shard = shard
-        # How many items of the present round were read.
-        self.found = 0
-        self.own: list[Batch] = []
-
-    def read(self) -> Batch:
-        """Return the rank's next item."""
-        shard = self.shard
-        while self.found < shard.num_shards:
-            try:
-                item = self.reader.read()
-            except StopIteration:
-                break
-            if self.found == shard.rank:
-                self.own.append(item)
-            self.found += 1
-        own, place = self.own, place_of_rank(0, self.found, shard)
-        self.own, self.found = [], 0
-        if place is None:
-            raise StopIteration
-        return own[0]
-
-    def skip(self, count: int) -> None:
-        """Read items of the rank and drop them."""
-        for _ in range(count):
-            self.read()
-
-    def close(self) -> None:
-        """Release what the other reader holds."""
-        self.reader.close()

@@ -18,7 +18,7 @@ from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state, shard_of
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.pipeline import check_draws
-from fuel.sharding.planned import PlannedReader, ShareReader
+from fuel.sharding.planned import DealtReader, ItemsInOrder
 from fuel.streams.skipping import recover
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
@@ -180,10 +180,13 @@ class StreamStage(Stage):
         shard = self.own_shard
         if shard is None:
             return self.open_items(epoch)
-        if self.has_plan:
-            return PlannedReader(
-                epoch, self.stream, self.stream.open_plan(epoch), shard)
-        return ShareReader(self.open_items(epoch), shard)
+        return DealtReader(
+            epoch, self.stream, self.stream.open_plan(epoch)
+            if self.has_plan else self.open_in_order(epoch), shard)
+
+    def open_in_order(self, epoch: Epoch) -> ItemsInOrder:
+        """Return all items of an epoch, one after another."""
+        return ItemsInOrder(self.open_items(epoch))
 
     def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
         """Return what is left of an item, or the error, to be raised."""
@@ -211,8 +214,8 @@ class StreamStage(Stage):
 
     def leave_out(self, epoch: Epoch, count: int) -> None:
         """Count items of an epoch as delivered."""
-        if self._is_planned:
-            # Only the plan knows which items are the rank's.
+        if self.own_shard is not None:
+            # Only what deals them knows which items are the rank's.
             self.reader_of(epoch).skip(count)
         else:
             super().leave_out(epoch, count)

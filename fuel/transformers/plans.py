@@ -24,7 +24,7 @@ class ExamplePlan(ItemPlan):
                  strictness: int,
                  make: Callable[[list[Any]], Batch]) -> None:
         self.child = child
-        size = self.size = int(requests.batch_size)
+        size = self.full = int(requests.batch_size)
         num_requests = requests.num_requests
         self.total = self._count_examples()
         self.make = make
@@ -42,17 +42,17 @@ class ExamplePlan(ItemPlan):
         return items_of(self.child)
 
     def _places(self, item: int) -> range:
-        start = item * self.size
-        size = self.last[1] if item == self.last[0] else self.size
+        start = item * self.full
+        size = self.last[1] if item == self.last[0] else self.full
         return range(start, min(start + size, self.total))
 
-    def rows(self, item: int) -> int:
+    def size(self, item: int) -> int:
         """Return how many examples an item has."""
         return len(self._places(item))
 
     def full_size(self, item: int) -> int:
         """Return how many examples an item has if it is not short."""
-        return self.size
+        return self.full
 
     def read(self, item: int) -> Batch:
         """Return a batch."""
@@ -70,7 +70,7 @@ class ExamplePlan(ItemPlan):
         return self.make([read_at(self.child, place)
                           for part in parts for place in part])
 
-    def finish(self) -> None:
+    def end(self, item: int) -> None:
         """Leave the stream where the stage does."""
         seek(self.child, self.total if self._reads_all
              else self._places(self.num_items - 1).stop)
@@ -79,7 +79,7 @@ class ExamplePlan(ItemPlan):
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""
-        seek(self.child, min(item * self.size, self.total))
+        seek(self.child, min(item * self.full, self.total))
         return Standing(None, [position_of(self.child)])
 
 
@@ -110,7 +110,7 @@ class RowPlan(ExamplePlan):
             yield batch, slice(first, stop)
             place += stop - first
 
-    def finish(self) -> None:
+    def end(self, item: int) -> None:
         """Do nothing: the streams of rows begin each epoch anew."""
 
     def _read_rows(self, batch: int, rows: slice) -> Batch:
@@ -118,7 +118,7 @@ class RowPlan(ExamplePlan):
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""
-        row = min(item * self.size, self.total)
+        row = min(item * self.full, self.total)
         batch, used = divmod(row, self.below)
         if row == self.total and used:
             batch, used = batch + 1, 0
@@ -183,10 +183,11 @@ class MergedPlan(ItemPlan):
         for child in self.children:
             seek(child, item)
 
-    def end(self) -> None:
+    def end(self, item: int) -> None:
         """Say what the stage says of streams that end at other places."""
-        self._seek(self.num_items)
-        self._join()
+        if item >= self.num_items:
+            self._seek(self.num_items)
+            self._join()
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""

@@ -12,9 +12,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.mixing import MixReader
-from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.mixing import MixingScheme
-from fuel.schemes.shard import num_of_rank
 from fuel.sharding.pipeline import batch_size_below, can_seek
 from fuel.sharding.planned import ENDLESS, items_of
 from fuel.transformers.base import ALL
@@ -223,11 +221,11 @@ class Mix(SeveralStreams):
                 f'{type(self).__name__} takes (position, point) of its '
                 f'iteration scheme as request, got {request!r}')
         assert self._mixture is not None
-        return self._reader(
+        return self.mixture_reader(
             self._mixture, self.child_epoch_iterators).read_request(request)
 
-    def _reader(self, mixture: Mixture, iterators: list[Any]
-                ) -> MixtureReader:
+    def mixture_reader(self, mixture: Mixture, iterators: list[Any]
+                       ) -> MixtureReader:
         """Return what reads an epoch, item by item."""
         return MixtureReader(mixture, self.data_streams, iterators,
                              self.names, self._finish(), self.is_sought)
@@ -254,12 +252,12 @@ class Mix(SeveralStreams):
         """
         mixture: Any = epoch.attributes.get('_mixture')
         requests = epoch.request_iterator
-        if (mixture is None or requests is not mixture.requests
+        if (mixture is None or requests is not mixture.points
                 or not covers(self, 'open_reader', ('get_data',))):
             return None
         iterators = epoch.attributes['child_epoch_iterators']
-        slow = self._reader(mixture, iterators)
-        if requests is not mixture.points or self.is_sought:
+        slow = self.mixture_reader(mixture, iterators)
+        if self.is_sought:
             return slow
         return MixReader(requests, slow, iterators, mixture.thresholds,
                          mixture.taken, self._finish())
@@ -269,7 +267,7 @@ class Mix(SeveralStreams):
         mixture: Any = epoch.attributes['_mixture']
         iterators = epoch.attributes['child_epoch_iterators']
         return MixturePlan(
-            mixture, self._reader(mixture, iterators), iterators,
+            mixture, self.mixture_reader(mixture, iterators), iterators,
             self._finish(), self.count_items(epoch))
 
     @property
@@ -310,12 +308,6 @@ class Mix(SeveralStreams):
                 return f'the stream {name!r}'
         return 'its streams by a method of its own'
 
-    def _share_of(self, total: int | None) -> int | None:
-        """Return how many of all items the rank has that reads in order."""
-        scheme = self.iteration_scheme
-        return total if total is None or not isinstance(
-            scheme, ShardedScheme) else num_of_rank(total, scheme.sharding)
-
     @property
     def one_to_one(self) -> bool:
         """Whether items can be skipped without reading them (bool).
@@ -331,10 +323,6 @@ class Mix(SeveralStreams):
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
-        return self._share_of(self._total())
-
-    def _total(self) -> int | None:
-        """Return how many items an epoch of all ranks has, if known."""
         if self.stop == 'forever':
             return self.epoch_size
         lengths = self._lengths()
@@ -351,8 +339,8 @@ class Mix(SeveralStreams):
         if self._mixture is None:
             return None
         # A state is that of all ranks, at the position of the requests.
-        self._reader(self._mixture, self.child_epoch_iterators).skip_to(
-            self._mixture.requests.position)
+        self.mixture_reader(self._mixture, self.child_epoch_iterators).skip_to(
+            self._mixture.points.position)
         return self._mixture.state()
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:

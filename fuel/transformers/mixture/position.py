@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ _FIRST_COUNTED = 256
 class Mixture:
     """Which streams an epoch mixes, and how far each of them has come.
 
-    `requests`: those of the epoch, perhaps of one of several ranks.
-    `points`: those of the whole order.
+    `points`: the requests of the epoch.
     `taken`: how many items of each stream were taken; together, that is the
         position of the next one.
     `restarts`: how often each stream has begun anew.
@@ -34,10 +33,8 @@ class Mixture:
         the requests; all zero when the mixture is over.
     """
 
-    def __init__(self, requests: Any, stop: Stop) -> None:
-        self.requests = requests
-        self.points: MixingRequests = getattr(
-            requests, 'requests', requests)
+    def __init__(self, points: MixingRequests, stop: Stop) -> None:
+        self.points = points
         count = len(self.points.weights)
         self.stop = stop
         self.taken = numpy.zeros(count, numpy.int64)

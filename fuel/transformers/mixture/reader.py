@@ -7,13 +7,15 @@ from typing import Any, TypeAlias
 
 import numpy
 
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_skippable, length_of, skip
 from fuel.epochs.state import as_state, position_of
-from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.requests import BatchSizeRequests
-from fuel.schemes.shard import Shard, place_of_rank
+from fuel.schemes.shard import Shard
 from fuel.sharding.pipeline import can_seek, copied_pipeline
-from fuel.sharding.planned import ItemPlan, Standing, items_of, seek, source_of
+from fuel.sharding.dealer import Dealt
+from fuel.sharding.planned import (
+    ItemPlan, ItemsInOrder, Standing, items_of, seek, source_of)
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
@@ -36,7 +38,7 @@ class MixtureReader:
     def __init__(self, mixture: Mixture, streams: tuple[Any, ...],
                  iterators: list[Any], names: tuple[str, ...],
                  finish: Finish | None, is_sought: bool = False) -> None:
-        self._mixture = mixture
+        self.mixture = mixture
         self._streams = streams
         self._iterators = iterators
         self._names = names
@@ -60,11 +62,11 @@ class MixtureReader:
     def read(self) -> Batch:
         """Return the item of the next request."""
         try:
-            request = next(self._mixture.requests)
+            request = next(self.mixture.points)
         except StopIteration:
-            if self._mixture.stop == 'forever':
+            if self.mixture.stop == 'forever':
                 # The next epoch goes on there, on all ranks.
-                self.skip_to(int(self._mixture.points.num_requests))
+                self.skip_to(int(self.mixture.points.num_requests))
             raise
         return self.read_request(request)
 
@@ -72,19 +74,12 @@ class MixtureReader:
         """Return the item of a request, and skip those before it."""
         position, point = request
         self.skip_to(position)
-        data = self._take(point)
-        shard = getattr(self._mixture.requests, 'shard', None)
-        if shard is not None and shard.uneven == 'drop':
-            first = position - shard.rank
-            self.skip_to(first + shard.num_shards)
-            if place_of_rank(first, self._mixture.position(), shard) is None:
-                raise StopIteration
-        return data
+        return self._take(point)
 
     def read_at(self, position: int) -> Batch:
         """Return an item of streams that can be sought."""
         self.skip_to(position)
-        return self._take(self._mixture.points.request_at(position)[1])
+        return self._take(self.mixture.points.request_at(position)[1])
 
     def find(self, position: int) -> int:
         """Return the stream of an item, of streams that can be sought.
@@ -92,7 +87,7 @@ class MixtureReader:
         That one stands before the item then.
         """
         self.skip_to(position)
-        return self._choose(self._mixture.points.request_at(position)[1])
+        return self._choose(self.mixture.points.request_at(position)[1])
 
     def _choose(self, point: int) -> int:
         """Return the stream that a point chooses of those with items left.
@@ -101,7 +96,7 @@ class MixtureReader:
         """
         restarted = -1
         while True:
-            place = self._mixture.choose(point)
+            place = self.mixture.choose(point)
             if self._left(place):
                 return place
             restarted = self._end(place, restarted)
@@ -113,7 +108,7 @@ class MixtureReader:
         """
         if place == restarted:
             raise self._empty(place)
-        if not self._mixture.end(place):
+        if not self.mixture.end(place):
             return restarted
         self._restart(place)
         return place
@@ -126,14 +121,14 @@ class MixtureReader:
 
     def skip(self, count: int) -> None:
         """Skip requests: the next read skips what they are."""
-        self._mixture.requests.advance(count)
+        self.mixture.points.advance(count)
 
     def close(self) -> None:
         """Release nothing: the stage has the iterators."""
 
     def _take(self, point: int) -> Batch:
         """Return the next item of the stream that a point chooses."""
-        mixture, restarted = self._mixture, -1
+        mixture, restarted = self.mixture, -1
         while True:
             place = (self._choose(point) if self._is_sought
                      else mixture.choose(point))
@@ -150,7 +145,7 @@ class MixtureReader:
 
     def _restart(self, place: int) -> None:
         """Begin the next epoch of a stream."""
-        self._mixture.restart(place)
+        self.mixture.restart(place)
         # Released first, so that the stream has one epoch at a time.
         self._iterators[place] = None
         self._iterators[place] = self._streams[place].get_epoch_iterator()
@@ -167,12 +162,12 @@ class MixtureReader:
         stream has to be read to be skipped, an error is not raised here.
         Streams that can be sought are put back to an earlier position.
         """
-        start = self._mixture.position()
+        start = self.mixture.position()
         if position < start and all(map(can_seek, self._streams)):
             for place, count in enumerate(
-                    self._mixture.go_back(position).tolist()):
+                    self.mixture.go_back(position).tolist()):
                 skip(self._iterators[place], -count)
-            start = self._mixture.position()
+            start = self.mixture.position()
         if position <= start:
             return
         if self._is_known:
@@ -180,7 +175,7 @@ class MixtureReader:
             return
         for number in range(start, position):
             try:
-                self._take(self._mixture.points.request_at(number)[1])
+                self._take(self.mixture.points.request_at(number)[1])
             except StopIteration:
                 return
             except Exception:  # noqa: BLE001, S112 (the rank's that has it)
@@ -188,7 +183,7 @@ class MixtureReader:
 
     def _skip_unread(self, start: int, stop: int) -> None:
         """Skip items without reading them; epochs have known lengths."""
-        mixture = self._mixture
+        mixture = self.mixture
         while start < stop and not mixture.is_over():
             left = numpy.array(list(map(self._left, self._places)))
             counts = mixture.counts(start, stop)
@@ -206,7 +201,7 @@ class MixtureReader:
     def _skip_epochs(self, place: int, counts: Counts, left: Counts) -> None:
         """Skip a stream to the epoch that the last of some items is in."""
         while counts[place] > left[place]:
-            self._mixture.taken[place] += left[place]
+            self.mixture.taken[place] += left[place]
             counts[place] -= left[place]
             self._restart(place)
             left[place] = self._left(place)
@@ -216,7 +211,7 @@ class MixtureReader:
     def _skip_counts(self, counts: Counts) -> None:
         for place, count in enumerate(counts.tolist()):
             skip(self._iterators[place], count)
-            self._mixture.taken[place] += count
+            self.mixture.taken[place] += count
 
 
 class MixStage(StreamStage):
@@ -259,7 +254,57 @@ class MixStage(StreamStage):
         # One stream may be mixed with itself.
         self.replace_inputs([
             copied_pipeline(child, copies) for child in self.inputs])
-        stream.iteration_scheme = ShardedScheme(self.scheme, shard)
+        self.take_share(shard)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan makes its items where ranks share them (bool)."""
+        return bool(self.stream.is_sought)
+
+    def open_in_order(self, epoch: Epoch) -> MixtureInOrder:
+        """Return all items of an epoch, one after another."""
+        attributes = epoch.attributes
+        return MixtureInOrder(self.stream.mixture_reader(
+            attributes['_mixture'], attributes['child_epoch_iterators']))
+
+
+class MixtureInOrder(ItemsInOrder):
+    """The items of a mixture of streams that cannot be sought.
+
+    An item that cannot be read counts, and is the error of its rank.
+    """
+
+    reader: MixtureReader
+
+    def __init__(self, reader: MixtureReader) -> None:
+        super().__init__(reader, reader.mixture.position())
+
+    def read(self) -> Any:
+        """Return the next item, or the error of reading it."""
+        request = self.reader.mixture.points.request_at(self.position)
+        if request is None:
+            raise StopIteration
+        try:
+            return self.reader.read_request(request), None
+        except StopIteration:
+            raise
+        except Exception as error:  # noqa: BLE001 (the rank's that has it)
+            return None, error
+
+    def skip(self, count: int) -> None:
+        """Leave out items, without reading them where that is possible."""
+        mixture = self.reader.mixture
+        self.reader.skip_to(int(min(
+            self.position + count, mixture.points.num_requests)))
+        self.position = mixture.position()
+
+    def take(self, dealt: Dealt) -> Batch:
+        """Return an item that was read, or raise its error."""
+        item: Batch
+        item, error = self.take_kept(dealt.item)
+        if error is not None:
+            raise error
+        return item
 
 
 class MixturePlan(ItemPlan):
@@ -290,14 +335,14 @@ class MixturePlan(ItemPlan):
         _, place, number = self._found
         return place, number, self._rows[place]
 
-    def rows(self, item: int) -> int:
+    def size(self, item: int) -> int:
         """Return how many examples an item has."""
         _, number, plan = self._find(item)
-        return plan.rows(number)
+        return plan.size(number)
 
     def full_size(self, item: int) -> int:
         """Return how many examples a batch of its stream has."""
-        return self._find(item)[2].size
+        return self._find(item)[2].full
 
     def read(self, item: int) -> Batch:
         """Return an item."""
@@ -314,7 +359,7 @@ class MixturePlan(ItemPlan):
             seek(plan.child, number + 1)
         return batch if self._finish is None else self._finish(batch, place)
 
-    def finish(self) -> None:
+    def end(self, item: int) -> None:
         """Go to the end of the epoch, where the next one may go on."""
         self.reader.skip_to(self.num_items)
 

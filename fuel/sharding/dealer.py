@@ -1,0 +1,176 @@
+"""Which items of an order a rank gets: every share is dealt here.
+
+An order is sought, so that any item of it is known by its number, or it is
+read in order, and what ranks need of it is kept.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from fuel.schemes.shard import BatchPart, Round, Shard, place_of_rank
+
+Item = TypeVar('Item')
+
+
+class Dealt(NamedTuple):
+    """What a rank gets in one step.
+
+    `item`: number of an item of the whole order.
+    `rows`: which rows of it; None for all of them.
+    `repeats`: whether it was given before, since ranks are padded.
+    """
+
+    item: int
+    rows: BatchPart | None = None
+    repeats: bool = False
+
+
+class DealtOrder(Protocol):
+    """An order whose items are dealt to ranks."""
+
+    def count(self, stop: int, wanted: int) -> float:
+        """Return how many items there are, or any number from `stop` on if
+        there are as many. An item before `stop` is wanted, -1 for none."""
+
+    def size(self, item: int) -> int:
+        """Return how many examples a batch has."""
+
+    def full_size(self, item: int) -> int:
+        """Return how many examples a batch has if it is not short."""
+
+
+class Dealer:
+    """Deals the items of an order to ranks, and gives one rank its share.
+
+    `next`: number of the item that the next step begins with.
+    `last`: what the rank got last.
+    """
+
+    def __init__(self, order: DealtOrder, shard: Shard) -> None:
+        self.order = order
+        self.shard = shard
+        self.next = 0
+        self.last = Dealt(-1)
+
+    def take(self, first: int, read: Callable[[Dealt], Item]) -> Item:
+        """Return the rank's share of a step; StopIteration if it has none.
+
+        `first`: number of the item that the step begins with.
+        `read`: returns what was dealt.
+        """
+        step = Round(self.shard)
+        dealt = self._begin(first, step)
+        if dealt is None:
+            raise StopIteration
+        self.last = dealt
+        try:
+            item = read(dealt)
+        finally:
+            # Behind it, since a mixture may not go back.
+            self._deal(step)
+        if step.left:
+            raise StopIteration
+        return item
+
+    def skip(self, first: int, count: int) -> int:
+        """Leave out steps; return how many of them gave the rank a share."""
+        if not self.shard.splits:
+            stop = first + count * self.shard.num_shards
+            self.next = int(min(stop, self.order.count(stop, -1)))
+            return count
+        self.next, found = first, 0
+        for _ in range(count):
+            step = Round(self.shard)
+            dealt = self._begin(self.next, step)
+            self._deal(step)
+            found += dealt is not None and not step.left
+        return found
+
+    def find(self, first: int) -> Dealt | None:
+        """Return what a rank gets of a step, or of its first batch."""
+        return self._begin(first, Round(self.shard))
+
+    def _begin(self, first: int, step: Round) -> Dealt | None:
+        """Deal up to the rank's share of a step; None if it has none."""
+        self.next = first
+        if self.shard.splits:
+            return self._deal(step)
+        step.left = 0
+        place = first + self.shard.rank
+        total = self.order.count(first + self.shard.num_shards, place)
+        item = place_of_rank(first, total, self.shard)
+        if item is None:
+            return None
+        self.next = int(min(first + self.shard.num_shards, total))
+        return Dealt(item, None, place >= total)
+
+    def _deal(self, step: Round) -> Dealt | None:
+        """Deal the batches that a step has left, up to the one of which the
+        rank gets rows; None if there is none."""
+        order = self.order
+        while step.left and self._has(self.next):
+            item = self.next
+            real, full = order.size(item), order.full_size(item)
+            rows = step.deal(real, full, real < full and not self._has(
+                item + 1))
+            self.next += 1
+            if rows is not None:
+                return Dealt(item, rows)
+        return None
+
+    def _has(self, item: int) -> bool:
+        return self.order.count(item + 1, item) > item
+
+
+class ReadInOrder:
+    """The items that a function returns, one after another.
+
+    `position`: how many were read.
+    `first`: so many from the start are kept, to be repeated.
+    """
+
+    def __init__(self, position: int, first: int) -> None:
+        self.position = position
+        self.first = first
+        self._kept: dict[int, Any] = {}
+
+    def read(self) -> Any:
+        """Return the next item; StopIteration behind the last."""
+        raise NotImplementedError
+
+    def skip(self, count: int) -> None:
+        """Move the position on, at most to the end."""
+        raise NotImplementedError
+
+    def size(self, item: int) -> int:
+        """Return how many examples a batch has that is kept."""
+        raise NotImplementedError
+
+    def full_size(self, item: int) -> int:
+        """Return how many examples a batch has if it is not short."""
+        raise NotImplementedError
+
+    def count(self, stop: int, wanted: int) -> float:
+        """Return how many items there are, if fewer than `stop`; keep the
+        one that is wanted, until it is taken."""
+        while self.position < stop:
+            place = self.position
+            if place == wanted or place < self.first:
+                try:
+                    self._kept[place] = self.read()
+                except StopIteration:
+                    return place
+                self.position += 1
+                continue
+            until = wanted if place < wanted else stop
+            self.skip(until - place)
+            if self.position < until:
+                return self.position
+        return math.inf
+
+    def take_kept(self, item: int) -> Any:
+        """Return an item that was wanted, or one of the first."""
+        return self._kept[item] if item < self.first else (
+            self._kept.pop(item))
