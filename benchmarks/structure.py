@@ -29,7 +29,7 @@ DATA = ['datasets', 'storage', 'remote', 'layouts', 'interop/arrow',
 ASKED = ('epochs', 'schemes', 'sharding', 'core')
 
 DEALERS = {'ShardedRequests', 'ShardedIndexRequests', 'SplitRequests',
-           'PlannedReader', 'ShareReader'}
+           'PlannedReader', 'ShareReader', 'Dealer'}
 # Beside the dict that `state_dict` returns.
 POSITIONS = {'Position', 'Identified', 'Encoded', 'SchemeStart',
              'Unavailable', 'Standing', 'Checkpoint', 'ShareState', 'Receipt',

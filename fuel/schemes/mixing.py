@@ -102,6 +102,10 @@ class MixingRequests(RequestIterator):
 
     def counts(self, start: int, stop: int, thresholds: Points) -> Points:
         """Return how many items of a range of positions each stream has."""
+        if 0 < stop - start <= BLOCK and start // CHUNK == (
+                stop - 1) // CHUNK:
+            return numpy.diff(
+                self._count_points(start, stop, thresholds), prepend=0)
         below = numpy.zeros(len(thresholds), numpy.int64)
         first, last = -(-start // BLOCK), stop // BLOCK
         if first > last:
@@ -119,7 +123,7 @@ class MixingRequests(RequestIterator):
 
     def _count_points(self, start: int, stop: int, thresholds: Points
                       ) -> Points:
-        """Return how many points of a part of a block are below each."""
+        """Return how many points of a part of a chunk are below each."""
         if start >= stop:
             return numpy.zeros(len(thresholds), numpy.int64)
         begin = start % CHUNK

@@ -54,10 +54,11 @@ class MixtureReader:
     @functools.cached_property
     def _is_known(self) -> bool:
         """Whether items can be skipped without reading them."""
-        return all(map(is_skippable, self._streams)) and all(
-            length is not None or can_seek(stream, forward=True)
-            for length, stream in zip(
-                self._lengths, self._streams, strict=True))
+        return self._is_sought or (
+            all(map(is_skippable, self._streams)) and all(
+                length is not None or can_seek(stream, forward=True)
+                for length, stream in zip(
+                    self._lengths, self._streams, strict=True)))
 
     def read(self) -> Batch:
         """Return the item of the next request."""
