@@ -1,4 +1,4 @@
-"""Which items of an order a rank gets: every share is dealt here.
+"""The share of an order that a rank gets: all shares are dealt here.
 
 An order is sought, so that any item of it is known by its number, or it is
 read in order, and what ranks need of it is kept.
@@ -107,8 +107,8 @@ class Dealer:
         return Dealt(item, None, place >= total)
 
     def _deal(self, step: Round) -> Dealt | None:
-        """Deal the batches that a step has left, up to the one of which the
-        rank gets rows; None if there is none."""
+        """Deal the batches that a step has left, until the rank gets rows of
+        one; None if it gets none."""
         order = self.order
         while step.left and self._has(self.next):
             item = self.next

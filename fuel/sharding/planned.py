@@ -81,7 +81,7 @@ class ItemPlan:
 
 
 class ItemsInOrder(ReadInOrder):
-    """The items that a reader gives, of which each rank reads all."""
+    """The items that a reader gives; each rank reads them all."""
 
     def __init__(self, reader: EpochReader, position: int = 0) -> None:
         super().__init__(position, 0)
