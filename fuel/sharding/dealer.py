@@ -15,7 +15,7 @@ Item = TypeVar('Item')
 
 
 class Dealt(NamedTuple):
-    """What a rank gets in one step.
+    """The part of an order that a rank gets in one step.
 
     `item`: number of an item of the whole order.
     `rows`: which rows of it; None for all of them.
