@@ -119,11 +119,24 @@ def is_derived(name, base, bases):
                for one in bases.get(name, ()))
 
 
-def members(path, name):
-    """Return the public members that a class body has."""
+def contract(path, name):
+    """Return the public members of a class that others may override.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        Of the class; one that is marked by ``final`` does not count.
+
+    Returns
+    -------
+    set of str
+
+    """
     body = next(node.body for node in parsed(path).body
                 if isinstance(node, ast.ClassDef) and node.name == name)
-    found = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    found = {node.name for node in body if isinstance(node, ast.FunctionDef)
+             and 'final' not in map(ast.unparse, node.decorator_list)}
     for node in body:
         targets = (node.targets if isinstance(node, ast.Assign) else
                    [node.target] if isinstance(node, ast.AnnAssign) else [])
@@ -144,13 +157,12 @@ def names_asked_for(places):
 def rows():
     """Return the rows of the table."""
     bases, places = classes()
-    contract = ROOT / places['Stage']
     readers = {name for name in bases if is_derived(name, 'Reader', bases)}
     others = {name for name in bases
               if 'Reader' in name and name != 'Reader'} - readers
     counted = [
         ('members of the contract of a stage',
-         len(members(contract, 'Stage')), 16),
+         len(contract(ROOT / places['Stage'], 'Stage')), 16),
         ('classes that deal shares', len(DEALERS & bases.keys()), 1),
         ('forms of a position, with the state dict',
          1 + len(forms_of_a_position()), 4),

@@ -8,6 +8,7 @@ from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import Stage, stage_of
 from fuel.typing import Batch, StreamLike
+from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_rows
 
 if TYPE_CHECKING:
@@ -21,7 +22,14 @@ def child_streams(stream: object) -> list[StreamLike]:
 
 def length_of(stream: object) -> int | None:
     """Return how many items an epoch of a stream has, None if not known."""
-    return stage_of(stream).length()
+    stage = stage_of(stream)
+    if stage.state_owner is None or covers(
+            stream, 'num_items', ('__len__',)):
+        return stage.num_items()
+    try:
+        return len(stage.stream)
+    except TypeError:
+        return None
 
 
 class SourceExamples(NamedTuple):

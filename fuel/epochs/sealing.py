@@ -56,7 +56,7 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
 def sealed(stream: StreamLike, state: State) -> State:
     """Return a copy of a state to be saved: with what it is a state of, and
     its checksum."""
-    return _with_checksum(stage_of(stream).identify(state))
+    return _with_checksum(identified(stage_of(stream), state))
 
 
 def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
@@ -65,7 +65,7 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     counts = None if counters is None else count(counters)
     if counters is None or counts is None or epoch.finished:
         stage = stage_of(stream)
-        state = _with_checksum(stage.identify(stage.state_of(epoch)))
+        state = _with_checksum(identified(stage, stage.state_of(epoch)))
         # Now it is known that there is a state.
         epoch.counters = None if epoch.finished else find_counters(
             stream, epoch)
@@ -93,7 +93,10 @@ def checksum(text: str) -> int:
 def identified(stage: Stage, state: State) -> Identified:
     """Return a copy of a state, with the fingerprint of each stage of its
     pipeline."""
-    streams = stage.inputs
+    owner = stage.state_owner
+    if owner is None:
+        return Identified(*copied_with_text(state))
+    stage, streams = owner, owner.inputs
     if len(streams) != len(state['children']):
         raise TypeError(
             f'{stage.name} reads {len(streams)} data streams, but '
@@ -105,7 +108,7 @@ def identified(stage: Stage, state: State) -> Identified:
         state['scheme'], [
             copied_with_text(state[field])
             for field in ('dataset', 'failed', 'leftover', 'rng')],
-        [stage_of(child).identify(part) for child, part in zip(
+        [identified(stage_of(child), part) for child, part in zip(
             streams, state['children'], strict=True)], state.get('skipped'))
 
 

@@ -36,9 +36,13 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
 
-def checked_state(stream: StreamLike, state: object) -> State:
+def checked_state(stream: StreamLike, state: Any) -> State:
     """Return a copy of a saved state that fits a stream, every field checked,
     without what identified it."""
+    owner = stage_of(stream).state_owner
+    if owner is None:
+        unchecked: State = state
+        return unchecked
     if is_share_state(state):
         share = read_share_state(state)
         if share.num_workers:
@@ -51,39 +55,49 @@ def checked_state(stream: StreamLike, state: object) -> State:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '
             f"'format', got {type(state).__name__}")
-    crc, state = state.get('crc', ...), {
-        key: value for key, value in state.items() if key != 'crc'}
-    stage = stage_of(stream)
-    _check_frame(stage, state)
-    _check_fingerprint(stage, state)
-    _check_fields(stage, state)
-    children = _checked_children(stage, state)
-    if crc is not ...:
-        try:
-            is_intact = type(crc) is int and crc == checksum(
-                as_text(state))
-        except (TypeError, ValueError, RecursionError):
-            is_intact = False
-        if not is_intact:
-            raise StateMismatchError(
-                "the field 'crc' of the state is not the checksum of the "
-                'others, which were changed or damaged since it was saved: '
-                'take an older state')
-    return {key: children if key == 'children' else copy.deepcopy(value)
-            for key, value in state.items() if key not in (
-                'format', 'stream')}
+    return _checked(owner, state)
+
+
+def _checked(stage: Stage, state: State) -> State:
+    """Return a checked copy of the state of a stage and those below."""
+    with stage.lock:
+        crc, state = state.get('crc', ...), {
+            key: value for key, value in state.items() if key != 'crc'}
+        _check_frame(stage, state)
+        _check_fingerprint(stage, state)
+        _check_fields(stage, state)
+        children = _checked_children(stage, state)
+        if crc is not ...:
+            _check_sum(crc, state)
+        return {key: children if key == 'children' else copy.deepcopy(value)
+                for key, value in state.items() if key not in (
+                    'format', 'stream')}
+
+
+def _check_sum(crc: object, state: State) -> None:
+    """Refuse a state that has another checksum than was saved with it."""
+    try:
+        is_intact = type(crc) is int and crc == checksum(as_text(state))
+    except (TypeError, ValueError, RecursionError):
+        is_intact = False
+    if not is_intact:
+        raise StateMismatchError(
+            "the field 'crc' of the state is not the checksum of the "
+            'others, which were changed or damaged since it was saved: '
+            'take an older state')
 
 
 def _checked_children(stage: Stage, state: State) -> list[State]:
-    states = state['children']
-    if len(stage.inputs) != len(states):
-        _refuse(stage, 'children', states, f'{len(stage.inputs)} states')
+    states, inputs = state['children'], stage.inputs
+    if len(inputs) != len(states):
+        _refuse(stage, 'children', states, f'{len(inputs)} states')
     checked = []
-    for child, part in zip(map(stage_of, stage.inputs), states, strict=True):
+    for child, part in zip(map(stage_of, inputs), states, strict=True):
         if not isinstance(part, dict) or 'format' not in part:
             _refuse(stage, 'children', states, 'a list of states')
-        checked.append(child.check(part))
-        if child.checks_states and state['epoch'] == RUNNING \
+        owner = child.state_owner
+        checked.append(part if owner is None else _checked(owner, part))
+        if owner is not None and state['epoch'] == RUNNING \
                 and checked[-1]['epoch'] != RUNNING:
             _refuse(child, 'epoch', checked[-1]['epoch'],
                     f'that of the stage that reads it, {state["epoch"]!r}')

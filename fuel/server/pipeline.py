@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from fuel.epochs.sealing import identified
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import Unavailable
+from fuel.epochs.state_check import checked_state
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
@@ -81,7 +83,7 @@ class Pipeline:
 
     def check_state(self, state: State) -> None:
         """Refuse a state that the stream cannot load, if it checks states."""
-        stage_of(self.stream).check(state)
+        checked_state(self.stream, state)
 
     def close(self) -> None:
         """Drop the epoch."""
@@ -94,7 +96,7 @@ class Pipeline:
         try:
             state = request['state']
             if state is not None:
-                state = stage_of(self.stream).check(state)
+                state = checked_state(self.stream, state)
             self._maker = BatchMaker(
                 self.stream, self._encode, state=state,
                 after=request['after'], expected=sizes,
@@ -113,7 +115,7 @@ class Pipeline:
         """Return a state as clients save it; None if there is none."""
         if state is None or isinstance(state, Unavailable):
             return None
-        return stage_of(self.stream).identify(state).state
+        return identified(stage_of(self.stream), state).state
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""

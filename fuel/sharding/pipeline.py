@@ -193,17 +193,19 @@ def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
         return known[id(stream)]  # type: ignore[return-value]
     if not may_draw:
         check_draws(stream)
-    ours = known[id(stream)] = copied(stream)
+    ours = known[id(stream)] = copied(stream, is_sought=True)
     stage = stage_of(ours)
-    stage.mark_as_sought()
     stage.replace_inputs([copied_pipeline(child, known, may_draw)
                           for child in stage.inputs])
     return ours
 
 
-def copied(stream: Stream) -> Stream:
-    """Return a copy of a stream, with the data but own generators."""
-    ours: Stream = stage_of(stream).copy()
+def copied(stream: Stream, is_sought: bool = False) -> Stream:
+    """Return a copy of a stream, with the data but own generators.
+
+    `is_sought`: whether its items are asked for in any order.
+    """
+    ours: Stream = stage_of(stream).copy(is_sought)
     _copy_generators(ours)
     stage = stage_of(ours)
     if stage.scheme is not None:

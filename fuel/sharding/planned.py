@@ -8,13 +8,12 @@ need and no others.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
-from fuel.epochs.stage import stage_of
+from fuel.epochs.stage import children_of, stage_of
 from fuel.schemes.sharded_requests import RowRequests, marks
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.sharding.dealer import Dealer, Dealt, ReadInOrder
@@ -222,20 +221,10 @@ def read_rows_at(iterator: DataIterator, number: int, rows: slice) -> Batch:
 def source_of(iterator: DataIterator) -> Any:
     """Return the epoch that makes the requests of a one-to-one pipeline."""
     while True:
-        below = child_iterators_of(iterator)
+        below = children_of(iterator.epoch)
         if not below:
             return iterator.epoch
         iterator = below[0]
-
-
-def child_iterators_of(iterator: DataIterator) -> Sequence[Any]:
-    """Return the iterators that an epoch iterator reads."""
-    kept = iterator.epoch.attributes
-    if 'child_epoch_iterators' in kept:
-        found: Sequence[Any] = kept['child_epoch_iterators']
-        return found
-    child = kept.get('child_epoch_iterator')
-    return [] if child is None else [child]
 
 
 def _narrowed(iterator: DataIterator) -> RowRequests:
@@ -257,7 +246,7 @@ def items_of(iterator: DataIterator) -> int:
     counted = stage_of(iterator.data_stream).count_items(iterator.epoch)
     if counted is not None:
         return counted
-    below = child_iterators_of(iterator)
+    below = children_of(iterator.epoch)
     if below:
         return min(map(items_of, below))
     requests: Any = iterator.epoch.request_iterator
@@ -300,5 +289,5 @@ def _owner_of(iterator: DataIterator, method: str) -> tuple[Any, Any]:
     for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
         if hasattr(owner, method):
             return iterator, owner
-    below = child_iterators_of(iterator)
+    below = children_of(iterator.epoch)
     return _owner_of(below[0], method) if below else (None, None)

@@ -15,6 +15,7 @@ from fuel.epochs.sealing import sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import SchemeStart, Unavailable
+from fuel.epochs.state_check import checked_state
 from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
@@ -28,7 +29,7 @@ from fuel.utils.arguments import (
     NamedArguments, checked_labels, is_dataset, safely, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
-from fuel.utils.overrides import cached
+from fuel.utils.overrides import cached, class_hook
 from fuel.utils.other_libraries import (
     FOR_STREAMS, Elsewhere, names_shown, no_member)
 from fuel.utils.signatures import constructors_of
@@ -234,7 +235,7 @@ class AbstractDataStream(NamedArguments):
         with stage.lock:
             before, stage.changing = stage.changing, True
             try:
-                stage.start_epoch()
+                class_hook(type(self), 'start_epoch')(self)
                 return DataIterator(self, self._get_requests(), as_dict)
             finally:
                 stage.changing = before
@@ -421,7 +422,7 @@ class AbstractDataStream(NamedArguments):
         """
         stage = stage_of(self)
         with stage.change():
-            stage.load(stage.check(state))
+            stage.load(checked_state(self, state))
 
     def skipped_examples(self) -> Skipped:
         """Return the examples that the present epoch has left out.
@@ -626,11 +627,10 @@ class AbstractDataStream(NamedArguments):
     def __len__(self) -> int:
         """Return the number of batches or examples of an epoch."""
         length = stage_of(self).num_items()
-        if length is None:
-            raise TypeError(
-                f'the length of an epoch of {type(self).__name__} is not '
-                'known before it is over')
-        return length
+        if length is not None:
+            return length
+        raise TypeError(f'the length of an epoch of {type(self).__name__} is '
+                        'not known before it is over')
 
     def __enter__(self) -> Any:
         return self

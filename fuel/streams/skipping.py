@@ -14,12 +14,12 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
-from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.stage import children_of, Stage, stage_of
 from fuel.epochs.state import Position, as_state
 from fuel.schemes.shard import BatchPart
 from fuel.schemes.sharded_requests import RowRequests, as_splittable
 from fuel.sharding.pipeline import copied_pipeline
-from fuel.sharding.planned import child_iterators_of, source_of
+from fuel.sharding.planned import source_of
 from fuel.typing import Batch, StreamLike
 
 
@@ -225,12 +225,12 @@ class _Again:
 
     def _below(self) -> int:
         """Return how many items the stream below has delivered."""
-        below = child_iterators_of(self._iterator)
+        below = children_of(self._iterator.epoch)
         return below[0].epoch.position if below else 0
 
     def is_own_failure(self) -> bool:
         """Return whether it was the stage itself that failed last."""
-        return not child_iterators_of(self._iterator) or (
+        return not children_of(self._iterator.epoch) or (
             self._below() > self._delivered)
 
     def is_rest_of_one(self) -> bool:

@@ -6,13 +6,12 @@ import weakref
 
 from fuel.epochs.readers import position_in
 from fuel.epochs.state import (
-    FINISHED, NOT_STARTED, RUNNING, Identified, Position, Unavailable,
+    FINISHED, RUNNING, Position, Unavailable,
     as_state, available, position_of)
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sealing import identified
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state_check import DAMAGE, checked_state
+from fuel.epochs.state_check import DAMAGE
 from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state, shard_of
@@ -24,9 +23,7 @@ from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import (
     class_hook,
-    covers,
     defines_together,
-    is_default,
     is_original,
 )
 
@@ -51,28 +48,12 @@ class StreamStage(Stage):
         # A last batch that is short may be left out.
         return count if shard.uneven == 'pad' else None
 
-    def length(self) -> int | None:
-        """Return how many items a stage above reads, None if not known."""
-        if covers(self.stream, 'num_items', ('__len__',)):
-            return self.num_items()
-        try:
-            return len(self.stream)
-        except TypeError:
-            return None
-
-    def start_epoch(self) -> None:
-        """Set what belongs to a new epoch."""
-        hook = class_hook(type(self.stream), 'start_epoch')
-        if hook is not None:
-            hook(self.stream)
+    @property
+    def state_owner(self) -> Stage | None:
+        """The stage whose pipeline a state is of: this one."""
+        return self
 
     # --- the share of a rank -----------------------------------------------
-
-    @property
-    def own_shard(self) -> Shard | None:
-        """The share that is taken of its own items, if one is."""
-        shard = self.stream.sharding
-        return shard if isinstance(shard, Shard) else None
 
     @property
     def _is_planned(self) -> bool:
@@ -212,14 +193,6 @@ class StreamStage(Stage):
             own = own.with_more(stage_of(child).skipped)
         return own
 
-    def leave_out(self, epoch: Epoch, count: int) -> None:
-        """Count items of an epoch as delivered."""
-        if self.own_shard is not None:
-            # Only what deals them knows which items are the rank's.
-            self.reader_of(epoch).skip(count)
-        else:
-            super().leave_out(epoch, count)
-
     def restore(self, epoch: Epoch, state: State) -> None:
         """Put a new epoch where a state was saved."""
         epoch.go_to(state['position'], state['requested'], state['failed'])
@@ -314,39 +287,6 @@ class StreamStage(Stage):
                 positions[place] = _with_failures(position, child)
         return positions
 
-    def only_counts(self, epoch: Epoch) -> bool:
-        """Return whether nothing but counts changes in its state."""
-        kept = epoch.attributes
-        return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
-                and kept.get('data_state') is None
-                and self.generator is None
-                and is_default(self.stream, 'get_leftover')
-                and is_default(self.stream, 'get_child_position'))
-
-    def state(self) -> State:
-        """Return its state, without what it is a state of."""
-        with self.lock:
-            if self.pending is not None:
-                return self.pending
-            if self.epoch is None:
-                self._check_not_started()
-                return self.state_between(NOT_STARTED)
-            return self.state_of(self.epoch)
-
-    def _check_not_started(self) -> None:
-        """Refuse to call an epoch not started that nothing is known of."""
-        if not is_original(self.stream, 'get_epoch_iterator') and any(
-                stage_of(child).has_begun for child in self.inputs):
-            raise TypeError(
-                f'{self.name} overrides get_epoch_iterator() with one that '
-                'makes no DataIterator, so its position cannot be told: let '
-                'it return super().get_epoch_iterator()')
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether an epoch was made (bool)."""
-        return self.epoch is not None
-
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of an epoch, without what it is a state of."""
         if epoch.finished:
@@ -374,20 +314,6 @@ class StreamStage(Stage):
             **({} if last is None else last.left_out.as_field()),
         }
 
-    def identify(self, state: State) -> Identified:
-        """Return a copy of a state, with what it is a state of."""
-        return identified(self, state)
-
-    def check(self, state: State) -> State:
-        """Return a checked copy of the state of the whole pipeline."""
-        with self.lock:
-            return checked_state(self.stream, state)
-
-    @property
-    def checks_states(self) -> bool:
-        """Whether it checks the states of its whole pipeline (bool)."""
-        return True
-
     def load(self, state: State) -> None:
         """Take up a state that was checked."""
         for child, part in zip(self.inputs, state['children'], strict=True):
@@ -411,11 +337,6 @@ class StreamStage(Stage):
         """Put the stage's own generator where it was."""
         if state['rng'] is not None:
             rng_state.set_state(vars(self.stream)['rng'], state['rng'])
-
-    @property
-    def keeps_leftovers(self) -> bool:
-        """Whether it takes up left-overs (bool)."""
-        return not is_default(self.stream, 'set_leftover')
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:

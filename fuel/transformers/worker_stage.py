@@ -8,7 +8,7 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.skipped import Skipped
-from fuel.epochs.state import RUNNING, Identified, Unavailable, as_state
+from fuel.epochs.state import RUNNING, Unavailable, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.meter import keep_sums
@@ -82,14 +82,6 @@ class TeamStage(RemoteStage):
             stream._after, stream._calls = after, calls
         return as_state(stream._next.state())
 
-    def identify(self, state: State) -> Identified:
-        """Return a copy of a state, with the fingerprint of its input."""
-        return self._input.identify(state)
-
-    def check(self, state: Any) -> State:
-        """Return a checked copy of the state of its input."""
-        return self._input.check(state)
-
     def load(self, state: State) -> None:
         """Take up a state: the workers load it."""
         with self.lock:
@@ -98,6 +90,11 @@ class TeamStage(RemoteStage):
 
     def set_generators(self, state: State) -> None:
         """Do nothing: the stream that the workers run loads the state."""
+
+    @property
+    def state_owner(self) -> Stage | None:
+        """The stage whose pipeline a state is of: that of its input."""
+        return self._input.state_owner
 
     @property
     def num_processes(self) -> int:

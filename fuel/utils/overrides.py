@@ -25,15 +25,14 @@ def is_own(cls: type) -> bool:
     return cls.__module__.partition('.')[0] == 'fuel'
 
 
-def class_hook(cls: type, name: str) -> Callable[..., Any] | None:
-    """Return a hook that a class has, None if it has none.
+def class_hook(cls: type, name: str) -> Any:
+    """Return a hook that a class has, a function; None if it has none.
 
     What is no function, or set on the object, means something else.
     """
     nearest = getattr(cls, name, None)
     if callable(nearest):
-        hook: Callable[..., Any] = nearest
-        return hook
+        return nearest
     return next((vars(base)[name] for base in cls.__mro__
                  if name in vars(base) and callable(vars(base)[name])), None)
 

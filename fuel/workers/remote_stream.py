@@ -113,8 +113,6 @@ class RemoteStage(StreamStage):
     """A stream whose epochs are made in other processes, or threads."""
 
     __slots__ = ()
-    is_remote = True
-
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which belongs to the epoch."""
         with self.lock:
@@ -128,12 +126,8 @@ class RemoteStage(StreamStage):
         session = epoch.attributes.get('session', session_of(epoch))
         vars(epoch)['session'] = epoch.pending_item = session
 
-    def only_counts(self, epoch: Epoch) -> bool:
-        """Return False: what the other process keeps may change."""
-        return False
-
     @property
-    def is_waiting(self) -> bool:  # type: ignore[override]
+    def is_waiting(self) -> bool:
         """Whether the epoch made last waits for its next item (bool)."""
         session = last_session(self.stream)
         return session is not None and bool(session.is_waiting)

@@ -17,13 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import let_run
-from fuel.epochs.stage import stage_of
+from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
 from fuel.kernels.epoch_iterator import Waiting
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.sharding.pipeline import can_seek
-from fuel.sharding.planned import child_iterators_of
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.crew import Crew
 from fuel.utils.threads import end_thread_at_exit
@@ -238,7 +237,7 @@ def _run_ahead(iterator: Any, threads: Crew, *,
             isinstance(_reader_of(below), BoundStageReader)):
         return
     ends_early = ends_early or stage.reads_several or not stage.one_to_one
-    for child in child_iterators_of(below):
+    for child in children_of(below.epoch):
         _run_ahead(child, threads, ends_early=ends_early)
 
 

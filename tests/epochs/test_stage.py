@@ -431,3 +431,30 @@ def test_data_set_keeps_no_stage():
     before = set(vars(dataset))
     assert repr(build()) and stage_of(dataset).inputs == ()
     assert set(vars(dataset)) == before
+
+
+def subclasses(cls):
+    """Return the classes of Fuel that are derived from a class."""
+    found = [one for child in cls.__subclasses__()
+             for one in [child, *subclasses(child)]]
+    return [one for one in found if one.__module__.startswith('fuel.')]
+
+
+def test_each_of_sixteen_members_of_the_contract_is_overridden():
+    """A member that nobody overrides is final."""
+    members = {name for name, member in vars(Stage).items()
+               if not name.startswith('_') and not getattr(
+                   getattr(member, 'fget', member), '__final__', False)}
+    assert len(members) <= 16
+    overridden = {name for cls in subclasses(Stage) for name in vars(cls)}
+    assert members - overridden == set()
+
+
+def test_no_final_member_of_a_stage_is_overridden():
+    """A stage that reads a final member need not ask which class has it."""
+    final = {name for base in (Stage, *Stage.__bases__)
+             for name, member in vars(base).items()
+             if getattr(getattr(member, 'fget', member), '__final__', False)}
+    assert final
+    assert not [(cls.__name__, name) for cls in subclasses(Stage)
+                for name in final & vars(cls).keys()]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from fuel.epochs.readers import known_length
+from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.transformers.batch import Unpack
@@ -34,7 +35,7 @@ def count_examples(stream: StreamLike) -> int | None:
     if stage.shard is not None:
         return None
     if stream.produces_examples:
-        return stage.length()
+        return length_of(stream)
     # Batches of examples.
     if len(inputs) == 1 and inputs[0].produces_examples:
         return count_examples(inputs[0])

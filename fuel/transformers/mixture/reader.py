@@ -230,15 +230,13 @@ class MixStage(StreamStage):
                 as_state(position_of(iterator)) for iterator in carried]
         return state
 
-    def copy(self) -> Any:
+    def copy(self, is_sought: bool = False) -> Any:
         """Return a copy: the epochs to go on with are not its own."""
         ours = super().copy()
         vars(ours).pop('_carried', None)
+        if is_sought:
+            ours.is_sought = self.can_plan
         return ours
-
-    def mark_as_sought(self) -> None:
-        """Prepare a copy whose items are asked for in any order."""
-        self.stream.is_sought = self.can_plan
 
     def share_in_order(self, shard: Shard) -> None:
         """Take a rank's share of items that are read in order."""
@@ -256,11 +254,6 @@ class MixStage(StreamStage):
         self.replace_inputs([
             copied_pipeline(child, copies) for child in self.inputs])
         self.take_share(shard)
-
-    @property
-    def has_plan(self) -> bool:
-        """Whether a plan makes its items where ranks share them (bool)."""
-        return bool(self.stream.is_sought)
 
     def open_in_order(self, epoch: Epoch) -> MixtureInOrder:
         """Return all items of an epoch, one after another."""
