@@ -10,12 +10,11 @@ from typing import Any
 
 from fuel.server.ledger import RANK
 from fuel.transport.segment import HAS_MEMFD
-from fuel.transport.slots import Slot, SlotPool, align
+from fuel.transport.slots import Slot, SlotPool, align, write_into
 from fuel.typing import StreamLike
 from fuel.wire.encoding import Buffers
 from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.same_host import make_probe, prove
-from fuel.workers.batch_maker import write_into
 
 
 @dataclass(eq=False)

@@ -11,18 +11,20 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import Unavailable
 from fuel.epochs.state_check import checked_state
 from fuel.kernels.outputs import Placement
-from fuel.transport.slots import Slot
+from fuel.transport.slots import Buffers, Extent, Slot
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.arguments import safely
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
 from fuel.profiling.measurements import Path, StageMeasurements
 from fuel.profiling.meter import measure_stages, take_spans, time_all
-from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Note
+from fuel.workers.batch_maker import Note, RunningEpochs
 from fuel.workers.remote_errors import ErrorReport
 
 OPENED, BATCH, FAILURE, END, BROKEN, MEASURED = (
     'opened', 'batch', 'failure', 'end', 'broken', 'measure')
+# The number of the epoch: there is one at a time.
+_ONLY = 1
 
 
 class Result(NamedTuple):
@@ -54,7 +56,7 @@ class Pipeline:
         self.requests: deque[
             tuple[Callable[[dict[str, Any]], Result], dict[str, Any]]
         ] = deque()
-        self._maker: BatchMaker[list[Any]] | None = None
+        self._epochs = RunningEpochs(stream, self._encode)
         self._sources: tuple[str, ...] = ()
         self._thread = 0
         self._is_exact = False
@@ -87,27 +89,23 @@ class Pipeline:
 
     def close(self) -> None:
         """Drop the epoch."""
-        self._maker = None
+        self._epochs.leave(_ONLY)
 
     def _open(self, request: dict[str, Any]) -> Result:
-        sizes: Any = (0, ()) if self._maker is None else self._maker.sizes
         # Its iterator must be gone before the next is made.
-        self._maker = None
+        self._epochs.leave(_ONLY)
         try:
             state = request['state']
             if state is not None:
                 state = checked_state(self.stream, state)
-            self._maker = BatchMaker(
-                self.stream, self._encode, state=state,
-                after=request['after'], expected=sizes,
-                is_exact=self._is_exact)
+            base = self._epochs.open(
+                _ONLY, state=state, after=request['after'],
+                is_exact=self._is_exact).base
             self._sources = tuple(self.stream.sources)
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
-        base, why = self._maker.base, None
-        if isinstance(base, Unavailable):
-            why = str(base.reason)
+        why = str(base.reason) if isinstance(base, Unavailable) else None
         return Result(
             OPENED, request, {'base': self._saved(base), 'why': why}, [])
 
@@ -145,10 +143,9 @@ class Pipeline:
         return {stage.path: stage for stage in measure_stages(self.stream)}
 
     def _produce(self, request: dict[str, Any]) -> Result:
-        assert self._maker is not None
         slot: Slot | None = request['slot']
-        made = (self._maker.discard() if request['discard']
-                else self._maker.next(slot))
+        made = self._epochs.make(
+            _ONLY, slot, is_wanted=not request['discard'])
         changes = (None if isinstance(made.changes, Unavailable)
                    else made.changes)
         if made.is_end:

@@ -42,7 +42,7 @@ __all__ = ['POINTS', 'intercept']
 POINTS = {
     'channel send': 'fuel.transport.channel',
     'channel receive': 'fuel.transport.channel',
-    'slot copy': 'fuel.workers.batch_maker',
+    'slot copy': 'fuel.transport.slots',
     'lease': 'fuel.transport.leases',
     'state delta': 'fuel.epochs.state_delta',
     'server send': 'fuel.server.server',

@@ -1,12 +1,20 @@
 """The producer's slots: pieces of segments, used over and over."""
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+import sys
+from collections.abc import Container, Hashable, Sequence
+from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
+from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement
 from fuel.transport.segment import Segment
+from fuel.utils.seams import fault_point
+
+Buffers = list[NDArray[numpy.uint8]]
+Extent = tuple[int, int]
 
 # Arrays in a slot begin at multiples of this (a cache line).
 ALIGNMENT = 64
@@ -182,3 +190,82 @@ def _round(size: int) -> int:
 def align(offset: int) -> int:
     """Return the next place where an array may begin."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+@fault_point('slot copy')
+def write_into(slot: Slot, buffers: Buffers,
+               placement: Placement | None = None,
+               expected: Sequence[Extent] = ()) -> list[Extent] | None:
+    """Write arrays into a slot, unless they are there."""
+    start = address_of(slot.bytes)
+    offsets = [address_of(buffer) - start for buffer in buffers]
+    extents = [(offset, buffer.nbytes) for offset, buffer
+               in zip(offsets, buffers, strict=True)]
+    # Nearly always they are where those of the batch before were.
+    if placement is not None and extents == expected:
+        return extents
+    found = _find_places(slot, extents, placement)
+    if found is not None:
+        for offset, (place, size), buffer in zip(
+                offsets, found, buffers, strict=True):
+            if offset != place:
+                slot.bytes[place:place + size] = buffer
+    return found
+
+
+def _find_places(slot: Slot, extents: list[Extent],
+                 placement: Placement | None) -> list[Extent] | None:
+    """Return where in a slot each array goes, None if there is no room.
+
+    Arrays that are in the slot already stay there.  So does what the stages
+    made there on the way, for as long as somebody holds it.
+    """
+    is_inside = [0 <= offset < slot.capacity for offset, _ in extents]
+    taken = [] if placement is None else placement.get_kept()
+    taken += [(offset, offset + size) for (offset, size), inside
+              in zip(extents, is_inside, strict=True) if inside]
+    taken.sort()
+    found = []
+    for (offset, size), inside in zip(extents, is_inside, strict=True):
+        place = offset
+        if not inside:
+            place = _first_gap(taken, size)
+            taken.append((place, place + size))
+            taken.sort()
+        found.append((place, size))
+    end = max((stop for _, stop in taken), default=0)
+    return found if end <= slot.capacity else None
+
+
+def _first_gap(taken: list[Extent], size: int) -> int:
+    """Return the first aligned place with `size` free bytes."""
+    place = 0
+    for start, stop in taken:
+        if place + size <= start:
+            break
+        place = max(place, align(stop))
+    return place
+
+
+def detach(buffers: Buffers, placement: Placement | None) -> None:
+    """Copy arrays that lie in a slot, or that a stage may overwrite."""
+    is_placed = placement is not None and bool(placement.references)
+    for place in range(len(buffers)):
+        if is_placed or _num_references(buffers, place) > _OURS:
+            # Into memory that earlier batches had: new pages cost more.
+            copy = empty(buffers[place].shape, numpy.uint8)
+            copy[...] = buffers[place]
+            buffers[place] = copy
+
+
+def _num_references(buffers: Buffers, place: int) -> int:
+    """Return how many references the memory of an array has."""
+    root: Any = buffers[place]
+    while isinstance(root, numpy.ndarray) and isinstance(
+            root.base, numpy.ndarray):
+        root = root.base
+    return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
+
+
+# As many of them are ours; versions of Python count differently.
+_OURS = _num_references([numpy.empty(1, numpy.uint8)], 0)

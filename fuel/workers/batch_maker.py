@@ -1,19 +1,17 @@
-"""Makes the batches of one epoch, encoded, and placed where they are read.
+"""Makes the batches of epochs, encoded, and placed where they are read.
 
-A worker process and a server have one batch maker for each epoch.  It knows
-no channel: whoever calls it sends what it made.
+Processes, threads, actors and servers make their epochs here. None of it
+knows a channel: whoever calls it sends what was made.
 """
 from __future__ import annotations
 
 import pickle
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy
-from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import child_streams, skip
 from fuel.epochs.stage import stage_of
@@ -21,19 +19,17 @@ from fuel.epochs.state import RUNNING, Unavailable
 from fuel.epochs.state_delta import Changes, StateDelta, state_of
 from fuel.kernels.epoch_iterator import (
     EpochIterator, StageMeter, last_wait)
-from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
 from fuel.profiling.measurements import Path, StageMeasurements
 from fuel.profiling.meter import (
     measure_stages, stage_paths, take_spans, time_all)
 from fuel.profiling.trace import StageSpans
-from fuel.transport.slots import Slot, align
+from fuel.transport.slots import (
+    Buffers, Extent, Slot, align, detach, write_into)
 from fuel.typing import Batch, State, StreamLike
-from fuel.utils.seams import fault_point
 from fuel.workers.global_random import warn_if_drawn
+from fuel.workers.remote_errors import pickle_error
 
-Buffers = list[NDArray[numpy.uint8]]
-Extent = tuple[int, int]
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
 # Seconds between two reports of what the stages took: one takes 0.2 ms.
@@ -84,6 +80,36 @@ class Made(NamedTuple):
     placement: Placement | None = None
     note: Note | None = None
 
+    def as_received(self) -> ReceivedItem:
+        """Return all but the arrays, for a consumer in this process."""
+        return ReceivedItem(
+            self.description, self.error, pickle_state(self.changes),
+            pickle_state(self.state) if self.is_end else None, self.note)
+
+    def as_pickled(self) -> ReceivedItem:
+        """Return all but the arrays, for a consumer in another process."""
+        answer = self.as_received()
+        return answer if self.error is None else answer._replace(
+            error=pickle_error(self.error))
+
+
+class ReceivedItem(NamedTuple):
+    """An item that was made, as its consumer receives it.
+
+    `data`: a batch; its description alone until the arrays have come.
+    `error`: what was raised in the place of a batch.
+    `changes`: difference of the state from the first, pickled.
+    `final`: at the end, and only there: the state after it, or why there is
+        none, pickled.
+    `note`: of what it took.
+    """
+
+    data: Any
+    error: Any
+    changes: bytes
+    final: bytes | None
+    note: Note | None
+
 
 class BatchMaker(Generic[Description]):
     """Makes the batches of one epoch of a stream.
@@ -102,8 +128,9 @@ class BatchMaker(Generic[Description]):
     `is_exact`: whether each item of each stage is timed, and each batch brings
         a report.
     `base`: state before the first batch, or why there is none.
-    `number`: how many batches and errors were made.
-    `num_ahead`: how many of them have not reached the user, if that is known.
+    `num_made`: how many batches and errors were made.
+    `delivered`: how many of them reached the user; None if nobody reports it.
+    `waiting`: the last of them, if there was no room for it: it comes next.
     `sizes`: bytes of the slot that the next batch will probably take, 0 if
         none, and where in it the arrays of the last were.
     """
@@ -128,12 +155,24 @@ class BatchMaker(Generic[Description]):
         self.base = self._delta.base
         self._first, self._step = share
         self._prepare = prepare
-        self.number = self.num_ahead = 0
-        self.ended = False
+        self.num_made = 0
+        self.delivered: int | None = None
+        self.waiting: Made | None = None
         self.sizes = expected
+
+    @property
+    def num_ahead(self) -> int:
+        """Number of items that were sent and have not reached the user; 0 if
+        that is not known (int)."""
+        if self.delivered is None:
+            return 0
+        return self.num_made - self.delivered - (self.waiting is not None)
 
     def next(self, slot: Slot | None = None) -> Made:
         """Make the next batch, in a slot if it can be."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            return waiting if slot is None else self.place(waiting, slot)
         placement = None
         if slot is not None and self.sizes[1]:
             placement = Placement(
@@ -154,7 +193,7 @@ class BatchMaker(Generic[Description]):
         made = Made(buffers, description,
                     changes=self._delta.changes(self._iterator),
                     placement=placement, note=self._note())
-        self.number += 1
+        self.num_made += 1
         if not made.buffers:
             self.sizes = 0, self.sizes[1]
             return made
@@ -172,7 +211,7 @@ class BatchMaker(Generic[Description]):
             extents = write_into(slot, buffers, placement, self.sizes[1])
         if slot is None or extents is None:
             self.sizes = need, self.sizes[1]
-            _detach(buffers, placement)
+            detach(buffers, placement)
             return made
         self.sizes = need, extents
         buffers.clear()
@@ -191,12 +230,12 @@ class BatchMaker(Generic[Description]):
             return self._end()
         except Exception as error:  # noqa: BLE001 - raised by the reader
             return self._fail(error)
-        self.number += 1
+        self.num_made += 1
         return Made([])
 
     def _fail(self, error: Exception,
               placement: Placement | None = None) -> Made:
-        self.number += 1
+        self.num_made += 1
         return Made([], error=error,
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
@@ -229,15 +268,14 @@ class BatchMaker(Generic[Description]):
             prepare(self._iterator)
         if self._step > 1:
             skip(self._iterator,
-                 self._step - 1 if self.number else self._first)
+                 self._step - 1 if self.num_made else self._first)
         # One batch of one worker is enough to see.
-        is_watched = self._first == 1 and not self.number
+        is_watched = self._first == 1 and not self.num_made
         with warn_if_drawn() if is_watched else nullcontext():
             batch: Batch = next(self._iterator)
         return batch
 
     def _end(self, placement: Placement | None = None) -> Made:
-        self.ended = True
         state: State | Unavailable
         try:
             # The stream's own state is that of the epoch made last.
@@ -249,25 +287,92 @@ class BatchMaker(Generic[Description]):
                     note=self._note(is_last=True))
 
 
-@fault_point('slot copy')
-def write_into(slot: Slot, buffers: Buffers,
-               placement: Placement | None = None,
-               expected: Sequence[Extent] = ()) -> list[Extent] | None:
-    """Write arrays into a slot, unless they are there."""
-    start = address_of(slot.bytes)
-    offsets = [address_of(buffer) - start for buffer in buffers]
-    extents = [(offset, buffer.nbytes) for offset, buffer
-               in zip(offsets, buffers, strict=True)]
-    # Nearly always they are where those of the batch before were.
-    if placement is not None and extents == expected:
-        return extents
-    found = _find_places(slot, extents, placement)
-    if found is not None:
-        for offset, (place, size), buffer in zip(
-                offsets, found, buffers, strict=True):
-            if offset != place:
-                slot.bytes[place:place + size] = buffer
-    return found
+class RunningEpochs(Generic[Description]):
+    """The epochs of one stream that are being made, by their numbers.
+
+    `stream`: is read by one thread at a time.
+    `encode`: see :class:`BatchMaker`.
+    """
+
+    def __init__(self, stream: StreamLike,
+                 encode: Callable[[Batch], tuple[Description, Sequence[Any]]],
+                 ) -> None:
+        self.stream = stream
+        self._encode = encode
+        self._makers: dict[int, BatchMaker[Description]] = {}
+        self._newest = 0
+        # Sizes of an epoch that is over or left.
+        self._sizes: Sizes = 0, ()
+        # The epoch after which the stream stands, and how many items it had.
+        self._stands_after: tuple[int, int] | None = None
+
+    def open(self, number: int, *, state: State | None = None,
+             after: bool = False, follows: tuple[int, int] | None = None,
+             **options: Any) -> BatchMaker[Description]:
+        """Begin an epoch, with the options of :class:`BatchMaker`.
+
+        `follows`: number of the epoch that `state` is of, and how many of its
+            items were delivered.
+        """
+        newest = self.get(self._newest)
+        if after and follows is not None and follows == self._stands_after:
+            # Nothing was made beyond it.
+            state = None
+        self._newest, self._stands_after = number, None
+        # Its batches will be like those of the epoch before.
+        maker = self._makers[number] = BatchMaker(
+            self.stream, self._encode, state=state, after=after,
+            expected=self._sizes if newest is None else newest.sizes,
+            **options)
+        return maker
+
+    def open_for_another(self, number: int, options: bytes,
+                         ) -> tuple[bool, bytes]:
+        """Begin an epoch for a reader in another process.
+
+        Returns: whether that failed, and the first state or the error.
+        """
+        try:
+            maker = self.open(number, **pickle.loads(options))
+        except Exception as error:  # noqa: BLE001 - raised by the consumer
+            return True, pickle_error(error)
+        return False, pickle_state(maker.base)
+
+    def get(self, number: int) -> BatchMaker[Description] | None:
+        """Return the maker of an epoch, None if it is over or left."""
+        return self._makers.get(number)
+
+    def in_turn(self) -> list[tuple[int, BatchMaker[Description]]]:
+        """Return the epochs; the one that was made last is the last."""
+        return list(self._makers.items())
+
+    def make(self, number: int, slot: Slot | None = None, *,
+             is_wanted: bool = True) -> Made:
+        """Make the next item of an epoch, which its end removes."""
+        maker = self._makers[number]
+        made = maker.next(slot) if is_wanted else maker.discard()
+        if made.is_end:
+            self.leave(number)
+            if number == self._newest:
+                self._stands_after = number, maker.num_made
+        return made
+
+    def postpone(self, number: int) -> None:
+        """Let the other epochs come before this one."""
+        if len(self._makers) > 1:
+            self._makers[number] = self._makers.pop(number)
+
+    def count_delivered(self, number: int, count: int) -> None:
+        """Record how many items of an epoch have reached the user."""
+        maker = self._makers.get(number)
+        if maker is not None:
+            maker.delivered = count
+
+    def leave(self, number: int) -> None:
+        """Make nothing more of an epoch."""
+        maker = self._makers.pop(number, None)
+        if maker is not None:
+            self._sizes = maker.sizes
 
 
 def open_epoch(stream: StreamLike, state: State | None = None,
@@ -290,61 +395,3 @@ def pickle_state(state: object) -> bytes:
     except Exception:  # noqa: BLE001 - pickling runs any code
         reason = state.reason if isinstance(state, Unavailable) else state
         return pickle.dumps(Unavailable(TypeError(str(reason))))
-
-
-def _find_places(slot: Slot, extents: list[Extent],
-                 placement: Placement | None) -> list[Extent] | None:
-    """Return where in a slot each array goes, None if there is no room.
-
-    Arrays that are in the slot already stay there.  So does what the stages
-    made there on the way, for as long as somebody holds it.
-    """
-    is_inside = [0 <= offset < slot.capacity for offset, _ in extents]
-    taken = [] if placement is None else placement.get_kept()
-    taken += [(offset, offset + size) for (offset, size), inside
-              in zip(extents, is_inside, strict=True) if inside]
-    taken.sort()
-    found = []
-    for (offset, size), inside in zip(extents, is_inside, strict=True):
-        place = offset
-        if not inside:
-            place = _first_gap(taken, size)
-            taken.append((place, place + size))
-            taken.sort()
-        found.append((place, size))
-    end = max((stop for _, stop in taken), default=0)
-    return found if end <= slot.capacity else None
-
-
-def _first_gap(taken: list[Extent], size: int) -> int:
-    """Return the first aligned place with `size` free bytes."""
-    place = 0
-    for start, stop in taken:
-        if place + size <= start:
-            break
-        place = max(place, align(stop))
-    return place
-
-
-def _detach(buffers: Buffers, placement: Placement | None) -> None:
-    """Copy arrays that lie in a slot, or that a stage may overwrite."""
-    is_placed = placement is not None and bool(placement.references)
-    for place in range(len(buffers)):
-        if is_placed or _num_references(buffers, place) > _OURS:
-            # Into memory that earlier batches had: new pages cost more.
-            copy = empty(buffers[place].shape, numpy.uint8)
-            copy[...] = buffers[place]
-            buffers[place] = copy
-
-
-def _num_references(buffers: Buffers, place: int) -> int:
-    """Return how many references the memory of an array has."""
-    root: Any = buffers[place]
-    while isinstance(root, numpy.ndarray) and isinstance(
-            root.base, numpy.ndarray):
-        root = root.base
-    return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
-
-
-# How many of them are ours; versions of Python count differently.
-_OURS = _num_references([numpy.empty(1, numpy.uint8)], 0)

@@ -9,21 +9,19 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy
 
 from fuel.epochs.stage import stage_of
 from fuel.transport.batches import dump_batch
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
-from fuel.transport.slots import BudgetError, Slot, SlotPool
+from fuel.transport.slots import BudgetError, Buffers, Slot, SlotPool
 from fuel.transport.segment import Segment
-from fuel.typing import Batch, State, StreamLike
-from fuel.workers.batch_maker import (
-    BatchMaker, Buffers, Made, pickle_state)
+from fuel.typing import Batch, StreamLike
+from fuel.workers.batch_maker import BatchMaker, Made, RunningEpochs
 from fuel.utils.forks import use_no_threads_of_torch
 from fuel.workers.deadlock import own_activity, write_stacks_to
 from fuel.workers.global_random import Generators
@@ -53,9 +51,8 @@ class Kind(enum.IntEnum):
     OPENED = 10
     SEGMENT = 11
     DROP = 12
-    BATCH = 13
+    ITEM = 13
     END = 14
-    ERROR = 15
     ACTIVITY = 16
     UNLOADABLE = 18
     TRACE = 19
@@ -73,37 +70,19 @@ def encode_batch(batch: Batch) -> tuple[bytes, Buffers]:
     return description, buffers
 
 
-class _Epoch:
-    """One epoch on the producer's side.
-
-    `sent`, `delivered`: items sent, and of those the ones that reached the
-        user.
-    `waiting`: a batch for which there was no slot yet.
-    """
-
-    def __init__(self, number: int, maker: BatchMaker[bytes]) -> None:
-        self.number = number
-        self.maker = maker
-        self.sent = 0
-        self.delivered = 0
-        self.waiting: Made | None = None
-
-
 class Producer:
     """Prefetches batches for the consumer: the work of one process."""
 
     def __init__(self, stream: StreamLike, channel: Channel, max_batches: int,
                  max_bytes: int) -> None:
-        self.stream = stream
         self.channel = channel
         self.max_batches = max_batches
         self.pool = SlotPool(max_bytes)
-        self.epochs: dict[int, _Epoch] = {}
-        self.last: _Epoch | None = None
-        # The epochs that the consumer asked for.
+        self.epochs = RunningEpochs(stream, encode_batch)
+        # The epochs to begin and to leave, in the order of the messages.
         self._steps: deque[Callable[[], None]] = deque()
         self._announced: set[int] = set()
-        # Guards the channel's reading end, the epochs and the pool.
+        # Guards the channel's reading end, the steps and the pool.
         self._changed = threading.RLock()
         self._busy_since = 0.0
         self._steps_taken = 0
@@ -147,14 +126,13 @@ class Producer:
             # It names one slot too, which nearly always comes back then.
             if message.second:
                 self.pool.release(message.second - 1, bool(message.third))
-            if message.epoch in self.epochs:
-                self.epochs[message.epoch].delivered = message.first
+            self.epochs.count_delivered(message.epoch, message.first)
         elif kind == Kind.RELEASE:
             self.pool.release(message.first, bool(message.second))
         elif kind == Kind.OPEN:
             self._steps.append(partial(self._begin, message))
         elif kind == Kind.LEAVE:
-            self.epochs.pop(message.epoch, None)
+            self._steps.append(partial(self.epochs.leave, message.epoch))
         elif kind == Kind.ASK_ACTIVITY:
             self.channel.send(Message(
                 Kind.ACTIVITY, 0, payload=pickle.dumps(own_activity(
@@ -163,20 +141,14 @@ class Producer:
 
     def _take_step(self) -> None:
         """Do one thing: begin an epoch, make a batch, or wait."""
-        step: Callable[[], None] | None = None
         with self._changed:
             self._receive(threading.get_ident())
-            if self._steps:
-                step = self._steps.popleft()
-            else:
-                epoch, slot = self._choose()
-                if epoch is not None:
-                    step = partial(self._produce, epoch, slot)
+            step = self._steps.popleft() if self._steps else self._choose()
         if step is None:
             begin = time.perf_counter()
             self.channel.wait(1.0)
-            if self.epochs:
-                stage_of(self.stream).meter.count_room(
+            if self.epochs.in_turn():
+                stage_of(self.epochs.stream).meter.count_room(
                     time.perf_counter() - begin)
             return
         self._busy_since = time.monotonic()
@@ -184,67 +156,35 @@ class Producer:
         self._busy_since = 0.0
         self._steps_taken += 1
 
-    def _choose(self) -> tuple[_Epoch | None, Slot | None]:
-        """Return an epoch that may go on, and the slot for its batch."""
-        for epoch in list(self.epochs.values()):
-            if epoch.sent - epoch.delivered >= self.max_batches:
+    def _choose(self) -> Callable[[], None] | None:
+        """Return the step that makes the next item of an epoch which has
+        room for it."""
+        running = self.epochs.in_turn()
+        for number, maker in running:
+            if maker.num_ahead >= self.max_batches:
                 continue
-            slot = None
-            need = epoch.maker.sizes[0]
+            slot, need = None, maker.sizes[0]
             if need:
                 slot = self.pool.acquire(
-                    need, epoch.number, self._others(epoch))
+                    need, number, {other for other, _ in running
+                                   if other != number})
                 if slot is None:
                     continue
-            if len(self.epochs) > 1:
-                # The others come first the next time.
-                self.epochs[epoch.number] = self.epochs.pop(epoch.number)
-            return epoch, slot
-        return None, None
-
-    def _others(self, epoch: _Epoch) -> Container[int]:
-        return (self.epochs.keys() - {epoch.number} if len(self.epochs) > 1
-                else ())
+            self.epochs.postpone(number)
+            return partial(self._produce, number, maker, slot)
+        return None
 
     def _begin(self, message: Message) -> None:
-        try:
-            maker = self._open(**pickle.loads(message.payload))
-            opened = pickle_state(maker.base)
-        except Exception as error:  # noqa: BLE001 - raised by the consumer
-            self.channel.send(Message(
-                Kind.OPENED, message.epoch, 1, payload=pickle_error(error)))
-            return
-        epoch = self.last = _Epoch(message.epoch, maker)
-        with self._changed:
-            self.epochs[epoch.number] = epoch
+        failed, answer = self.epochs.open_for_another(
+            message.epoch, message.payload)
+        self.epochs.count_delivered(message.epoch, 0)
         self.channel.send(Message(
-            Kind.OPENED, message.epoch, payload=opened))
+            Kind.OPENED, message.epoch, int(failed), payload=answer))
 
-    def _open(self, state: State | None = None, after: bool = False,
-              calls: Sequence[str] = (), left: int = 0, delivered: int = 0,
-              **options: Any) -> BatchMaker[bytes]:
-        """Return the maker of the epoch that the consumer asks for."""
-        last, self.last = self.last, None
-        if last is not None:
-            # Batches of the next epoch will be like those of the last.
-            options['expected'] = last.maker.sizes
-            if after and last.maker.ended and (
-                    last.number, last.sent) == (left, delivered):
-                # Nothing was prefetched beyond it: the stream stands there.
-                state = None
-        # Its iterator must be gone before the next is made.
-        del last
-        return BatchMaker(self.stream, encode_batch, state=state, after=after,
-                          calls=calls, **options)
-
-    def _produce(self, epoch: _Epoch, slot: Slot | None) -> None:
+    def _produce(self, number: int, maker: BatchMaker[bytes],
+                 slot: Slot | None) -> None:
         """Make the next item of an epoch, and send it if there is room."""
-        maker, waiting, epoch.waiting = epoch.maker, epoch.waiting, None
-        if waiting is not None and slot is not None:
-            made = maker.place(waiting, slot)
-        else:
-            maker.num_ahead = epoch.sent - epoch.delivered
-            made = maker.next(slot)
+        made = self.epochs.make(number, slot)
         if slot is not None and made.extents is None:
             with self._changed:
                 self.pool.put_back(slot, made.placement)
@@ -254,37 +194,23 @@ class Producer:
                 self.pool.check_size(maker.sizes[0])
             except BudgetError as error:
                 maker.sizes = 0, ()
-                made = made._replace(error=error)
+                made = Made([], error=error, changes=made.changes)
             else:
-                epoch.waiting = made
+                maker.waiting = made
                 return
-        self._send(epoch, made, slot)
+        self._send(number, made, slot)
 
-    def _send(self, epoch: _Epoch, made: Made, slot: Slot | None) -> None:
-        number = epoch.number
-        changes = (b'' if made.changes is None
-                   else pickle_state(made.changes))
-        if made.is_end:
-            with self._changed:
-                self.epochs.pop(number, None)
-            self.channel.send(Message(
-                Kind.END, number, payload=pickle.dumps(
-                    (pickle_state(made.state), made.note))))
-            return
-        epoch.sent += 1
-        if made.error is not None:
-            self.channel.send(Message(
-                Kind.ERROR, number,
-                payload=pickle.dumps((changes, pickle_error(made.error)))))
-            return
-        payload = pickle.dumps(
-            (made.extents, changes, made.description, made.note), protocol=5)
+    def _send(self, number: int, made: Made, slot: Slot | None) -> None:
+        message = Message(
+            Kind.END if made.is_end else Kind.ITEM, number,
+            payload=pickle.dumps(
+                (made.extents, *made.as_pickled()), protocol=5))
         if slot is None:
-            self.channel.send(Message(Kind.BATCH, number, payload=payload))
+            self.channel.send(message)
             return
-        self.channel.send(*self._segment_messages(slot), Message(
-            Kind.BATCH, number, slot.number + 1, slot.segment_number,
-            slot.offset, payload))
+        self.channel.send(*self._segment_messages(slot), message._replace(
+            first=slot.number + 1, second=slot.segment_number,
+            third=slot.offset))
         slot.segment.close_descriptor()
 
     def _segment_messages(self, slot: Slot) -> list[Message]:

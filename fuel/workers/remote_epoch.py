@@ -6,7 +6,7 @@ import os
 import pickle
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,10 +14,9 @@ from fuel.epochs.midway import ADVICE
 from fuel.epochs.state import Unavailable
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import PendingItem, take_note
-from fuel.transport.channel import Message
+from fuel.kernels.epoch_iterator import PendingItem, Waiting, take_note
 from fuel.typing import State
-from fuel.workers.batch_maker import Note
+from fuel.workers.batch_maker import Note, ReceivedItem
 from fuel.workers.remote_errors import unpickle_error
 
 #: Seconds for what another worker has to say of an epoch that is over.
@@ -30,7 +29,7 @@ class RemoteEpoch:
     """One epoch of one worker, on the consumer's side.
 
     `taken`: how many batches and errors were received and opened.
-    `items`: those that came and were not opened.
+    `items`: those that came and were not opened, as the worker sends them.
     `num_ready`: how many batches were made and not delivered, as far as that
         is known.
     `opened`: whether the worker answered the request for the epoch.
@@ -44,7 +43,7 @@ class RemoteEpoch:
         self.number = number
         self.taken = 0
         self.num_ready = 0
-        self.items: deque[Message] = deque()
+        self.items: deque[Any] = deque()
         self.opened = False
         self.base: State | Unavailable = Unavailable(WorkerError(
             'the worker has not begun the epoch'))
@@ -153,7 +152,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                 f'the epoch, so the state is not known yet: {ADVICE}')
         if not epoch.opened and self.is_usable():
             with self._given_up_if_interrupted():
-                self._wait_until_open(epoch)
+                self._wait(epoch, lambda: epoch.opened)
 
     def receive(self, epoch: AnyEpoch, pending: PendingItem) -> None:
         """Receive the next batch of an epoch, or its error, as pending."""
@@ -163,16 +162,22 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                 f'be used by its child {os.getpid()}: '
                 f'{self.remedy}')
         with self._given_up_if_interrupted():
-            received = self._receive(epoch)
+            if not epoch.items:
+                with Waiting():
+                    self._wait(epoch, lambda: bool(
+                        epoch.items) or epoch.failure is not None)
             if epoch.failure is not None:
                 pending.held = None, epoch.failure, None
                 return
-            if received is None:
+            answer = self._load(epoch.items.popleft())
+            self.take_note(epoch, answer.note)
+            if answer.final is not None:
+                epoch.final = answer.final
                 self.epochs.pop(epoch.number, None)
                 raise StopIteration
-            data, error, changes = received
             epoch.taken += 1
-            pending.held = data, error, Receipt(epoch.base, changes)
+            pending.held = answer.data, answer.error, Receipt(
+                epoch.base, answer.changes)
             self._ask_for_more(epoch)
 
     @contextmanager
@@ -211,16 +216,12 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         """Ask for nothing more of an epoch."""
 
     @abstractmethod
-    def _wait_until_open(self, epoch: AnyEpoch) -> None:
-        """Wait for the first state of an epoch."""
+    def _wait(self, epoch: AnyEpoch, is_there: Callable[[], bool]) -> None:
+        """Receive what comes of an epoch until a condition is true."""
 
     @abstractmethod
-    def _receive(self, epoch: AnyEpoch,
-                 ) -> tuple[Any, Exception | None, bytes] | None:
-        """Return the next data, or error, and how the state changed.
-
-        Returns: None at the end of an epoch, and if it has failed.
-        """
+    def _load(self, item: Any) -> ReceivedItem:
+        """Return the answer that was received, with its arrays."""
 
     def _hear_end(self, epoch: AnyEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""

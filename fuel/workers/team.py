@@ -50,11 +50,11 @@ class Team:
                      if worker.error is not None), None)
 
     def begin(self, start: dict[str, Any],
-              left: dict[str, int]) -> list[RemoteEpoch]:
+              follows: tuple[int, int] | None) -> list[RemoteEpoch]:
         """Begin an epoch in every worker."""
         count = len(self.workers)
         if count == 1:
-            return [self.workers[0].begin({**start, **left})]
+            return [self.workers[0].begin({**start, 'follows': follows})]
         # Each has prefetched other batches, so each goes back.
         return [worker.begin({**start, 'share': (place, count)})
                 for place, worker in enumerate(self.workers)]
@@ -107,13 +107,13 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     def begin(self, team: Team, last: WorkerSession | None = None) -> None:
         """Begin the epoch in a team, perhaps that of the epoch before."""
-        left = {}
+        follows = None
         if last is not None and last.team is team and last.parts:
             last.commit_delivered()
-            left = {'left': last.parts[0].number, 'delivered': last.delivered}
+            follows = last.parts[0].number, last.delivered
         self.parts = team.begin({
             'state': self.resume, 'after': self.after, 'calls': self.calls,
-            'is_exact': self.is_exact}, left)
+            'is_exact': self.is_exact}, follows)
         self.team = team
         self.delivered = 0
         self.latest = None

@@ -20,13 +20,13 @@ from fuel.epochs.ahead import let_run
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
-from fuel.kernels.epoch_iterator import Waiting
+from fuel.kernels.epoch_iterator import PendingItem
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.sharding.pipeline import can_seek
-from fuel.typing import Batch, State, StreamLike
+from fuel.typing import Batch, StreamLike
 from fuel.utils.crew import Crew
 from fuel.utils.threads import end_thread_at_exit
-from fuel.workers.batch_maker import BatchMaker, Made, pickle_state
+from fuel.workers.batch_maker import ReceivedItem, RunningEpochs
 from fuel.workers.global_random import refuse_if_drawn
 from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch
 
@@ -34,26 +34,11 @@ from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch
 _INTERVAL = 1.0
 
 
-class ThreadEpoch(RemoteEpoch):
-    """One epoch, which the thread that makes it and its consumer share.
-
-    `made`: what was made, and not received.
-    `maker`: makes the batches; None before it began and after its end.
-    `count`: how many batches and errors were made.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.made: deque[tuple[Made, bytes]] = deque()
-        self.maker: BatchMaker[Batch] | None = None
-        self.count = 0
-
-
 class ThreadProducer:
     """Makes the batches of the epochs of one consumer, in threads.
 
-    `stream`: is read by one thread at a time.
     `max_batches`: how many batches of an epoch may wait.
+    `epochs`: makes them, in one thread at a time.
     `is_asked`: whether the consumer has asked for a batch.
     `is_awaited`: whether it waits, which it does while the first one is made.
     `num_waits`: how often it has ceased to wait, also at an error.
@@ -63,8 +48,8 @@ class ThreadProducer:
 
     def __init__(self, name: str, stream: StreamLike, num_threads: int,
                  max_batches: int) -> None:
-        self.stream = stream
         self.max_batches = max_batches
+        self.epochs = RunningEpochs(stream, _as_it_is)
         self.in_order = Crew(1, f'fuel-{name}')
         self.in_any_order = Crew(
             num_threads, f'fuel-{name}-pure', is_nested=True)
@@ -73,9 +58,8 @@ class ThreadProducer:
         self.num_waits = 0
         self.wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.failure: BaseException | None = None
-        # The epochs that have room are made in turn.
-        self._epochs: deque[ThreadEpoch] = deque()
-        self._last: ThreadEpoch | None = None
+        # The consumer's side of the epochs, by their numbers.
+        self._readers: dict[int, RemoteEpoch] = {}
         self._steps: deque[Callable[[], None]] = deque()
         # Since when there is no room for another batch; 0 if there is.
         self._full_since = 0.0
@@ -115,88 +99,66 @@ class ThreadProducer:
         return bool(self._steps) or (
             self.is_asked and self._find() is not None)
 
-    def _find(self) -> ThreadEpoch | None:
+    def _find(self) -> int | None:
         """Return an epoch that has room for another batch; for one while it
         is not known whether a stage draws, since a consumer that gets it no
         longer waits."""
         room = self.max_batches if self._is_known_to_draw_nothing else 1
-        return next((epoch for epoch in list(self._epochs)
-                     if len(epoch.made) < room), None)
+        return next((number for number, maker in self.epochs.in_turn()
+                     if maker.num_ahead < room), None)
 
     def _take_step(self) -> None:
         if self._full_since:
-            stage_of(self.stream).meter.count_room(
+            stage_of(self.epochs.stream).meter.count_room(
                 time.perf_counter() - self._full_since)
         try:
             if self._steps:
                 self._steps.popleft()()
             else:
-                epoch = self._find()
-                if epoch is not None:
-                    self._make(epoch)
-                del epoch
+                number = self._find()
+                if number is not None:
+                    self._make(number)
         except BaseException as error:  # noqa: BLE001 - told to the consumer
             self.failure = error
-        is_full = bool(self._epochs) and self._find() is None
+        is_full = bool(self.epochs.in_turn()) and self._find() is None
         self._full_since = time.perf_counter() if is_full else 0.0
         if self.is_awaited:
             self.wanted.put(None)
         self._turn.put(None)
         self.go_on()
 
-    def open(self, epoch: ThreadEpoch, options: dict[str, Any]) -> None:
+    def open(self, epoch: RemoteEpoch, options: dict[str, Any]) -> None:
         """Begin an epoch."""
         try:
             if self._refusal is not None:
                 # A seed that is set again changes nothing.
                 raise self._refusal
             with self._watched():
-                maker = epoch.maker = self._open(**options)
+                maker = self.epochs.open(epoch.number, prepare=partial(
+                    _run_ahead, threads=self.in_any_order), **options)
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             epoch.fail(error)
             return
+        maker.delivered = 0
         epoch.base, epoch.opened = maker.base, True
-        self._last = epoch
-        self._epochs.append(epoch)
+        self._readers[epoch.number] = epoch
 
-    def _open(self, state: State | None = None, after: bool = False,
-              calls: Sequence[str] = (), left: int = 0, delivered: int = 0,
-              **options: Any) -> BatchMaker[Batch]:
-        last, self._last = self._last, None
-        if last is not None and after and last.final is not None and (
-                last.number, last.count) == (left, delivered):
-            # Nothing was made beyond it: the stream stands there.
-            state = None
-        # Its iterator must be gone before the next is made.
-        del last
-        return BatchMaker(
-            self.stream, _as_it_is, state=state, after=after, calls=calls,
-            prepare=partial(_run_ahead, threads=self.in_any_order), **options)
-
-    def _make(self, epoch: ThreadEpoch) -> None:
-        maker, number = epoch.maker, self.num_waits
-        assert maker is not None
-        if len(self._epochs) > 1:
-            # The others come first the next time.
-            self._epochs.rotate(-1)
+    def _make(self, number: int) -> None:
+        num_waits = self.num_waits
+        self.epochs.postpone(number)
         try:
             with self._watched():
-                maker.num_ahead = len(epoch.made)
-                made = maker.next()
+                made = self.epochs.make(number)
         except ValueError as error:
             self._refusal = error
-            self.leave(epoch)
-            epoch.fail(error)
+            self._readers[number].fail(error)
+            self.leave(number)
             return
-        if number == self.num_waits:
+        if num_waits == self.num_waits:
             self._is_known_to_draw_nothing = True
-        changes = b'' if made.changes is None else pickle_state(made.changes)
+        self._readers[number].items.append(made.as_received())
         if made.is_end:
-            epoch.final = pickle_state(made.state)
-            self.leave(epoch)
-        else:
-            epoch.count += 1
-        epoch.made.append((made, changes))
+            self.leave(number)
 
     def _watched(self) -> AbstractContextManager[None]:
         """Refuse draws from the global generators, until a batch was made
@@ -204,13 +166,12 @@ class ThreadProducer:
         number = self.num_waits
         return (nullcontext() if self._is_known_to_draw_nothing
                 else refuse_if_drawn(
-                    self.stream, lambda: number == self.num_waits))
+                    self.epochs.stream, lambda: number == self.num_waits))
 
-    def leave(self, epoch: ThreadEpoch) -> None:
+    def leave(self, number: int) -> None:
         """Make nothing more of an epoch."""
-        if epoch in self._epochs:
-            self._epochs.remove(epoch)
-        epoch.maker = None
+        self.epochs.leave(number)
+        self._readers.pop(number, None)
 
 
 def _run_ahead(iterator: Any, threads: Crew, *,
@@ -269,7 +230,7 @@ def _as_it_is(batch: Batch) -> tuple[Batch, Sequence[Any]]:
     return batch, ()
 
 
-class ThreadWorker(EpochWorker[ThreadEpoch]):
+class ThreadWorker(EpochWorker[RemoteEpoch]):
     """Threads that prefetch batches of a stream."""
 
     kind = 'the threads'
@@ -291,39 +252,29 @@ class ThreadWorker(EpochWorker[ThreadEpoch]):
     def _is_open(self) -> bool:
         return self._finalizer.alive
 
-    def _begin(self, number: int, options: dict[str, Any]) -> ThreadEpoch:
-        epoch = ThreadEpoch(number)
+    def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
+        epoch = RemoteEpoch(number)
         producer = self._producer
         producer.do(partial(producer.open, epoch, options))
         return epoch
 
-    def _leave(self, epoch: ThreadEpoch) -> None:
-        epoch.made.clear()
-        self._producer.do(partial(self._producer.leave, epoch))
+    def _leave(self, epoch: RemoteEpoch) -> None:
+        epoch.items.clear()
+        self._producer.do(partial(self._producer.leave, epoch.number))
 
-    def _wait_until_open(self, epoch: ThreadEpoch) -> None:
-        self._wait(lambda: epoch.opened)
-
-    def _receive(self, epoch: ThreadEpoch,
-                 ) -> tuple[Any, Exception | None, bytes] | None:
+    def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
+        """Receive the next batch of an epoch, or its error, as pending."""
         self._producer.is_asked = True
-        if not epoch.made:
-            with Waiting():
-                self._wait(lambda: bool(
-                    epoch.made) or epoch.failure is not None)
-        if epoch.failure is not None:
-            return None
-        made, changes = epoch.made.popleft()
-        self.take_note(epoch, made.note)
-        if made.is_end:
-            return None
-        return made.description, made.error, changes
+        super().receive(epoch, pending)
 
-    def _ask_for_more(self, epoch: ThreadEpoch) -> None:
+    def _load(self, item: ReceivedItem) -> ReceivedItem:
+        return item
+
+    def _ask_for_more(self, epoch: RemoteEpoch) -> None:
+        self._producer.epochs.count_delivered(epoch.number, epoch.taken)
         self._producer.go_on()
 
-    def _wait(self, is_there: Callable[[], bool]) -> None:
-        """Wait until a condition is true."""
+    def _wait(self, epoch: RemoteEpoch, is_there: Callable[[], bool]) -> None:
         producer = self._producer
         producer.is_awaited = True
         try:

@@ -13,22 +13,22 @@ import os
 import pickle
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from fuel.config_parser import config
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import Waiting
 from fuel.transport.batches import load_batch
 from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
                                     close_in_children)
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.transport.shared_pickle import SharedPickle
-from fuel.typing import Batch, StreamLike
+from fuel.transport.slots import Extent
+from fuel.typing import StreamLike
 from fuel.utils.threads import end_thread_at_exit, users_lines_first
-from fuel.workers.batch_maker import Note
+from fuel.workers.batch_maker import ReceivedItem
 from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
@@ -140,29 +140,6 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._drop(item)
         epoch.items.clear()
 
-    def _wait_until_open(self, epoch: RemoteEpoch) -> None:
-        self._wait(lambda: epoch.opened)
-
-    def _receive(self, epoch: RemoteEpoch,
-                 ) -> tuple[Any, Exception | None, bytes] | None:
-        if not epoch.items:
-            with Waiting():
-                self._wait(lambda: bool(
-                    epoch.items) or epoch.failure is not None)
-        if epoch.failure is not None:
-            return None
-        item = epoch.items.popleft()
-        if item.kind == Kind.END:
-            epoch.final, note = pickle.loads(item.payload)
-            self.take_note(epoch, note)
-            return None
-        if item.kind == Kind.ERROR:
-            changes, pickled = pickle.loads(item.payload)
-            return None, pipeline_error(pickled), changes
-        data, changes, note = self._load(item)
-        self.take_note(epoch, note)
-        return data, None, changes
-
     def _hear_end(self, epoch: RemoteEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
         deadline = time.monotonic() + MOMENT
@@ -173,25 +150,32 @@ class Worker(EpochWorker[RemoteEpoch]):
                 if message is None:
                     return
                 self._handle(message)
-            self.take_note(epoch, pickle.loads(epoch.items[-1].payload)[1])
+            self.take_note(epoch, self._load(epoch.items[-1]).note)
 
-    def _load(self, item: Message) -> tuple[Batch, bytes, Note]:
-        """Return the batch of a message, how the state changed, and a note."""
-        extents, changes, description, note = pickle.loads(item.payload)
-        if not extents:
-            return load_batch(description, []), changes, note
+    def _load(self, item: Message) -> ReceivedItem:
+        """Return the answer in a message, with its arrays."""
+        extents, data, error, changes, final, note = pickle.loads(item.payload)
+        if error is not None:
+            error = pipeline_error(error)
+        elif final is None:
+            data = (self._load_slot(item, extents, data) if extents
+                    else load_batch(data, []))
+        return ReceivedItem(data, error, changes, final, note)
+
+    def _load_slot(self, item: Message, extents: Sequence[Extent],
+                   description: Any) -> Any:
+        """Return a batch whose arrays are in a slot."""
         slot, segment = item.first - 1, item.second
         places = [(item.third + start, size) for start, size in extents]
-        content: Any = description
         if not description:
-            content = self.leases.view(segment, *places.pop())
+            description = self.leases.view(segment, *places.pop())
         if places:
             return self.leases.lend(
                 slot, segment, places,
-                lambda buffers: load_batch(content, buffers)), changes, note
-        batch = load_batch(content, [])
+                lambda buffers: load_batch(description, buffers))
+        batch = load_batch(description, [])
         self.leases.give_back(slot)
-        return batch, changes, note
+        return batch
 
     def _ask_for_more(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
@@ -208,11 +192,10 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._channel.post(*messages)
 
     def _drop(self, item: Message) -> None:
-        if item.kind == Kind.BATCH and item.first:
+        if item.kind == Kind.ITEM and item.first:
             self._send(Message(Kind.RELEASE, 0, item.first - 1, 1))
 
-    def _wait(self, is_there: Callable[[], bool]) -> None:
-        """Receive messages until a condition is true."""
+    def _wait(self, epoch: RemoteEpoch, is_there: Callable[[], bool]) -> None:
         if self.error is not None and not is_there():
             raise self.error
         returned = self.leases.returned()

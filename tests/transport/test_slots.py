@@ -15,8 +15,7 @@ from hypothesis.stateful import (
 )
 
 from fuel.kernels.outputs import Placement, empty, placed
-from fuel.transport.slots import SlotPool, align
-from fuel.workers.batch_maker import write_into
+from fuel.transport.slots import SlotPool, align, write_into
 
 MB = 1 << 20
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import time
 import weakref
 from collections import deque
@@ -15,10 +16,10 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from fuel.epochs.state import available
 from fuel.exceptions import WorkerError
-from fuel.kernels.epoch_iterator import Waiting
-from fuel.interop.ray.actor import ActorReply, ReplyKind
+from fuel.interop.ray.actor import ActorReply
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.transport.batches import load_batch
+from fuel.workers.batch_maker import ReceivedItem
 from fuel.workers.remote_epoch import (MOMENT, EpochWorker, Receipt,
                                        RemoteEpoch, pipeline_error)
 
@@ -135,8 +136,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
 
     def _begin(self, number: int, options: dict[str, Any]) -> ActorEpoch:
         # Each epoch has its own state: another actor may have to make it.
-        options = {name: value for name, value in options.items()
-                   if name not in ('left', 'delivered')}
+        options = {**options, 'follows': None}
         is_fresh = options['state'] is not None or number == 1
         epoch = ActorEpoch(number, options, is_fresh=is_fresh)
         self._ask_to_open(epoch, options)
@@ -146,34 +146,24 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         epoch.calls.clear()
         self._actor.leave.remote(epoch.number)
 
-    def _wait_until_open(self, epoch: ActorEpoch) -> None:
-        self._until_answered(epoch, self._open)
-
-    def _receive(self, epoch: ActorEpoch,
-                 ) -> tuple[Any, Exception | None, bytes] | None:
-        with Waiting():
-            answer = self._until_answered(epoch, self._next)
-        if epoch.failure is not None:
-            return None
-        self.take_note(epoch, answer.note)
-        epoch.num_ready = self._count_ready(epoch)
-        self._deaths = 0
-        if answer.kind is ReplyKind.END:
-            epoch.final = answer.payload
-            return None
-        epoch.changes = answer.changes
-        if answer.kind is ReplyKind.ERROR:
-            return None, pipeline_error(answer.payload), answer.changes
-        return load_batch(answer.payload, self._leases.lend(
-            answer.buffers)), None, answer.changes
+    def _load(self, item: ActorReply) -> ReceivedItem:
+        answer = item.answer
+        assert answer is not None
+        if answer.final is not None:
+            return answer
+        if answer.error is not None:
+            return answer._replace(error=pipeline_error(answer.error))
+        return answer._replace(data=load_batch(
+            answer.data, self._leases.lend(item.buffers)))
 
     def _hear_end(self, epoch: ActorEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
         with suppress(RayError):
             if epoch.calls:
-                answer = ray.get(epoch.calls[0][0], timeout=MOMENT)
-                if answer.kind is ReplyKind.END:
-                    self.take_note(epoch, answer.note)
+                reply = ray.get(epoch.calls[0][0], timeout=MOMENT)
+                if reply.answer is not None and (
+                        reply.answer.final is not None):
+                    self.take_note(epoch, reply.answer.note)
 
     def _count_ready(self, epoch: ActorEpoch) -> int:
         """Return how many batches were made and not delivered."""
@@ -181,52 +171,52 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         return len(ray.wait(asked, num_returns=len(asked), timeout=0)[0]
                    ) if asked else 0
 
-    def _until_answered(self, epoch: ActorEpoch,
-                        ask: Callable[[ActorEpoch], Any]) -> Any:
-        """Return what an actor answers, of however many that die."""
-        while True:
+    def _wait(self, epoch: ActorEpoch, is_there: Callable[[], bool]) -> None:
+        """Receive answers, of however many actors die, until a condition is
+        true."""
+        while not is_there():
             if self.error is not None:
                 raise self.error
             try:
                 if epoch.life != self.restarts:
                     self._ask_to_open(epoch, self._options_to_go_on(epoch))
-                return ask(epoch)
+                elif epoch.answer is not None:
+                    failed, answer = self._get(epoch.answer)
+                    epoch.record_opened(answer, failed=failed)
+                else:
+                    self._hear(epoch)
             except ActorLostError as error:
                 self._replace(epoch, error)
 
-    def _open(self, epoch: ActorEpoch) -> None:
-        if epoch.answer is not None:
-            failed, answer = self._get(epoch.answer)
-            epoch.record_opened(answer, failed=failed)
-
-    def _next(self, epoch: ActorEpoch) -> Any:
-        """Return the next answer that is no excuse; None if it has failed."""
-        self._open(epoch)
-        if epoch.failure is not None:
-            return None
-        while True:
-            if not epoch.calls:
-                self._ask_for_more(epoch)
-            answer: ActorReply = self._get(epoch.calls[0][0])
-            epoch.calls.popleft()
-            if answer.kind is ReplyKind.BATCH:
-                self._size = (answer.size if self._size is None else max(
-                    answer.size, (7 * self._size + answer.size) // 8))
-            elif answer.kind is ReplyKind.TOO_LARGE:
-                # What was asked for after it has come back empty, too.
-                self._size = answer.size
-                continue
-            return answer
+    def _hear(self, epoch: ActorEpoch) -> None:
+        """Receive the next item of an epoch, unless it is too large."""
+        if not epoch.calls:
+            self._ask_for_more(epoch)
+        reply: ActorReply = self._get(epoch.calls[0][0])
+        epoch.calls.popleft()
+        if reply.answer is None:
+            # What was asked for after it has come back empty, too.
+            assert reply.size, 'the actor has left the epoch'
+            self._size = reply.size
+            return
+        if reply.answer.data is not None:
+            self._size = (reply.size if self._size is None else max(
+                reply.size, (7 * self._size + reply.size) // 8))
+        self._deaths = 0
+        epoch.changes = reply.answer.changes
+        epoch.items.append(reply)
 
     def _ask_to_open(self, epoch: ActorEpoch, options: dict[str, Any]) -> None:
         epoch.calls.clear()
         epoch.life = self.restarts
         epoch.asked = options
-        epoch.answer = self._actor.open.remote(epoch.number, options)
+        epoch.answer = self._actor.open.remote(
+            epoch.number, pickle.dumps(options))
         self._ask_for_more(epoch)
 
     def _ask_for_more(self, epoch: ActorEpoch) -> None:
         """Ask for as many batches as there is room for, at least for one."""
+        epoch.num_ready = self._count_ready(epoch)
         room = self.max_bytes if self._size is None else self._size
         free = self.max_bytes - sum(
             other.reserved for other in self.epochs.values())
