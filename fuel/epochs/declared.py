@@ -244,8 +244,3 @@ class Declared(Runtime):
         if not hasattr(self.stream, 'state_dict'):
             return None
         return dict(self.stream.state_dict())
-
-
-def class_of_stage(stream: object, default: Any) -> Any:
-    """Return the class of the stage of a stream."""
-    return getattr(type(stream), '__fuel_stage__', default)

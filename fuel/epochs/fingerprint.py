@@ -127,7 +127,7 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
         if value is not None:
             described[prefix + name] = _describe(value)
     rng = next(values)
-    if rng_state.is_generator(rng):
+    if rng is not None and rng_state.is_generator(rng):
         described[f'{prefix}rng'] = rng_state.kind_of(rng)
 
 

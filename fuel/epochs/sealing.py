@@ -103,11 +103,15 @@ def identified(stage: Stage, state: State) -> Identified:
             f'has {len(state["children"])} epoch iterators of them, so its '
             'position cannot be told: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
+    others: list[tuple[Any, str]] = []
+    for field in ('dataset', 'failed', 'leftover', 'rng'):
+        part = state[field]
+        # Nearly always there is nothing.
+        others.append((None, 'null') if part is None else ([], '[]')
+                      if part == [] else copied_with_text(part))
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
-        state['scheme'], [
-            copied_with_text(state[field])
-            for field in ('dataset', 'failed', 'leftover', 'rng')],
+        state['scheme'], others,
         [identified(stage_of(child), part) for child, part in zip(
             streams, state['children'], strict=True)], state.get('skipped'))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from fuel.epochs import runtime
-from fuel.epochs.declared import Declared, class_of_stage
+from fuel.epochs.declared import Declared
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import KEPT_STAGE
 from fuel.epochs.skipped import Skipped
@@ -57,10 +57,11 @@ class Stage(Declared):
         """Return how many items an epoch of a rank (or all) has, if known."""
         return None
 
-    def copy(self, is_sought: bool = False) -> Any:
+    def copy(self, is_sought: bool | None = False) -> Any:
         """Return a copy of the stream, which has no epoch.
 
-        `is_sought`: whether its items are asked for in any order.
+        `is_sought`: whether its items are asked for in any order; None if
+            they are where that is possible.
         """
         return copy.copy(self.stream)
 
@@ -122,7 +123,10 @@ class Stage(Declared):
     @final
     def shard(self) -> Shard | None:
         """The share that the pipeline takes, None if it takes all."""
-        return self.own_shard or shard_of(self.scheme) or self.shard_of_inputs
+        scheme = self.scheme
+        return self.own_shard or (
+            None if scheme is None else shard_of(scheme)
+            ) or self.shard_of_inputs
 
     @property
     @final
@@ -248,7 +252,12 @@ def stage_of(stream: object) -> Stage:
 
 def _keep_stage(stream: object) -> Stage:
     """Return a new stage of a stream."""
-    stage: Stage = class_of_stage(stream, Stage)(stream)
+    kind: Any = type(stream)
+    try:
+        stage: Stage = kind.__fuel_stage__(stream)
+    except AttributeError:
+        # A foreign stream.
+        stage = Stage(stream)
     try:
         shown = vars(stream)
     except TypeError:

@@ -88,15 +88,19 @@ def as_state(position: Position | State | Unavailable) -> State:
 
 def position_fields(position: Position) -> State:
     """Return the parts of a stage's state that change within an epoch."""
-    return {
+    fields = {
         'position': position.position,
         'requested': position.requested,
-        'scheme': available(position.start),
-        'dataset': available(position.dataset_position),
+        'scheme': position.start,
+        'dataset': position.dataset_position,
         'rng': None if position.rng is None
         else rng_state.as_plain(position.rng),
-        'leftover': available(position.leftover),
+        'leftover': position.leftover,
         'failed': sorted(position.failed)}
+    for name in ('scheme', 'dataset', 'leftover'):
+        if fields[name] is not None:
+            fields[name] = available(fields[name])
+    return fields
 
 
 def position_of(iterator: Iterator[object]
@@ -168,9 +172,5 @@ class Identified(NamedTuple):
 
 def copied_with_text(value: object) -> tuple[Any, str]:
     """Return a copy of what may differ from batch to batch, and its text."""
-    if value is None:
-        return None, 'null'
-    if value == []:
-        return [], '[]'
     text = as_text(value)
     return json.loads(text), text

@@ -38,12 +38,12 @@ def _find_unsaid(labels: Any) -> NDArray[Any]:
     """Return where the labels themselves say that none is known."""
     if isinstance(labels, numpy.ma.MaskedArray):
         return numpy.ma.getmaskarray(labels)
-    if comes_from(labels, 'pandas', (
-            'Series', 'Categorical', 'CategoricalIndex')) and (
+    if comes_from(labels, (
+            'Series', 'Categorical', 'CategoricalIndex'), 'pandas') and (
             str(labels.dtype) == 'category'):
         return numpy.asarray(labels.isna())
-    if comes_from(labels, 'pyarrow', (
-            'DictionaryArray', 'ChunkedArray')) and (
+    if comes_from(labels, (
+            'DictionaryArray', 'ChunkedArray'), 'pyarrow') and (
             str(labels.type).startswith('dictionary')):
         return numpy.asarray(labels.cast(labels.type.value_type).is_null())
     return numpy.zeros(numpy.shape(labels), bool)

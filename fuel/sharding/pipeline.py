@@ -97,7 +97,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     if stage.can_plan:
         _check_split(stage, shard)
         _check_padding(stage, shard)
-        ours = copied_pipeline(stream)
+        ours = copied_pipeline(stream, is_sought=True)
         stage_of(ours).take_share(shard)
         return ours
     ours = copied(stream)
@@ -153,8 +153,13 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
         # Not how many are left out before an example.
         return _is_known(stage.scheme) and not (
             stage.most_skipped and stage.stream.produces_examples)
-    return bool(stage.inputs and (forward or stage.goes_back)
-                and all(can_seek(child, forward) for child in stage.inputs))
+    if not (forward or stage.goes_back):
+        return False
+    inputs = stage.inputs
+    for child in inputs:
+        if not can_seek(child, forward):
+            return False
+    return bool(inputs)
 
 
 def batch_size_below(stream: StreamLike) -> int | None:
@@ -182,10 +187,13 @@ def _is_known(scheme: SchemeLike | None) -> bool:
 
 
 def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
-                    may_draw: bool = False) -> Stream:
+                    may_draw: bool = False,
+                    is_sought: bool | None = None) -> Stream:
     """Return a copy of a whole pipeline, which takes no share.
 
     A stream that is read twice is copied once.
+
+    `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     known = {} if known is None else known
     if id(stream) in known:
@@ -193,23 +201,24 @@ def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
         return known[id(stream)]  # type: ignore[return-value]
     if not may_draw:
         check_draws(stream)
-    ours = known[id(stream)] = copied(stream, is_sought=True)
+    ours = known[id(stream)] = copied(stream, is_sought)
     stage = stage_of(ours)
     stage.replace_inputs([copied_pipeline(child, known, may_draw)
                           for child in stage.inputs])
     return ours
 
 
-def copied(stream: Stream, is_sought: bool = False) -> Stream:
+def copied(stream: Stream, is_sought: bool | None = False) -> Stream:
     """Return a copy of a stream, with the data but own generators.
 
-    `is_sought`: whether its items are asked for in any order.
+    `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     ours: Stream = stage_of(stream).copy(is_sought)
     _copy_generators(ours)
-    stage = stage_of(ours)
-    if stage.scheme is not None:
-        stage.stream.iteration_scheme = _copied_scheme(stage.scheme)
+    scheme = stage_of(ours).scheme
+    if scheme is not None:
+        owner: Any = ours
+        owner.iteration_scheme = _copied_scheme(scheme)
     return ours
 
 
@@ -227,10 +236,8 @@ def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
 
 
 def _copy_generators(owner: object) -> None:
-    classes = rng_state.generator_classes()
-    for name, value in vars(owner).items():
-        if isinstance(value, classes) and rng_state.is_generator(value):
-            vars(owner)[name] = copy.deepcopy(value)
+    for name, generator in rng_state.generators_of(owner):
+        vars(owner)[name] = copy.deepcopy(generator)
 
 
 # How often this process has shared a pipeline, by its description.

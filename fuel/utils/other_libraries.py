@@ -225,7 +225,7 @@ def class_for(data: object) -> str:
     bases = type(data).__mro__
     names = {base.__name__ for base in bases}
     libraries = {base.__module__.partition('.')[0] for base in bases}
-    if comes_from(data, 'datasets', ('IterableDataset',)):
+    if comes_from(data, ('IterableDataset',), 'datasets'):
         return 'put it into a HuggingFaceIterable, of fuel.interop.arrow'
     if libraries & {'datasets', 'pandas', 'polars', 'pyarrow'}:
         return 'put tables into an ArrowDataset, of fuel.interop.arrow'
@@ -267,22 +267,24 @@ def is_table(data: object) -> bool:
     """Return whether an object is a table of another library: indexed by the
     names of its columns, and iterated over by them or by rows as dicts."""
     names = ('DataFrame', 'DatasetDict', 'Dataset', 'IterableDataset', 'Table')
-    return any(comes_from(data, library, names)
-               for library in ('datasets', 'pandas', 'polars', 'pyarrow'))
+    return comes_from(data, names, 'datasets', 'pandas', 'polars', 'pyarrow')
 
 
-def comes_from(data: object, library: str, names: Collection[str]) -> bool:
-    """Return whether an object is of a class of another library, which need
+def comes_from(data: object, names: Collection[str], *libraries: str) -> bool:
+    """Return whether an object is of a class of other libraries, which need
     not be there, by the name of the class."""
-    return any(base.__name__ in names
-               and base.__module__.partition('.')[0] == library
-               for base in type(data).__mro__)
+    # A loop, since each object that data sets are made of is asked.
+    for base in type(data).__mro__:
+        if base.__name__ in names and (
+                base.__module__.partition('.')[0] in libraries):
+            return True
+    return False
 
 
 def is_labelled(data: Any) -> bool:
     """Return whether an object is a column of pandas whose index is not 0, 1,
     2, ...: a list of numbers takes rows from it by other labels."""
-    if not comes_from(data, 'pandas', ('Series',)):
+    if not comes_from(data, ('Series',), 'pandas'):
         return False
     return not numpy.array_equal(data.index, numpy.arange(len(data.index)))
 

@@ -21,16 +21,22 @@ SavedGenerator: TypeAlias = (
     'numpy.random.RandomState | numpy.random.Generator | random.Random')
 
 
-def generator_classes() -> tuple[type, ...]:
-    """Return the classes of random generators."""
-    return (numpy.random.RandomState, numpy.random.Generator, random.Random)
-
-
 def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
     """Return whether the state of `candidate` can be saved as plain data."""
     # The system's source of randomness has none.
-    return isinstance(candidate, generator_classes()) and not isinstance(
-        candidate, random.SystemRandom)
+    return isinstance(candidate, (
+        numpy.random.RandomState, numpy.random.Generator, random.Random)
+        ) and not isinstance(candidate, random.SystemRandom)
+
+
+def generators_of(owner: object) -> list[tuple[str, SavedGenerator]]:
+    """Return the attributes of an object that are such generators."""
+    found = []
+    for name, value in vars(owner).items():
+        if isinstance(value, (numpy.random.RandomState, numpy.random.Generator,
+                              random.Random)) and is_generator(value):
+            found.append((name, value))
+    return found
 
 
 def generator_in(owner: object) -> SavedGenerator | None:

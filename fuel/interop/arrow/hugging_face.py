@@ -240,12 +240,12 @@ class HuggingFaceIterable(Dataset):
     def __init__(self, dataset: Any, masks: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
         if isinstance(dataset, Mapping) and comes_from(
-                dataset, 'datasets', ('IterableDatasetDict',)):
+                dataset, ('IterableDatasetDict',), 'datasets'):
             raise TypeError(
                 f'dataset must be one data set, got those of '
                 f'{list(dataset)}: pass one of them, such as '
                 f'data[{next(iter(dataset), "train")!r}]')
-        if not comes_from(dataset, 'datasets', ('IterableDataset',)):
+        if not comes_from(dataset, ('IterableDataset',), 'datasets'):
             raise TypeError(
                 'dataset must be an IterableDataset of Hugging Face, got '
                 f'{short_repr(dataset)}: {class_for(dataset)}')

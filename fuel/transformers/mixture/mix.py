@@ -278,8 +278,12 @@ class Mix(SeveralStreams):
     @property
     def can_plan(self) -> bool:
         """Whether any item can be made without those before it (bool)."""
-        return stage_of(self).one_to_one and all(
-            can_seek(stream, forward=True) for stream in self.data_streams)
+        if not all(can_seek(stream, forward=True)
+                   for stream in self.data_streams):
+            return False
+        # Mix itself says what was asked just now.
+        return type(self).one_to_one is Mix.one_to_one or (
+            stage_of(self).one_to_one)
 
     def count_items(self, epoch: Epoch) -> int:
         """Return how many items an epoch has, of streams that can be
@@ -314,9 +318,11 @@ class Mix(SeveralStreams):
 
         They can if the lengths of all streams are known.
         """
-        return covers(self, 'one_to_one', ('get_data',)) and all(
-            length_of(stream) is not None or can_seek(stream, forward=True)
-            for stream in self.data_streams)
+        return covers(self, 'one_to_one', ('get_data',)) and (
+            self.is_sought or all(
+                length_of(stream) is not None
+                or can_seek(stream, forward=True)
+                for stream in self.data_streams))
 
     def skip(self, count: int) -> None:
         """Do nothing: the next read skips what the requests left out."""

@@ -230,12 +230,11 @@ class MixStage(StreamStage):
                 as_state(position_of(iterator)) for iterator in carried]
         return state
 
-    def copy(self, is_sought: bool = False) -> Any:
+    def copy(self, is_sought: bool | None = False) -> Any:
         """Return a copy: the epochs to go on with are not its own."""
         ours = super().copy()
         vars(ours).pop('_carried', None)
-        if is_sought:
-            ours.is_sought = self.can_plan
+        ours.is_sought = self.can_plan if is_sought is None else is_sought
         return ours
 
     def share_in_order(self, shard: Shard) -> None:
