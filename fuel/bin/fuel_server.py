@@ -212,7 +212,7 @@ def _serve(parser: argparse.ArgumentParser,
     from zmq import ZMQError
 
     from fuel.server.start import end_with_supervisor, start_server
-    from fuel.workers.remote_errors import notes_of
+    from fuel.utils.remote_errors import notes_of
     if options.supervised is not None:
         end_with_supervisor(options.supervised)
     try:

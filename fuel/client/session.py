@@ -15,7 +15,7 @@ from fuel.utils.seams import fault_point
 from fuel.wire import WireError, decode
 from fuel.wire.header import Fields, get_field
 from fuel.wire.index_sets import IndexSet, from_ranges
-from fuel.workers.remote_errors import ErrorReport
+from fuel.utils.remote_errors import ErrorReport
 from fuel.workers.remote_stream import RemoteSession
 
 

@@ -25,7 +25,7 @@ from fuel.typing import State
 from fuel.utils.lockfile import NO_FOLLOW
 from fuel.wire.header import WireError
 from fuel.wire.index_sets import from_ranges
-from fuel.workers.remote_errors import notes_of
+from fuel.utils.remote_errors import notes_of
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from fuel.wire import encode
 from fuel.profiling.measurements import Path, StageMeasurements
 from fuel.profiling.meter import measure_stages, take_spans, time_all
 from fuel.workers.batch_maker import Note, RunningEpochs
-from fuel.workers.remote_errors import ErrorReport
+from fuel.utils.remote_errors import ErrorReport
 
 OPENED, BATCH, FAILURE, END, BROKEN, MEASURED = (
     'opened', 'batch', 'failure', 'end', 'broken', 'measure')

@@ -14,7 +14,7 @@ from types import FrameType
 from fuel.kernels import termination
 from fuel.server.server import Server
 from fuel.typing import StreamLike
-from fuel.workers.remote_errors import signal_name
+from fuel.utils.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,314 @@
-"""The import path of :func:`producer_consumer` in Fuel 0.2.0."""
-from fuel.workers.producer_consumer import producer_consumer
+"""A producer in another process for a consumer in this one."""
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import secrets
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from typing import Any
+
+import zmq
+
+from fuel.exceptions import WorkerError
+from fuel.utils.forks import use_no_threads_of_torch
+from fuel.utils.remote_errors import pickle_error, unpickle_error
+from fuel.wire.values import pack_value, unpack_value
 
 __all__ = ['producer_consumer']
 
-# Pickles and the manual name the public path.
-producer_consumer.__module__ = __name__
+logger = logging.getLogger(__name__)
+
+_DEFAULT_ADDRESS = 'tcp://127.0.0.1'
+# Seconds that a producer may go on after the consumer has what it needs:
+# long enough for its last checks to fail.
+_GRACE = 2.
+# Milliseconds that messages of an ended producer may be under way.
+_DELIVERY = 1000
+# Seconds between looks at whether the producer lives.
+_INTERVAL = 0.1
+_FAILED = 'the producer process failed:'
+# Here local sockets may have names that are not paths.
+_HAS_NAMES = sys.platform == 'linux'
+
+
+def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
+                      consumer: Callable[[zmq.Socket[Any]], Any],
+                      addr: str = _DEFAULT_ADDRESS, port: int | None = None,
+                      context: zmq.Context[Any] | None = None) -> Any:
+    """Run a producer in another process and a consumer in this one.
+
+    Parameters
+    ----------
+    producer : callable
+        Called in the other process with a ZeroMQ PUSH socket.
+    consumer : callable
+        Called in this process with the PULL socket of what is pushed.
+    addr : str, optional
+        The interface to meet at, for TCP. With the default, and no `port`,
+        the two meet at an address that lets only the producer in.
+    port : int, optional
+        The TCP port to listen on. By default, and for 0, a free one.
+    context : zmq.Context, optional
+        The context of the consumer's socket. By default one is made, and
+        ended afterwards.
+
+    Returns
+    -------
+    object
+        What `consumer` returns.
+
+    Raises
+    ------
+    Exception
+        What `producer` raised, with the traceback of the other process as a
+        note: when the consumer next waits for a message, or after it
+        returned, if the producer fails within two seconds of that.
+    WorkerError
+        If the producer was killed, or ended while the consumer waits for
+        more; or if what it raised cannot be pickled.
+
+    Notes
+    -----
+    When the consumer returns, the producer is ended.
+
+    ``send_pyobj`` and ``recv_pyobj`` of the two sockets do not pickle: they
+    carry None, booleans, numbers, text, bytes, arrays, and tuples, lists
+    and dicts of these.
+
+    The consumer should wait with the socket's own methods; in a
+    ``zmq.Poller`` it does not see the end of the producer.
+
+    Examples
+    --------
+    >>> from fuel.utils.parallel import producer_consumer
+    >>> def produce(socket):
+    ...     for word in ('to', 'be'):
+    ...         socket.send_pyobj((word, len(word)))
+    >>> def consume(socket):
+    ...     return [socket.recv_pyobj() for _ in range(2)]
+    >>> producer_consumer(produce, consume)
+    [('to', 2), ('be', 2)]
+    """
+    with ExitStack() as stack:
+        # The process comes first: a fork copies no thread of a context then.
+        other = _Producer(producer)
+        stack.callback(other.end)
+        if context is None:
+            context = stack.enter_context(zmq.Context())
+        socket = _PlainSocket(context, zmq.PULL)
+        stack.callback(socket.close, linger=0)
+        socket.producer = other
+        other.send_address(_bind(socket, addr, port, stack))
+        result = consumer(socket)
+        other.finish()
+        return result
+
+
+def _bind(socket: _PlainSocket, addr: str, port: int | None,
+          stack: ExitStack) -> str:
+    """Make the consumer listen; return where the producer should connect."""
+    if addr != _DEFAULT_ADDRESS or port is not None or not zmq.has('ipc'):
+        if not port:
+            return f'{addr}:{socket.bind_to_random_port(addr)}'
+        address = f'{addr}:{port}'
+    elif _HAS_NAMES:
+        # A name that is not a path leaves nothing behind, even if we are
+        # killed.  It has no permissions either, so the system is asked who
+        # connects.
+        assert socket.producer is not None
+        socket.setsockopt(
+            zmq.SocketOption.IPC_FILTER_PID, socket.producer.process.pid)
+        address = f'ipc://@fuel-{secrets.token_hex(16)}'
+    else:
+        folder = tempfile.gettempdir()
+        address = 'ipc://' + os.path.join(stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix='fuel-', ignore_cleanup_errors=True,
+                # The path of a socket has a limit, and the folder that is
+                # made there is this user's alone.
+                dir=folder if len(folder) < 60 else '/tmp')),  # noqa: S108
+            'socket')
+    socket.bind(address)
+    return address
+
+
+class _Producer:
+    """The other process, and the pipe on which it says how it ended.
+
+    An empty message means that the producer returned, another one is what
+    it raised; the end of the pipe without a message, that it was killed.
+    """
+
+    def __init__(self, producer: Callable[[zmq.Socket[Any]], object]) -> None:
+        methods = multiprocessing.get_all_start_methods()
+        # A fork takes any callable, the others only what can be pickled.
+        context: Any = multiprocessing.get_context(
+            'fork' if 'fork' in methods else None)
+        self.pipe, theirs = context.Pipe()
+        self.returned = False
+        self.checked = 0.
+        self.process = context.Process(
+            target=_produce, args=(producer, theirs, self.pipe), daemon=True)
+        try:
+            self.process.start()
+        except BaseException:
+            self.pipe.close()
+            raise
+        finally:
+            theirs.close()
+
+    def send_address(self, address: str) -> None:
+        """Send the address, which starts the producer."""
+        try:
+            self.pipe.send_bytes(address.encode())
+        except OSError:
+            self.check()
+
+    def check(self) -> None:
+        """Raise what went wrong in the producer, if anything did."""
+        self.checked = time.monotonic()
+        if self.returned:
+            return
+        # In this order: what it said before it ended is there to be read.
+        ended = not self.process.is_alive()
+        try:
+            if not self.pipe.poll():
+                if ended:
+                    raise EOFError
+                return
+            report = self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            self.process.join()
+            raise WorkerError(
+                'the producer process ended before its work, '
+                f'{self._cause()}') from None
+        if report:
+            # Its traceback is in a note.
+            raise unpickle_error(report, WorkerError, f'{_FAILED} ') from None
+        self.returned = True
+
+    def _cause(self) -> str:
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return (f'killed by signal {-code}; if that is 9, the system '
+                    'may have run out of memory')
+        return f'with exit code {code}'
+
+    def finish(self) -> None:
+        """Give the producer a moment to return, or to fail."""
+        deadline = time.monotonic() + _GRACE
+        self.check()
+        while not self.returned:
+            if not self.pipe.poll(max(0., deadline - time.monotonic())):
+                logger.debug('The producer is ended before it returned')
+                return
+            self.check()
+
+    def end(self) -> None:
+        """End the process, however far it got."""
+        self.process.terminate()
+        self.process.join(_GRACE)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+
+def _produce(producer: Callable[[zmq.Socket[Any]], object],
+             pipe: Connection, not_mine: Connection) -> None:
+    """Run in the other process."""
+    # Else this process would keep its own pipe from ending.
+    not_mine.close()
+    use_no_threads_of_torch()
+    try:
+        address = pipe.recv_bytes().decode()
+    except EOFError:
+        return
+    threading.Thread(
+        target=_end_with_parent, args=(pipe,), daemon=True).start()
+    with (zmq.Context() as context,
+          _PlainSocket(context, zmq.PUSH) as socket):
+        try:
+            socket.connect(address)
+            producer(socket)
+        except BaseException as error:  # noqa: BLE001 - it is reported
+            socket.linger = 0
+            text = traceback.format_exc()
+            # sys.exit in the other process does not end this one.
+            failure: Exception = WorkerError(f'{_FAILED}\n{text}')
+            if isinstance(error, Exception):
+                error.add_note(f'In the producer process:\n{text}')
+                failure = error
+            report = pickle_error(failure)
+        else:
+            report = b''
+        pipe.send_bytes(report)
+        # Leaving the context waits until all that was sent is delivered;
+        # if nobody wants it, the consumer's side ends this process.
+
+
+def _end_with_parent(pipe: Connection) -> None:
+    # The parent sends no more, so this is the end of its side.
+    pipe.poll(None)
+    os._exit(1)
+
+
+class _PlainSocket(zmq.Socket[Any]):
+    """A socket that does not pickle, nor wait for a dead producer."""
+
+    # Of the consumer's socket alone. (pyzmq lets no other name be set.)
+    producer: _Producer | None = None
+
+    def send_pyobj(self, obj: object, flags: int = 0, protocol: int = -1,
+                   **kwargs: Any) -> Any:
+        """Send a plain value; `protocol` has no effect."""
+        return self.send(pack_value(obj), flags, **kwargs)
+
+    def recv_pyobj(self, flags: int = 0) -> Any:
+        """Receive a plain value."""
+        return unpack_value(self.recv(flags))
+
+    def recv(self, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+        """Receive a message, or raise what ended the producer."""
+        self._wait(flags)
+        return super().recv(flags, *args, **kwargs)
+
+    def recv_into(self, *args: Any, flags: int = 0, **kwargs: Any) -> int:
+        """Receive a message, or raise what ended the producer."""
+        self._wait(flags)
+        size: int = super().recv_into(*args, flags=flags, **kwargs)
+        return size
+
+    def poll(self, timeout: int | None = None,
+             flags: int = zmq.POLLIN) -> int:
+        """Wait for a message, or raise what ended the producer."""
+        for_ever = flags & zmq.POLLIN and (timeout is None or timeout < 0)
+        self._wait(0 if for_ever else zmq.NOBLOCK)
+        return super().poll(timeout, flags)
+
+    def _wait(self, flags: int) -> None:
+        """Return when there is a message, or if waiting has an end."""
+        producer = self.producer
+        if producer is None:
+            return
+        if time.monotonic() - producer.checked > _INTERVAL:
+            producer.check()
+        has_limit = int(self.getsockopt(zmq.RCVTIMEO)) >= 0
+        if flags & zmq.NOBLOCK or has_limit:
+            return
+        while not super().poll(int(_INTERVAL * 1000)):
+            producer.check()
+            if producer.returned and not producer.process.is_alive() \
+                    and not super().poll(_DELIVERY):
+                raise WorkerError(
+                    'the producer has returned and all it sent is '
+                    'received, but the consumer waits for more')

@@ -28,7 +28,7 @@ from fuel.transport.slots import (
     Buffers, Extent, Slot, align, detach, write_into)
 from fuel.typing import Batch, State, StreamLike
 from fuel.workers.global_random import warn_if_drawn
-from fuel.workers.remote_errors import pickle_error
+from fuel.utils.remote_errors import pickle_error
 
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')

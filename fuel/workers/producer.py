@@ -25,7 +25,7 @@ from fuel.workers.batch_maker import BatchMaker, Made, RunningEpochs
 from fuel.utils.forks import use_no_threads_of_torch
 from fuel.workers.deadlock import own_activity, write_stacks_to
 from fuel.workers.global_random import Generators
-from fuel.workers.remote_errors import pickle_error
+from fuel.utils.remote_errors import pickle_error
 
 # Seconds that a pipeline has to end by itself.
 _GRACE = 1.0

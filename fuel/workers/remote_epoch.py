@@ -17,7 +17,7 @@ from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem, Waiting, take_note
 from fuel.typing import State
 from fuel.workers.batch_maker import Note, ReceivedItem
-from fuel.workers.remote_errors import unpickle_error
+from fuel.utils.remote_errors import unpickle_error
 
 #: Seconds for what another worker has to say of an epoch that is over.
 MOMENT = 0.2

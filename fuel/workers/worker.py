@@ -37,7 +37,7 @@ from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
 from fuel.workers.remote_epoch import (
     MOMENT, EpochWorker, RemoteEpoch, pipeline_error)
-from fuel.workers.remote_errors import signal_name
+from fuel.utils.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import pytest
 import zmq
 
 from fuel.exceptions import WorkerError
-from fuel.workers import producer_consumer as parallel
+from fuel.utils import parallel
 from fuel.utils.parallel import producer_consumer
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fuel.transport.batches import dump_batch
 from fuel.workers.batch_maker import ReceivedItem, RunningEpochs
 from fuel.workers.global_random import Generators
-from fuel.workers.remote_errors import pickle_error
+from fuel.utils.remote_errors import pickle_error
 
 
 class ActorReply(NamedTuple):

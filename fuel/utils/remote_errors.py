@@ -1,4 +1,4 @@
-"""What ended another process: exceptions, raised again here, and signals."""
+"""Exceptions of another process, raised again here, and names of signals."""
 from __future__ import annotations
 
 import builtins
