@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.state import Position, Unavailable, position_of
@@ -27,8 +27,6 @@ from fuel.typing import Batch, State
 # Seconds between looks at whether threads are halted.
 _GLANCE = 0.1
 
-#: Where an epoch stands, or why that is not known.
-Standing: TypeAlias = 'Position | State | Unavailable'
 #: A function of a stage and an item, which returns the item transformed.
 Transform = Callable[[Any, Any], Any]
 
@@ -145,7 +143,7 @@ class _Entry(NamedTuple):
 
     task: Task | None
     error: Exception | None
-    position: Standing
+    position: Position | State | Unavailable
 
 
 class ReadAhead:
@@ -214,7 +212,7 @@ class ReadAhead:
         self._entries.append(_Entry(
             task, failure, _kept(position_of(self.source))))
 
-    def get_position(self) -> Standing:
+    def get_position(self) -> Position | State | Unavailable:
         """Return where `source` stood after what was handed out."""
         return self._position
 
@@ -296,7 +294,8 @@ def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
         child = each
 
 
-def _kept(position: Standing) -> Standing:
+def _kept(position: Position | State | Unavailable,
+          ) -> Position | State | Unavailable:
     """Return a position of which nothing changes when a stage goes on."""
     if not isinstance(position, Position):
         return position

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.state import (
-    RUNNING, Encoded, Identified, available, copied_with_text)
+    RUNNING, Encoded, available, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
@@ -56,7 +56,7 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
 def sealed(stream: StreamLike, state: State) -> State:
     """Return a copy of a state to be saved: with what it is a state of, and
     its checksum."""
-    return _with_checksum(identified(stage_of(stream), state))
+    return _with_checksum(*identified(stage_of(stream), state))
 
 
 def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
@@ -65,24 +65,24 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     counts = None if counters is None else count(counters)
     if counters is None or counts is None or epoch.finished:
         stage = stage_of(stream)
-        state = _with_checksum(identified(stage, stage.state_of(epoch)))
+        state = _with_checksum(*identified(stage, stage.state_of(epoch)))
         # Now it is known that there is a state.
         epoch.counters = None if epoch.finished else find_counters(
             stream, epoch)
         return state
-    children: list[Identified] = []
+    children: list[tuple[State, str]] = []
     for (stage, running, _), counted in zip(
             reversed(counters), reversed(counts), strict=True):
         children = [_joined(
             stage, RUNNING, *counted, available(running.start),
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children)]
-    return _with_checksum(children[0])
+    return _with_checksum(*children[0])
 
 
-def _with_checksum(saved: Identified) -> State:
-    saved.state['crc'] = checksum(saved.text)
-    return saved.state
+def _with_checksum(state: State, text: str) -> State:
+    state['crc'] = checksum(text)
+    return state
 
 
 def checksum(text: str) -> int:
@@ -90,12 +90,12 @@ def checksum(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def identified(stage: Stage, state: State) -> Identified:
+def identified(stage: Stage, state: State) -> tuple[State, str]:
     """Return a copy of a state, with the fingerprint of each stage of its
-    pipeline."""
+    pipeline, and its text."""
     owner = stage.state_owner
     if owner is None:
-        return Identified(*copied_with_text(state))
+        return copied_with_text(state)
     stage, streams = owner, owner.inputs
     if len(streams) != len(state['children']):
         raise TypeError(
@@ -118,7 +118,8 @@ def identified(stage: Stage, state: State) -> Identified:
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             scheme: object, others: list[tuple[Any, str]],
-            children: list[Identified], skipped: object = None) -> Identified:
+            children: list[tuple[State, str]], skipped: object = None,
+            ) -> tuple[State, str]:
     """Join the parts of a stage's state, and of its text.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
@@ -141,13 +142,13 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
         f'"scheme":{"null" if start is None else start.text},'
         f'{skipped_text}"stream":{described.text}}}')
-    return Identified({
+    return {
         'format': FORMAT, 'stream': described.copy(), 'epoch': epoch,
         'position': position, 'requested': requested,
         'scheme': None if start is None else start.copy(),
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
         'failed': failed, 'children': list(states),
-        **more}, text)
+        **more}, text
 
 
 def _encoded_scheme(stream: StreamLike, state: object) -> Encoded:

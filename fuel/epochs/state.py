@@ -163,13 +163,6 @@ def copier_of(value: Any) -> Callable[[], Any]:
     return copy
 
 
-class Identified(NamedTuple):
-    """A state that says what it is a state of, and its JSON text."""
-
-    state: State
-    text: str
-
-
 def copied_with_text(value: object) -> tuple[Any, str]:
     """Return a copy of what may differ from batch to batch, and its text."""
     text = as_text(value)

@@ -113,7 +113,7 @@ class Pipeline:
         """Return a state as clients save it; None if there is none."""
         if state is None or isinstance(state, Unavailable):
             return None
-        return identified(stage_of(self.stream), state).state
+        return identified(stage_of(self.stream), state)[0]
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""
