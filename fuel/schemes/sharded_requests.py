@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy
@@ -139,6 +138,8 @@ class SoughtRequests:
     def __init__(self, requests: RequestIterator, full: int) -> None:
         self.requests = requests
         self.full = full
+        # The request whose size was asked for last.
+        self._sized: tuple[int, Any] = -1, None
 
     def count(self, stop: int, wanted: int) -> float:
         """Return how many requests there are."""
@@ -146,7 +147,9 @@ class SoughtRequests:
 
     def size(self, item: int) -> int:
         """Return how many examples a request has."""
-        return len(as_splittable(self.requests.compact_at(item)))
+        request = self.requests.compact_at(item)
+        self._sized = item, request
+        return len(as_splittable(request))
 
     def full_size(self, item: int) -> int:
         """Return how many examples a request has if it is not short."""
@@ -154,8 +157,13 @@ class SoughtRequests:
 
     def take(self, item: int, compact: bool) -> Any:
         """Return a request."""
-        return (self.requests.compact_at(item) if compact
-                else self.requests.request_at(item))
+        if not compact:
+            return self.requests.request_at(item)
+        number, request = self._sized
+        return request if number == item else self.requests.compact_at(item)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_sized': (-1, None)}
 
 
 class RequestsInOrder(ReadInOrder):
@@ -194,6 +202,8 @@ class RequestsInOrder(ReadInOrder):
 class RankRequests(ChosenRequests):
     """The requests of a rank, or its parts of requests."""
 
+    _is_compact = False
+
     def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
         self.requests = inner = as_requests(requests)
         self.shard = shard
@@ -229,19 +239,20 @@ class RankRequests(ChosenRequests):
         return None if self.shard.splits else self.requests.plain_order()
 
     def _next(self, compact: bool) -> Any:
+        self._is_compact = compact
         try:
-            return self.dealer.take(
-                self.position, partial(self._part, compact))
+            return self.dealer.take(self.position, self._part)
         finally:
             self.position = self.dealer.next
 
     def _at(self, position: int, compact: bool) -> Any:
+        self._is_compact = compact
         dealt = self.dealer.find(position)
-        return None if dealt is None else self._part(compact, dealt)
+        return None if dealt is None else self._part(dealt)
 
-    def _part(self, compact: bool, dealt: Dealt) -> Any:
+    def _part(self, dealt: Dealt) -> Any:
         """Return what was dealt of a request."""
-        request = self._order.take(dealt.item, compact)
+        request = self._order.take(dealt.item, self._is_compact)
         rows = dealt.rows
         if rows is None:
             return request

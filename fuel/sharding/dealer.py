@@ -60,8 +60,14 @@ class Dealer:
         `first`: number of the item that the step begins with.
         `read`: returns what was dealt.
         """
-        step = Round(self.shard)
-        dealt = self._begin(first, step)
+        if not self.shard.splits:
+            dealt = self._deal_whole(first)
+            if dealt is None:
+                raise StopIteration
+            self.last = dealt
+            return read(dealt)
+        self.next, step = first, Round(self.shard)
+        dealt = self._deal(step)
         if dealt is None:
             raise StopIteration
         self.last = dealt
@@ -83,45 +89,44 @@ class Dealer:
         self.next, found = first, 0
         for _ in range(count):
             step = Round(self.shard)
-            dealt = self._begin(self.next, step)
+            dealt = self._deal(step)
             self._deal(step)
             found += dealt is not None and not step.left
         return found
 
     def find(self, first: int) -> Dealt | None:
         """Return what a rank gets of a step, or of its first batch."""
-        return self._begin(first, Round(self.shard))
-
-    def _begin(self, first: int, step: Round) -> Dealt | None:
-        """Deal up to the rank's share of a step; None if it has none."""
+        if not self.shard.splits:
+            return self._deal_whole(first)
         self.next = first
-        if self.shard.splits:
-            return self._deal(step)
-        step.left = 0
-        place = first + self.shard.rank
-        total = self.order.count(first + self.shard.num_shards, place)
-        item = place_of_rank(first, total, self.shard)
-        if item is None:
-            return None
-        self.next = int(min(first + self.shard.num_shards, total))
-        return Dealt(item, None, place >= total)
+        return self._deal(Round(self.shard))
+
+    def _deal_whole(self, first: int) -> Dealt | None:
+        """Return which item of a round is the rank's, None if none is."""
+        shard = self.shard
+        place, stop = first + shard.rank, first + shard.num_shards
+        total = self.order.count(stop, place)
+        item = place_of_rank(first, total, shard)
+        self.next = first if item is None else (
+            stop if stop <= total else int(total))
+        return None if item is None else Dealt(item, None, place >= total)
 
     def _deal(self, step: Round) -> Dealt | None:
         """Deal the batches that a step has left, until the rank gets rows of
         one; None if it gets none."""
         order = self.order
-        while step.left and self._has(self.next):
+        while step.left:
             item = self.next
-            real, full = order.size(item), order.full_size(item)
-            rows = step.deal(real, full, real < full and not self._has(
-                item + 1))
+            if order.count(item + 1, item) <= item:
+                return None
             self.next += 1
+            real, full = order.size(item), order.full_size(item)
+            # Only after one that is short, the order may have ended.
+            rows = step.deal(real, full, real < full and order.count(
+                item + 2, item + 1) <= item + 1)
             if rows is not None:
                 return Dealt(item, rows)
         return None
-
-    def _has(self, item: int) -> bool:
-        return self.order.count(item + 1, item) > item
 
 
 class ReadInOrder:
@@ -129,16 +134,15 @@ class ReadInOrder:
 
     `position`: how many were read.
     `first`: so many from the start are kept, to be repeated.
+    `read`: returns the next item; StopIteration behind the last.
     """
+
+    read: Callable[[], Any]
 
     def __init__(self, position: int, first: int) -> None:
         self.position = position
         self.first = first
         self._kept: dict[int, Any] = {}
-
-    def read(self) -> Any:
-        """Return the next item; StopIteration behind the last."""
-        raise NotImplementedError
 
     def skip(self, count: int) -> None:
         """Move the position on, at most to the end."""

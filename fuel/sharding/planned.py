@@ -34,6 +34,8 @@ class ItemPlan:
     """Base of the plans, which make any item of a stage's epoch."""
 
     num_items: int
+    # True if its stream shows the attributes of the epoch by itself.
+    is_shown = False
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that an epoch goes on with."""
@@ -82,23 +84,22 @@ class ItemPlan:
 class ItemsInOrder(ReadInOrder):
     """The items that a reader gives; each rank reads them all."""
 
-    def __init__(self, reader: EpochReader, position: int = 0) -> None:
-        super().__init__(position, 0)
+    is_shown = True
+
+    def __init__(self, reader: EpochReader) -> None:
+        super().__init__(0, 0)
         self.reader = reader
+        self.read = reader.read
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that is read next."""
         return self.position
 
-    def read(self) -> Batch:
-        """Return the next item."""
-        return self.reader.read()
-
     def skip(self, count: int) -> None:
         """Read items and drop them."""
         for _ in range(count):
             try:
-                self.reader.read()
+                self.read()
             except StopIteration:
                 return
             self.position += 1
@@ -144,16 +145,21 @@ class DealtReader:
 
     def read(self) -> Batch:
         """Return the rank's next item."""
-        first = self.dealer.next
+        if self.order.is_shown:
+            return self._read()
         with self._bound():
-            try:
-                return self.dealer.take(first, self.order.take)
-            except StopIteration:
-                self.order.end(self.dealer.next)
-                self._is_over = True
-                raise
-            finally:
-                self._count(first)
+            return self._read()
+
+    def _read(self) -> Batch:
+        first = self.dealer.next
+        try:
+            return self.dealer.take(first, self.order.take)
+        except StopIteration:
+            self.order.end(self.dealer.next)
+            self._is_over = True
+            raise
+        finally:
+            self._count(first)
 
     def _bound(self) -> AbstractContextManager[None]:
         """Let the stream show the attributes of the epoch."""

@@ -71,6 +71,19 @@ class MixtureReader:
             raise
         return self.read_request(request)
 
+    def read_or_fail(self) -> tuple[Any, Exception | None]:
+        """Return the item at the position, or the error of reading it."""
+        points = self.mixture.points
+        request = points.request_at(self.mixture.position())
+        if request is None:
+            raise StopIteration
+        try:
+            return self._take(request[1]), None
+        except StopIteration:
+            raise
+        except Exception as error:  # noqa: BLE001 (the rank's that has it)
+            return None, error
+
     def read_request(self, request: tuple[int, int]) -> Batch:
         """Return the item of a request, and skip those before it."""
         position, point = request
@@ -270,19 +283,9 @@ class MixtureInOrder(ItemsInOrder):
     reader: MixtureReader
 
     def __init__(self, reader: MixtureReader) -> None:
-        super().__init__(reader, reader.mixture.position())
-
-    def read(self) -> Any:
-        """Return the next item, or the error of reading it."""
-        request = self.reader.mixture.points.request_at(self.position)
-        if request is None:
-            raise StopIteration
-        try:
-            return self.reader.read_request(request), None
-        except StopIteration:
-            raise
-        except Exception as error:  # noqa: BLE001 (the rank's that has it)
-            return None, error
+        super().__init__(reader)
+        self.position = reader.mixture.position()
+        self.read = reader.read_or_fail
 
     def skip(self, count: int) -> None:
         """Leave out items, without reading them where that is possible."""
