@@ -80,17 +80,17 @@ class Made(NamedTuple):
     placement: Placement | None = None
     note: Note | None = None
 
-    def as_received(self) -> ReceivedItem:
-        """Return all but the arrays, for a consumer in this process."""
-        return ReceivedItem(
-            self.description, self.error, pickle_state(self.changes),
-            pickle_state(self.state) if self.is_end else None, self.note)
+    def as_received(self, *, elsewhere: bool) -> ReceivedItem:
+        """Return all but the arrays.
 
-    def as_pickled(self) -> ReceivedItem:
-        """Return all but the arrays, for a consumer in another process."""
-        answer = self.as_received()
-        return answer if self.error is None else answer._replace(
-            error=pickle_error(self.error))
+        `elsewhere`: whether the consumer is in another process.
+        """
+        error: Any = self.error
+        if elsewhere and error is not None:
+            error = pickle_error(error)
+        return ReceivedItem(
+            self.description, error, pickle_state(self.changes),
+            pickle_state(self.state) if self.is_end else None, self.note)
 
 
 class ReceivedItem(NamedTuple):

@@ -165,9 +165,9 @@ class Producer:
                 continue
             slot, need = None, maker.sizes[0]
             if need:
-                slot = self.pool.acquire(
-                    need, number, {other for other, _ in running
-                                   if other != number})
+                slot = self.pool.acquire(need, number, () if len(
+                    running) == 1 else {other for other, _ in running
+                                        if other != number})
                 if slot is None:
                     continue
             self.epochs.postpone(number)
@@ -204,7 +204,7 @@ class Producer:
         message = Message(
             Kind.END if made.is_end else Kind.ITEM, number,
             payload=pickle.dumps(
-                (made.extents, *made.as_pickled()), protocol=5))
+                (made.extents, *made.as_received(elsewhere=True)), protocol=5))
         if slot is None:
             self.channel.send(message)
             return

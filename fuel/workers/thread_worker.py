@@ -156,7 +156,8 @@ class ThreadProducer:
             return
         if num_waits == self.num_waits:
             self._is_known_to_draw_nothing = True
-        self._readers[number].items.append(made.as_received())
+        self._readers[number].items.append(
+            made.as_received(elsewhere=False))
         if made.is_end:
             self.leave(number)
 

@@ -69,7 +69,8 @@ class PipelineActor:
         if size > room:
             maker.waiting = made
             return ActorReply(size=size)
-        return ActorReply(made.as_pickled(), tuple(made.buffers), size)
+        return ActorReply(
+            made.as_received(elsewhere=True), tuple(made.buffers), size)
 
     def leave(self, number: int) -> None:
         """Forget an epoch that nobody reads any more."""
