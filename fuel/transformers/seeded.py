@@ -21,7 +21,7 @@ from fuel.schemes.shard import BatchPart
 from fuel.sharding.pipeline import refuse_split, sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.transformers.base import Transformer
-from fuel.typing import RandomGenerator, Request
+from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, saved_count
 
 #: Takes a generator and a number of rows, and returns an array of so many.
@@ -75,9 +75,11 @@ class SeededTransformer(Transformer):
     True
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_key', '_item')
+    epoch_attributes = (
+        *Transformer.epoch_attributes, '_key', '_number', '_item')
     _key = 0
-    _item = 0
+    # Numbers of the present item and of the next one.
+    _number = _item = 0
     # How many items of all ranks one stands for, and which is this rank's.
     _step = 1
     _offset = 0
@@ -100,36 +102,36 @@ class SeededTransformer(Transformer):
         # generator has drawn it.
         if self.draws_by_seed and stage_of(self).resumed() is None:
             self._key = int(self.rng.integers(2 ** 63))
-        self._item = 0
+        self._number = self._item = 0
         shard = sharding_of(self.data_stream)
         if shard is not None:
             self._step, self._offset = shard.step, shard.offset
             self._splits = shard.splits
         super().start_epoch()
 
-    def get_data(self, request: Request = None) -> Any:
-        """Return the next data.
-
-        See :meth:`~fuel.transformers.Transformer.get_data`.
-        """
+    def _pull(self) -> Any:
+        """Return the next data of `data_stream`, and count them."""
         try:
-            data = super().get_data(request)
+            data = super()._pull()
         except StopIteration:
             raise
         except Exception:
             # Other ranks and workers count it, whether it fails or not.
-            self._item = self._numbers()[1]
+            self._count()
             raise
-        self._item = self._numbers()[1]
+        self._count()
         return data
 
-    def _numbers(self, count: int = 1) -> tuple[int, int]:
-        """Return the numbers of the present item and of the next one behind
-        `count`, among a rank's own unless ranks split each batch."""
+    def _count(self, count: int = 1) -> None:
+        """Take an item for the present one, and count those up to it.
+
+        They are counted among a rank's own unless ranks split each batch.
+        """
         child = self.child_epoch_iterator
         found = (numbers_read(child) if self._splits
                  and isinstance(child, DataIterator) else None)
-        return found or (self._item, self._item + count * self._step)
+        self._number, self._item = found or (
+            self._item, self._item + count * self._step)
 
     @property
     def one_to_one(self) -> bool:
@@ -140,7 +142,7 @@ class SeededTransformer(Transformer):
     def skip(self, count: int) -> None:
         """Skip items, and what would be drawn for them."""
         super().skip(count)
-        self._item = self._numbers(count)[1]
+        self._count(count)
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
@@ -173,7 +175,7 @@ class SeededTransformer(Transformer):
 
     def _place(self) -> list[int]:
         """Return the numbers that the draws of an item follow from."""
-        return [self._key, self._numbers()[0] + self._offset]
+        return [self._key, self._number + self._offset]
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
         """Return what is drawn for the rows of the present batch.
@@ -234,7 +236,7 @@ class SeededTransformer(Transformer):
         if self.produces_examples:
             return None
         child = self.child_epoch_iterator
-        rows = (rows_at(child, self._numbers()[0])
+        rows = (rows_at(child, self._number)
                 if isinstance(child, DataIterator) else None)
         if rows is None and self._splits:
             raise NotImplementedError(
@@ -261,7 +263,7 @@ class SeededTransformer(Transformer):
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Take up an epoch's key and the number of the next item."""
         self._key = not_negative('key', leftover['key'])
-        self._item = saved_count(leftover, 'item')
+        self._number = self._item = saved_count(leftover, 'item')
 
 
 class RandomTransformer(SeededTransformer):

@@ -110,7 +110,7 @@ class ShuffleBuffer(SeededTransformer):
         if held.next % max(1, self.buffer_size // POSITIONS) == 0:
             held.add_position(position_of(self.child_epoch_iterator))
         try:
-            example = self._pull()
+            example = next(self.child_epoch_iterator)
         except StopIteration:
             held.is_over = True
         else:
