@@ -18,9 +18,9 @@ ROOT = Path(fuel.__file__).parent
 
 # The stages that are not about images, values or sequences.
 GENERAL = [f'transformers/{name}.py' for name in (
-    'base', 'batch', 'cache', 'filter', 'mapping', 'multiprocessing',
-    'multithreading', 'options', 'plans', 'seeded', 'sequence_stage',
-    'several', 'shuffling', 'sourcewise', 'worker_stage')]
+    'base', 'batch', 'cache', 'filter', 'leftovers', 'mapping',
+    'multiprocessing', 'multithreading', 'options', 'plans', 'seeded',
+    'sequence_stage', 'several', 'shuffling', 'sourcewise', 'worker_stage')]
 CORE = ['epochs', 'sharding', 'core', 'streams', 'schemes', 'iterator.py',
         'typing.py', 'workers', 'profiling', 'transformers/mixture',
         'transformers/expand.py', *GENERAL]

@@ -77,9 +77,8 @@ class AbstractDataStream(NamedArguments):
     Notes
     -----
     A stream may have several epoch iterators at once, in one thread or in
-    several.  A pickled stream keeps its data set, its scheme and the states
-    of generators, and starts with a new epoch; a pickled epoch iterator
-    goes on where it stood.
+    several.  A pickled stream keeps data set, scheme and generators, and
+    begins a new epoch; a pickled epoch iterator goes on where it stood.
     """
 
     must_override = ('get_data', 'get_epoch_iterator')
@@ -88,6 +87,7 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
+    makes_pieces = False  # As those of Expand do.
     #: What Fuel asks a stream of this class, by :func:`stage_of`.
     __fuel_stage__: type[Stage] = StreamStage
     #: What `as_dataset` returns of it, set by `fuel.datasets`.

@@ -4,14 +4,15 @@ An example that fails is taken out of its batch: a copy of the pipeline makes
 the batch again, from the data set on, example by example to find those that
 fail, and then of the others. So the place of the batch in the order, and what
 is drawn for the other examples, stay as they are. A stream of single examples
-goes on with the next.
+goes on with the next, and a stage that makes several pieces of an item leaves
+out all of them.
 """
 from __future__ import annotations
 
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import is_skippable, skip
+from fuel.epochs.pipeline import is_skippable, skip, source_examples
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import children_of, Stage, stage_of
@@ -21,6 +22,7 @@ from fuel.schemes.sharded_requests import RowRequests, as_splittable
 from fuel.sharding.pipeline import copied_pipeline
 from fuel.sharding.planned import source_of
 from fuel.typing import Batch, StreamLike
+from fuel.utils.arguments import safely
 
 
 # Begins the note of an error that nothing was left out for.
@@ -41,7 +43,12 @@ def recover(stage: Stage, epoch: Epoch, number: int,
         return False, None
     reason = _why_not(stage, epoch, number)
     batch = None
-    if not reason and stage.stream.produces_examples:
+    if not reason and stage.stream.makes_pieces:
+        # All pieces of the item are left out; none was delivered.
+        _count(epoch, [
+            SkippedExample(number, example, stage.name, error_text(error))
+            for example in _examples_below(epoch)])
+    elif not reason and stage.stream.produces_examples:
         assert epoch.limit is not None
         _count(epoch, [SkippedExample(
             number, _example_of(stage, epoch.limit, number), stage.name,
@@ -70,6 +77,8 @@ def _why_not(stage: Stage, epoch: Epoch, number: int) -> str:
     if stage.dataset is not None and stage.scheme is None:
         return ('the data set is read in order, and may not go on behind an '
                 'error; the stages that read it are covered')
+    if stage.stream.makes_pieces:
+        return ''
     if not stage.one_to_one:
         return (f'{stage.name} does not make one item of each that it reads, '
                 'or draws from an rng')
@@ -110,6 +119,15 @@ def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
         return number + (0 if shard is None else shard.offset)
     return _as_number(requests.request_at(number)
                       if requests.is_random_access else None)
+
+
+def _examples_below(epoch: Epoch) -> list[int | None]:
+    """Return which examples of the data set the item was made of that a
+    stage has read last; one that is None if that is not known."""
+    child = epoch.attributes['child_epoch_iterator']
+    found = safely(None, source_examples, child, 1)
+    return ([None] if found is None or not len(found.indices)
+            else list(map(_as_number, found.indices)))
 
 
 def _as_number(index: object) -> int | None:

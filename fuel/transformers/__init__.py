@@ -25,6 +25,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.batch import Batch, Unpack
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX
+from fuel.transformers.expand import Expand
 from fuel.transformers.several import Chain, Merge
 from fuel.transformers.filter import Filter, Take
 from fuel.transformers.rename import FilterSources, Rename
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
-    'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain',
+    'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain', 'Expand',
     'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
     'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing',
     'MultiThreading', 'Padding', 'Rename', 'ScaleAndShift',

@@ -15,17 +15,21 @@ from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.requests import warn_of_no_batch
 from fuel.sharding.pipeline import can_seek, can_seek_rows
 from fuel.streams.arguments import LabelOptions, StreamOptions
-from fuel.transformers.base import Transformer, check_count
-from fuel.transformers.cache import PartialBatch, as_size
+from fuel.transformers.base import check_count
+from fuel.transformers.cache import as_size, examples_of
+from fuel.transformers.expand import Expand, LazyPieces, Pieces
+from fuel.transformers.leftovers import (
+    Leftover, LeftoverStage, refused_position)
 from fuel.transformers.plans import ExamplePlan, ExamplesOfRows
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import (
     as_labels, labels_of, labels_of_batches)
 from fuel.typing import Request, SchemeLike, StreamLike
 from fuel.utils.checks import positive
+from fuel.utils.overrides import covers
 
 
-class Batch(Transformer):
+class Batch(LeftoverStage):
     """Makes batches of examples.
 
     Parameters
@@ -73,10 +77,10 @@ class Batch(Transformer):
     [(array([1, 2]),)]
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_pending', '_size')
+    epoch_attributes = (*LeftoverStage.epoch_attributes, '_size')
     # An argument that is not kept: `strictness` says the same.
     made_into_others = ('drop_last',)
-    _pending: Any = None
+    # The number of examples of the last batch.
     _size = 0
 
     def __init__(self, data_stream: StreamLike,
@@ -121,11 +125,6 @@ class Batch(Transformer):
             warn_of_no_batch(length_of(data_stream) or 0,
                              iteration_scheme.batch_size, drop_last)
 
-    def start_epoch(self) -> None:
-        """Set the attributes that belong to a new epoch."""
-        self._pending = None
-        super().start_epoch()
-
     def known_types(self) -> SourceTypes:
         """Return the types of batches."""
         size = batch_size_of(self.iteration_scheme)
@@ -149,17 +148,18 @@ class Batch(Transformer):
             If there are no examples left; with strictness 1, too few.
         """
         size = as_size(self, request)
-        if self._pending is None:
+        if not self._kept:
             # If reading an example fails, those before it wait here.
-            self._pending = position_of(self.child_epoch_iterator), []
-        examples = self._pending[1]
+            self._kept = (
+                Leftover(position_of(self.child_epoch_iterator), []),)
+        examples = self._kept[0].parts
         while len(examples) < size:
             try:
                 examples.append(tuple(self._pull()))
             except StopIteration:
                 self._check_last(examples, size)
                 break
-        self._pending, self._size = None, len(examples)
+        self._kept, self._size = (), len(examples)
         return _joined(examples, self.data_stream.sources)
 
     @property
@@ -203,9 +203,8 @@ class Batch(Transformer):
             -examples // size)
         return batches if requests is None else min(batches, requests)
 
-    def get_child_position(self) -> Any:
-        """Return where the child stood before the examples that wait."""
-        return self._pending[0] if self._pending else None
+    def get_leftover(self) -> None:
+        """Return nothing: the examples that wait are all read again."""
 
 
 def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
@@ -215,7 +214,7 @@ def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
     return tuple([as_batch(part) for part in zip(*examples, strict=True)])
 
 
-class Unpack(Transformer):
+class Unpack(Expand):
     """Makes examples of batches, one by one.
 
     Parameters
@@ -248,9 +247,6 @@ class Unpack(Transformer):
     [('a',), ('b',), ('c',)]
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, 'data')
-    data: Any = None
-
     def __init__(self, data_stream: StreamLike,
                  **kwargs: typing.Unpack[StreamOptions]) -> None:
         if data_stream.produces_examples:
@@ -264,67 +260,58 @@ class Unpack(Transformer):
                 for source, part in labels.items()})
         super().__init__(data_stream, produces_examples=True, **kwargs)
 
-    def start_epoch(self) -> None:
-        """Set the attributes that belong to a new epoch."""
-        self.data = None
-        super().start_epoch()
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if 'data' in state:
+            # A pickle of Fuel 0.2.0, perhaps in the middle of an epoch.
+            self.data = vars(self).pop('data')
+
+    @property
+    def data(self) -> Any:
+        """The examples of the last batch that are still to come."""
+        if not self._kept:
+            return None
+        examples = self._kept[0]
+        return (examples.assigned if isinstance(examples, AssignedExamples)
+                else examples)
+
+    @data.setter
+    def data(self, examples: Any) -> None:
+        self._kept = () if examples is None else (
+            AssignedExamples(self, examples),)
 
     def known_types(self) -> SourceTypes:
         """Return the types of examples."""
         return {source: known.example() for source, known
                 in types_of(self.data_stream).items()}
 
-    def get_data(self, request: Request = None) -> tuple[Any, ...]:
-        """Return the next example.
-
-        See :meth:`~fuel.transformers.Transformer.get_data`.
-        """
-        self._refuse(request)
-        while True:
-            if self.data is None:
-                self.data = self._fetch()
-            example: tuple[Any, ...]
-            for example in self.data:
-                return example
-            self.data = None
+    def expand(self, item: Any) -> LazyPieces:
+        """Return the examples of a batch."""
+        return examples_of(item, self.data_stream.sources)
 
     @property
     def can_plan(self) -> bool:
         """Whether any example is known without those before it (bool)."""
-        return can_seek_rows(self.data_stream)
+        return can_seek_rows(self.data_stream) and covers(
+            self, 'can_plan', ('expand',))
 
     def open_plan(self, epoch: Epoch) -> ExamplesOfRows:
         """Return what makes any example of an epoch."""
+        sources = self.data_stream.sources
         return ExamplesOfRows(
             epoch.attributes['child_epoch_iterator'], epoch.step,
-            partial(PartialBatch, sources=self.data_stream.sources,
-                    position=None))
+            lambda batch: iter(examples_of(batch, sources)))
 
-    def _fetch(self) -> PartialBatch:
-        """Read a batch."""
-        position = position_of(self.child_epoch_iterator)
-        return PartialBatch(self._pull(), self.data_stream.sources, position)
 
-    def get_leftover(self) -> Any:
-        """Return how many examples of the child's batch were returned."""
-        if self.data is None:
-            return None
-        if not isinstance(self.data, PartialBatch):
-            raise TypeError(
-                'the position of an Unpack whose data were assigned cannot '
-                'be saved as plain data: pickle the epoch iterator instead')
-        return {'used': self.data.used} if self.data.is_partial() else None
+class AssignedExamples(Pieces):
+    """Examples that were assigned, of which only they know what is left."""
 
-    def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the child's batch again, and leave out what was returned."""
-        self.data = self._fetch()
-        if not self.data.length:
-            raise ValueError('the batch of which examples were left when the '
-                             'state was saved is empty now')
-        self.data.skip(leftover['used'])
+    def __init__(self, stage: Unpack, examples: Any) -> None:
+        super().__init__(refused_position(stage, 'data'), iter(examples))
+        self.assigned = examples
 
-    def get_child_position(self) -> Any:
-        """Return where the child stood before its last batch."""
-        if isinstance(self.data, PartialBatch) and self.data.is_partial():
-            return self.data.position
-        return None
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)

@@ -8,6 +8,7 @@ import numpy
 
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
+from fuel.transformers.leftovers import Leftover, LeftoverStage
 from fuel.transformers.options import SeededOptions
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
@@ -17,7 +18,7 @@ from fuel.utils.checks import positive, saved_count
 from fuel.utils.sparse import require_dense
 
 
-class BucketBatch(SeededTransformer):
+class BucketBatch(LeftoverStage, SeededTransformer):
     """Makes batches of examples of similar lengths, of limited size.
 
     Little of a batch is padding then, and all batches are of about one
@@ -68,10 +69,10 @@ class BucketBatch(SeededTransformer):
     [list([5, 5, 5]) list([2, 2, 2, 2])]
     """
 
-    epoch_attributes = (
-        *SeededTransformer.epoch_attributes, '_pool', '_number')
-    _pool: _Pool | None = None
-    _number = 0
+    epoch_attributes = (*LeftoverStage.epoch_attributes, '_num_pools')
+    _kept: tuple[Leftover, ...] = ()
+    # The number of pools that were read.
+    _num_pools = 0
 
     def __init__(self, data_stream: StreamLike, token_budget: int,
                  length_source: str | None = None, pool_size: int = 1000,
@@ -94,7 +95,7 @@ class BucketBatch(SeededTransformer):
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
-        self._pool, self._number = None, 0
+        self._num_pools = 0
         super().start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
@@ -103,21 +104,23 @@ class BucketBatch(SeededTransformer):
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
         self._refuse(request)
-        if self._pool is None or self._pool.is_used_up():
-            self._fetch()
-        pool: Any = self._pool
-        examples = pool.batches[pool.used]
+        if not self._kept:
+            self._keep_next()
+        pool, = self._kept
+        examples = pool.parts[pool.used]
         pool.used += 1
+        if not pool.is_left():
+            self._kept = ()
         self._item += 1
         return tuple([as_batch(part) for part in zip(*examples, strict=True)])
 
-    def _fetch(self) -> None:
+    def _keep_next(self) -> None:
         """Read the next pool."""
         position = position_of(self.child_epoch_iterator)
         examples: list[Any] = []
         while len(examples) < self.pool_size:
             try:
-                examples.append(tuple(self._pull()))
+                examples.append(tuple(next(self.child_epoch_iterator)))
             except StopIteration:
                 break
             check_count(examples[-1], self.data_stream.sources)
@@ -126,10 +129,10 @@ class BucketBatch(SeededTransformer):
         batches = self._cut(examples)
         if self.shuffle:
             order = numpy.random.default_rng(
-                [self._key, self._number]).permutation(len(batches))
+                [self._key, self._num_pools]).permutation(len(batches))
             batches = [batches[i] for i in order]
-        self._pool = _Pool(batches, position)
-        self._number += 1
+        self._kept = (Leftover(position, batches, len(batches)),)
+        self._num_pools += 1
 
     def _cut(self, examples: list[Any]) -> list[list[Any]]:
         """Return the examples in batches, the shortest first."""
@@ -142,7 +145,7 @@ class BucketBatch(SeededTransformer):
                     f'a sequence of {self.length_source!r} has the length '
                     f'{lengths[i]}, more than token_budget '
                     f'{self.token_budget} (example {i} of pool '
-                    f'{self._number}): raise the budget, or leave such '
+                    f'{self._num_pools}): raise the budget, or leave such '
                     'sequences out with Filter')
             # The sequence is the longest of any batch that it joins.
             if batches and lengths[i] * (
@@ -169,39 +172,20 @@ class BucketBatch(SeededTransformer):
 
     def get_leftover(self) -> dict[str, Any]:
         """Return which pool comes next, and how much of one was used."""
-        leftover: dict[str, Any] = super().get_leftover()
-        if self._pool is None or self._pool.is_used_up():
-            return {**leftover, 'number': self._number, 'used': None}
-        return {**leftover, 'number': self._number - 1,
-                'used': self._pool.used}
+        pools: Any = self._kept
+        return {**self.kept_besides(),
+                'number': self._num_pools - len(pools),
+                'used': pools[0].used if pools else None}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the pool again, and leave out what was returned."""
-        super().set_leftover(leftover)
-        self._number = saved_count(leftover, 'number')
+        self.resume_plan(leftover)
+        self._num_pools = saved_count(leftover, 'number')
         if leftover['used'] is not None:
-            self._fetch()
-            pool: Any = self._pool
+            self._keep_next()
+            pool, = self._kept
             pool.used = saved_count(leftover, 'used')
-            if pool.is_used_up():
+            if not pool.is_left():
                 raise ValueError(
                     f'used is {pool.used}, but the pool has '
-                    f'{len(pool.batches)} batches')
-
-    def get_child_position(self) -> Any:
-        """Return where the child stood before the pool."""
-        if self._pool is None or self._pool.is_used_up():
-            return None
-        return self._pool.position
-
-
-class _Pool:
-    """Batches that are to be delivered."""
-
-    def __init__(self, batches: list[list[Any]], position: object) -> None:
-        self.batches = batches
-        self.position = position
-        self.used = 0
-
-    def is_used_up(self) -> bool:
-        return self.used >= len(self.batches)
+                    f'{pool.size} batches')

@@ -10,72 +10,54 @@ import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.state import Unavailable, position_of
+from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.sharding.pipeline import can_seek_rows
 from fuel.streams.arguments import LabelOptions
-from fuel.transformers.base import Transformer, check_count
+from fuel.transformers.base import check_count
+from fuel.transformers.expand import LazyPieces
+from fuel.transformers.leftovers import (
+    Leftover, LeftoverStage, refused_position)
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, SchemeLike, StreamLike
-from fuel.utils.checks import not_negative
 from fuel.utils.masked import concatenated
 from fuel.utils.sparse import (
     count_rows, is_sparse, iterate_rows, row_of, rows_between, stack_rows)
 
 
-class PartialBatch:
-    """A batch of the child, and how much of it was delivered.
+def batch_rows(batch: Iterable[Any],
+            sources: Sequence[str]) -> tuple[list[Any], int]:
+    """Return the data of each source, as arrays, lists or sparse batches,
+    and how many examples they have."""
+    batch = tuple(batch)
+    check_count(batch, sources)
+    names = (*sources, *range(len(sources), len(batch)))
+    parts = [_as_rows(part, name) for part, name
+             in zip(batch, names, strict=True)]
+    lengths = [count_rows(part) for part in parts]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            'all sources of a batch must have the same number of '
+            'examples, got ' + ', '.join(
+                f'{name}: {length}' for name, length
+                in zip(names, lengths, strict=True)))
+    return parts, lengths[0] if lengths else 0
 
-    `parts`: the data of each source, as arrays, lists or sparse batches.
-    `length`, `used`: numbers of examples.
-    """
 
-    def __init__(self, batch: Iterable[Any], sources: Sequence[str],
-                 position: object) -> None:
-        batch = tuple(batch)
-        check_count(batch, sources)
-        names = (*sources, *range(len(sources), len(batch)))
-        self.parts = [_as_rows(part, name) for part, name
-                      in zip(batch, names, strict=True)]
-        lengths = [count_rows(part) for part in self.parts]
-        if len(set(lengths)) > 1:
-            raise ValueError(
-                'all sources of a batch must have the same number of '
-                'examples, got ' + ', '.join(
-                    f'{name}: {length}' for name, length
-                    in zip(names, lengths, strict=True)))
-        self.length = lengths[0] if lengths else 0
-        self.used = 0
-        self.position = position
+def examples_of(batch: Iterable[Any], sources: Sequence[str]) -> LazyPieces:
+    """Return the examples of a batch, which they do not keep alive."""
+    parts, size = batch_rows(batch, sources)
+    return LazyPieces(partial(_example_at, parts), size)
 
-    def __iter__(self) -> PartialBatch:
-        return self
 
-    def __next__(self) -> tuple[Any, ...]:
-        """Return the next example, which does not keep the batch alive."""
-        if self.used >= self.length:
-            raise StopIteration
-        example = [part[self.used] if type(part) is numpy.ndarray
-                   else row_of(part, self.used) for part in self.parts]
-        self.used += 1
-        return tuple([part.copy() if isinstance(part, numpy.ndarray)
-                      else part for part in example])
-
-    def is_partial(self) -> bool:
-        """Return whether examples are left."""
-        return self.used < self.length
-
-    def skip(self, used: int) -> None:
-        """Skip examples that were delivered before."""
-        if not_negative('used', used) > self.length:
-            raise ValueError(
-                f'{used} examples of a batch were used when the state was '
-                f'saved, but now it has only {self.length}: the data have '
-                'changed')
-        self.used = used
+def _example_at(parts: list[Any], number: int) -> tuple[Any, ...]:
+    example = [part[number] if type(part) is numpy.ndarray
+               else row_of(part, number) for part in parts]
+    return tuple([part.copy() if isinstance(part, numpy.ndarray)
+                  else part for part in example])
 
 
 def _as_rows(part: Iterable[Any], source: object) -> Any:
@@ -90,7 +72,7 @@ def _as_rows(part: Iterable[Any], source: object) -> Any:
             f'example, got {part!r:.80} ({type(part).__name__})') from None
 
 
-class Cache(Transformer):
+class Cache(LeftoverStage):
     """Makes batches of other sizes than those of its stream.
 
     It reads batches, typically large ones, keeps them, and returns as many
@@ -138,8 +120,7 @@ class Cache(Transformer):
     [6 7] [[]]
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_chunks')
-    _chunks: tuple[PartialBatch, ...] = ()
+    _kept: tuple[Leftover, ...] = ()
 
     def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
                  **kwargs: Unpack[LabelOptions]) -> None:
@@ -154,23 +135,17 @@ class Cache(Transformer):
     @property
     def cache(self) -> list[list[Any]]:
         """For each source the examples to come (list of lists)."""
-        return [[example for chunk in self._chunks
+        return [[example for chunk in self._kept
                  for example in iterate_rows(rows_between(
-                     chunk.parts[place], chunk.used, chunk.length))]
-                for place in range(len(self._chunks[0].parts)
-                                   if self._chunks else len(self.sources))]
+                     chunk.parts[place], chunk.used, chunk.size))]
+                for place in range(len(self._kept[0].parts)
+                                   if self._kept else len(self.sources))]
 
     @cache.setter
     def cache(self, value: list[list[Any]]) -> None:
-        chunk = PartialBatch(value, self.sources, Unavailable(TypeError(
-            'the position of a Cache whose cache was assigned cannot be '
-            'saved as plain data: pickle the epoch iterator instead')))
-        self._chunks = (chunk,) if chunk.length else ()
-
-    def start_epoch(self) -> None:
-        """Set the attributes that belong to a new epoch."""
-        self._chunks = ()
-        super().start_epoch()
+        chunk = Leftover(refused_position(self, 'cache'),
+                         *batch_rows(value, self.sources))
+        self._kept = (chunk,) if chunk.size else ()
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches of another size."""
@@ -200,37 +175,38 @@ class Cache(Transformer):
         """
         size = as_size(self, request)
         missing = size - sum(
-            chunk.length - chunk.used for chunk in self._chunks)
+            chunk.size - chunk.used for chunk in self._kept)
         while missing > 0:
             try:
-                missing -= self._fetch()
+                missing -= self._keep_next()
             except StopIteration:
-                if not self._chunks:
+                if not self._kept:
                     raise
                 break
         return self._take(size)
 
-    def _fetch(self) -> int:
+    def _keep_next(self) -> int:
         """Read a batch, and return how many examples it has."""
         position = position_of(self.child_epoch_iterator)
-        chunk = PartialBatch(self._pull(), self.data_stream.sources, position)
-        if chunk.length:
-            self._chunks += (chunk,)
-        return chunk.length
+        chunk = Leftover(
+            position, *batch_rows(self._pull(), self.data_stream.sources))
+        if chunk.size:
+            self._kept += (chunk,)
+        return chunk.size
 
     def _take(self, size: int) -> tuple[Any, ...]:
         """Return the next examples, as many as there are up to `size`."""
-        pieces: list[list[Any]] = [[] for _ in self._chunks[0].parts]
-        for chunk in self._chunks:
-            stop = min(chunk.length, chunk.used + size)
+        pieces: list[list[Any]] = [[] for _ in self._kept[0].parts]
+        for chunk in self._kept:
+            stop = min(chunk.size, chunk.used + size)
             for piece, part in zip(pieces, chunk.parts, strict=True):
                 piece.append(
                     part[chunk.used:stop] if type(part) is numpy.ndarray
                     else rows_between(part, chunk.used, stop))
             size -= stop - chunk.used
             chunk.used = stop
-        self._chunks = tuple([
-            chunk for chunk in self._chunks if chunk.is_partial()])
+        self._kept = tuple([
+            chunk for chunk in self._kept if chunk.is_left()])
         return tuple([join(piece) for piece in pieces])
 
     @property
@@ -251,19 +227,6 @@ class Cache(Transformer):
         # The stream may end before the scheme does.
         return
 
-    def get_leftover(self) -> Any:
-        """Return how many examples of the child's batch were returned."""
-        return {'used': self._chunks[0].used} if self._chunks else None
-
-    def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the child's batch again, and leave out what was returned."""
-        self._fetch()
-        self._chunks[0].skip(leftover['used'])
-
-    def get_child_position(self) -> Any:
-        """Return where the child stood before the batch kept longest."""
-        return self._chunks[0].position if self._chunks else None
-
 
 def as_size(stage: StreamLike, request: Any) -> int:
     """Return a request for a number of examples, checked."""
@@ -281,9 +244,8 @@ def as_size(stage: StreamLike, request: Any) -> int:
 
 def join_batches(batches: Iterable[Batch], sources: Sequence[str]) -> Batch:
     """Return several batches as one new batch."""
-    chunks = [PartialBatch(batch, sources, None) for batch in batches]
     return tuple([join(list(pieces)) for pieces in zip(
-        *[chunk.parts for chunk in chunks], strict=True)])
+        *[batch_rows(batch, sources)[0] for batch in batches], strict=True)])
 
 
 def join(pieces: list[Any]) -> Any:

@@ -195,6 +195,49 @@ class MergedPlan(ItemPlan):
         return Standing(None, list(map(position_of, self.children)))
 
 
+class PiecePlan(ItemPlan):
+    """Pieces of the items of a stream that can be sought, as many of each.
+
+    `stage`: makes the pieces (Expand).
+    """
+
+    def __init__(self, stage: Any, child: DataIterator, times: int) -> None:
+        # Held weakly, since its epoch has this plan.
+        self.stage = weakref.ref(stage)
+        self.child = child
+        self.times = times
+        self.num_items = times * items_of(child)
+        self.number = -1
+        self.used = 0
+
+    def read(self, item: int) -> Batch:
+        """Return a piece."""
+        stage: Any = self.stage()
+        number, piece = divmod(item, self.times)
+        is_new = number != self.number or piece < self.used
+        if is_new:
+            seek(self.child, number)
+        self.number = -1
+        found: Batch = stage.read_piece(number, piece, is_new)
+        self.number, self.used = number, piece + 1
+        return found
+
+    def end(self, item: int) -> None:
+        """Leave the stream where the stage does."""
+        if self.times:
+            seek(self.child, self.num_items // self.times)
+            position_of(self.child)
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before a piece."""
+        stage: Any = self.stage()
+        number, used = divmod(item, self.times) if self.times else (0, 0)
+        besides = stage.besides_at(number)
+        seek(self.child, number)
+        return Standing({**(besides or {}), 'used': used} if used
+                        else besides, [position_of(self.child)])
+
+
 class TakePlan(ItemPlan):
     """The first items of a stream that can be sought."""
 

@@ -3,34 +3,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy
 
-from fuel.epochs.state import position_of
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.base import Transformer, check_count
+from fuel.transformers.base import check_count
+from fuel.transformers.expand import Expand, LazyPieces
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike
+from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive, saved_count
 from fuel.utils.sparse import require_dense
 
 
-class SequenceStage(Transformer):
+class SequenceStage(Expand):
     """Cuts sequences, and warns if none of an epoch was long enough.
 
-    Subclasses implement :meth:`_next_begin` and :meth:`_items_needed`. A
-    state says where in the present sequence the next piece begins.
+    Subclasses implement what raises NotImplementedError here. A state says
+    where in the present sequence the next piece begins.
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_sequences', 'index',
-                        '_position', '_longest')
+    epoch_attributes = (*Expand.epoch_attributes, '_sequences', '_longest')
     # The present sequence of each source.
     _sequences: tuple[Any, ...] = ()
-    # From here on the next piece is looked for.
-    index = 0
-    # Of the child, before it gave the present sequence.
-    _position: Any = None
     # How many items the longest sequence of the epoch has, if any was read.
     _longest: int | None = None
 
@@ -74,37 +70,13 @@ class SequenceStage(Transformer):
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
-        self._sequences, self.index = (), 0
-        self._position = self._longest = None
+        self._sequences, self._longest = (), None
         super().start_epoch()
 
-    def _find(self) -> int:
-        """Return where the next piece begins, of the next sequence if the
-        present one has none left."""
-        while True:
-            begin = self._next_begin()
-            if begin is not None:
-                return begin
-            self._fetch()
-
-    def _next_begin(self) -> int | None:
-        """Return where in the present sequence the next piece begins, None
-        if no more does."""
-        raise NotImplementedError
-
-    def _items_needed(self) -> int:
-        """Return how many items a sequence must have to be delivered."""
-        raise NotImplementedError
-
-    def _first_index(self) -> int:
-        """Return from where on the first piece is looked for."""
-        return 0
-
-    def _fetch(self) -> None:
-        """Read a sequence."""
-        position = position_of(self.child_epoch_iterator)
+    def expand(self, item: Batch) -> LazyPieces:
+        """Return the pieces of an example."""
         sources = self.data_stream.sources
-        sequences = tuple(self._pull())
+        sequences = tuple(item)
         check_count(sequences, sources)
         for source, sequence in zip(sources, sequences, strict=False):
             require_dense(sequence, source, type(self).__name__)
@@ -117,28 +89,42 @@ class SequenceStage(Transformer):
                     in zip(sources, lengths, strict=True))
                 + ': leave one out with FilterSources')
         self._sequences = sequences[:len(sources)]
-        self._position = position
         self._longest = max(lengths[0], self._longest or 0)
-        self.index = self._first_index()
+        return self._cut()
+
+    def _cut(self) -> LazyPieces:
+        """Return the pieces of the present sequence."""
+        raise NotImplementedError
+
+    def _begin_of(self, number: int) -> int:
+        """Return where a piece of the present sequence begins."""
+        raise NotImplementedError
+
+    def _number_of(self, begin: int) -> int:
+        """Return the number of the piece that begins at a place."""
+        raise NotImplementedError
+
+    def _items_needed(self) -> int:
+        """Return how many items a sequence must have to be delivered."""
+        raise NotImplementedError
 
     def get_leftover(self) -> Any:
         """Return where in the child's example the next piece begins."""
-        begin = self._next_begin()
-        return None if begin is None else {'begin': begin}
+        leftover = super().get_leftover()
+        if self._oldest() is not None:
+            leftover['begin'] = self._begin_of(leftover.pop('used'))
+        return leftover
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the child's example again, and go on within it."""
-        self._fetch()
-        self.index = saved_count(leftover, 'begin')
-        if self._next_begin() != self.index:
+        begin = saved_count(leftover, 'begin')
+        number = self._number_of(begin)
+        super().set_leftover({**leftover, 'used': number})
+        if self._oldest() is None or self._begin_of(number) != begin:
             raise ValueError(
-                f'begin is {self.index}, where nothing begins that '
+                f'begin is {begin}, where nothing begins that '
                 f"{type(self).__name__} cuts out of the child's example of "
                 f'{len(self._sequences[0])} items: the data have changed')
-
-    def get_child_position(self) -> Any:
-        """Return where the child stood before its last example."""
-        return None if self._next_begin() is None else self._position
 
     def warn_of_empty_epoch(self, attributes: Mapping[str, Any]) -> None:
         """Warn that an epoch which read sequences delivered nothing."""
@@ -245,38 +231,45 @@ class Chunk(SequenceStage):
         self.last = last
         super().__init__(data_stream, target_source, **kwargs)
 
-    def get_data(self, request: Request = None) -> tuple[Any, ...]:
-        """Return the next chunk.
-
-        See :meth:`~fuel.transformers.Transformer.get_data`.
-        """
-        self._refuse(request)
-        begin = self._find()
-        end = min(begin + self.length, self._usable())
-        self.index = begin + self.stride
-        chunk = tuple([cut(sequence, begin, end)
-                       for sequence in self._sequences])
-        if self.target_source is None:
-            return chunk
-        return (*chunk, cut(self._sequences[0], begin + 1, end + 1))
+    def _cut(self) -> LazyPieces:
+        usable, has_target = self._usable(), self.target_source is not None
+        if self.last == 'drop':
+            count = 1 + (usable - self.length) // self.stride
+        else:
+            count = (usable > 0) + max(
+                0, -((self.length - usable) // self.stride))
+        return LazyPieces(
+            partial(_chunk_at, self._sequences, self.length, self.stride,
+                    usable, self._last_begin(), has_target), max(0, count))
 
     def _usable(self) -> int:
         """Return how many items can be in chunks."""
-        if not self._sequences:
-            return 0
         return len(self._sequences[0]) - (self.target_source is not None)
 
-    def _next_begin(self) -> int | None:
-        begin, usable = self.index, self._usable()
-        covered = begin - self.stride + self.length if begin else 0
-        if covered >= usable:
-            return None
-        if begin + self.length <= usable or self.last == 'short':
-            return begin
-        if self.last == 'drop':
-            return None
-        return max(0, usable - self.length)
+    def _last_begin(self) -> int:
+        """Return where a chunk begins at the latest."""
+        usable = self._usable()
+        return max(0, usable - self.length) if (
+            self.last == 'shift') else usable
+
+    def _begin_of(self, number: int) -> int:
+        return min(number * self.stride, self._last_begin())
+
+    def _number_of(self, begin: int) -> int:
+        return -(-begin // self.stride)
 
     def _items_needed(self) -> int:
         return (self.length if self.last == 'drop' else 1) + (
             self.target_source is not None)
+
+
+def _chunk_at(sequences: Sequence[Any], length: int, stride: int,
+              usable: int, last_begin: int, has_target: bool,
+              number: int) -> tuple[Any, ...]:
+    """Return a chunk of some sequences, by its number."""
+    begin = min(number * stride, last_begin)
+    end = min(begin + length, usable)
+    chunk = tuple([cut(sequence, begin, end) for sequence in sequences])
+    if not has_target:
+        return chunk
+    return (*chunk, cut(sequences[0], begin + 1, end + 1))

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from fuel.streams.arguments import StreamOptions
+from fuel.transformers.expand import LazyPieces, Pieces
+from fuel.transformers.leftovers import refused_position
 from fuel.transformers.sequence_stage import SequenceStage, cut
-from fuel.typing import Request, StreamLike
+from fuel.typing import StreamLike
 from fuel.utils.arguments import is_stream
 from fuel.utils.checks import positive
 from fuel.utils.sparse import row_of
@@ -93,26 +96,51 @@ class Window(SequenceStage):
 
     @sentence.setter
     def sentence(self, sentence: Any) -> None:
+        self._assign(sentence, 0)
+
+    @property
+    def index(self) -> int:
+        """The place at which the next source window begins (int)."""
+        if not self._sequences:
+            return 0
+        return self._begin_of(
+            self._kept[0].used if self._kept else self._num_windows())
+
+    @index.setter
+    def index(self, index: int) -> None:
+        self._assign(self.sentence, index)
+
+    def _assign(self, sentence: Any, index: int) -> None:
         self._sequences = (sentence,)
+        pieces = Pieces(refused_position(self, 'sentence'), self._cut())
+        used = max(0, self._number_of(index))
+        self._kept = ()
+        if used < pieces.size:
+            pieces.skip(used)
+            self._kept = (pieces,)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if 'sentence' in state:
             # A pickle of Fuel 0.2.0, perhaps in the middle of an epoch.
-            self.sentence = vars(self).pop('sentence')
+            shown = vars(self)
+            self._assign(shown.pop('sentence'), shown.pop('index', 0))
 
-    def get_data(self, request: Request = None) -> tuple[Any, ...]:
-        """Return the next source and target.
+    def _cut(self) -> LazyPieces:
+        return LazyPieces(
+            partial(self._piece_at, self._sequences[0], self._begin_of(0),
+                    self._distance(), self.source_window,
+                    self.target_window), self._num_windows())
 
-        See :meth:`~fuel.transformers.Transformer.get_data`.
-        """
-        self._refuse(request)
-        begin = self._find()
-        self.index += 1
-        target = begin + self._distance()
-        sentence = self._sequences[0]
-        return (cut(sentence, begin, begin + self.source_window),
-                cut(sentence, target, target + self.target_window))
+    def _num_windows(self) -> int:
+        """Return how many pairs of windows the present sequence has."""
+        return max(0, len(self._sequences[0]) + 1 - self._items_needed())
+
+    def _begin_of(self, number: int) -> int:
+        return max(0, -self._distance()) + number
+
+    def _number_of(self, begin: int) -> int:
+        return begin - self._begin_of(0)
 
     def _distance(self) -> int:
         """Return how far the target begins behind the source."""
@@ -120,21 +148,18 @@ class Window(SequenceStage):
             return self.offset
         return self.offset + self.source_window
 
-    def _first_index(self) -> int:
-        return max(0, -self._distance())
-
-    def _next_begin(self) -> int | None:
-        if self._sequences and (
-                self.index + self._reach() <= len(self._sequences[0])):
-            return self.index
-        return None
-
-    def _reach(self) -> int:
-        """Return how far a pair of windows goes from the source's begin."""
-        return max(self.source_window, self._distance() + self.target_window)
-
     def _items_needed(self) -> int:
-        return self._reach() + self._first_index()
+        # From the source's begin to where both windows end.
+        return self._begin_of(0) + max(
+            self.source_window, self._distance() + self.target_window)
+
+    @staticmethod
+    def _piece_at(sentence: Any, first: int, distance: int, source: int,
+                  target: int, number: int) -> tuple[Any, ...]:
+        """Return a pair of windows, by its number."""
+        begin = first + number
+        return (cut(sentence, begin, begin + source),
+                cut(sentence, begin + distance, begin + distance + target))
 
 
 class NGrams(Window):
@@ -184,7 +209,10 @@ class NGrams(Window):
     def _target_labels(self, labels: Sequence[str]) -> Any:
         return None if labels is None else tuple(labels)[1:]
 
-    def get_data(self, request: Request = None) -> tuple[Any, ...]:
-        """Return the next n-gram and the item that follows it."""
-        source, target = super().get_data(request)
+    @staticmethod
+    def _piece_at(sentence: Any, first: int, distance: int, source: int,
+                  target: int, number: int) -> tuple[Any, ...]:
+        """Return an n-gram and the item that follows it, by their number."""
+        source, target = Window._piece_at(
+            sentence, first, distance, source, target, number)
         return source, row_of(target, 0)

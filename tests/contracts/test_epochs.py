@@ -11,6 +11,7 @@ from fuel.streams import DataStream
 
 # How many items there are is not known before they were made.
 UNKNOWN_LENGTH = (
+    'Expand', 'Expand batches',
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',
     'Cache of Batch', 'Unpack', 'Unpack of Cache', 'Unpack Batch Unpack',
     'ShuffleBuffer', 'ImagesFromBytes skipping',

@@ -56,6 +56,7 @@ from fuel.transformers import (
     Cache,
     Cast,
     Chain,
+    Expand,
     Filter,
     FilterSources,
     Flatten,
@@ -69,6 +70,7 @@ from fuel.transformers import (
     Padding,
     Rename,
     ScaleAndShift,
+    SeededTransformer,
     SortMapping,
     Take,
     ToDense,
@@ -401,6 +403,32 @@ class Running(Transformer):
         self.total = leftover
 
 
+class Uneven(Expand):
+    """Makes none, one or two items of each."""
+
+    def expand(self, item):
+        """Yield items; the second with another number at the end."""
+        count = int(numpy.ravel(item[-1])[0]) % 3
+        if count:
+            yield tuple([part.copy() for part in item])
+        if count > 1:
+            yield (*item[:-1], item[-1] + 100)
+
+
+class Drawn(Expand, SeededTransformer):
+    """Makes two items of each, and draws their numbers."""
+
+    def num_pieces(self, item=None):
+        """Return how many pieces any item makes."""
+        return 2
+
+    def expand(self, item):
+        """Return the items."""
+        drawn = self.generator().integers(1000, size=2)
+        return [(*[part.copy() for part in item[:-1]], item[-1] + number)
+                for number in drawn]
+
+
 def merged_with_itself():
     """Return a stream merged with itself: two epochs side by side."""
     stream = examples()
@@ -596,6 +624,9 @@ PIPELINES = {
     'Mapping seed examples': lambda f: Mapping(
         examples(), jitter, seed=3),
     'Filter': lambda f: Filter(examples(), is_even),
+    'Expand': lambda f: Uneven(examples()),
+    'Expand batches': lambda f: Uneven(batches()),
+    'Expand seed': lambda f: Drawn(examples(), seed=4),
     'Flatten': lambda f: Flatten(batches(), which_sources=('x',)),
     'Flatten examples': lambda f: Flatten(examples(), which_sources=('x',)),
     'ScaleAndShift in float32': lambda f: ScaleAndShift(

@@ -291,6 +291,28 @@ def test_window_sentence_and_index_show_where_it_stands(build):
     assert (0, 0) == (len(stage.sentence), stage.index)
 
 
+def test_window_goes_on_where_a_pickle_of_0_2_0_or_an_assignment_says():
+    """These hold the sentence, and the index of the next window."""
+    stage = Window(0, 2, 1, False, DataStream(IterableDataset([[9, 9, 9]])))
+    old = Window.__new__(Window)
+    old.__setstate__({**stage.__getstate__(),
+                      'sentence': [1, 2, 3, 4], 'index': 1})
+    assert ([1, 2, 3, 4], 1) == (old.sentence, old.index)
+    assert ([2, 3], [4]) == old.get_data()
+    stage.get_epoch_iterator()
+    stage.sentence = [5, 6, 7, 8]
+    assert ([5, 6], [7]) == stage.get_data()
+    assert 1 == stage.index
+    stage.index = 0
+    assert ([5, 6], [7]) == stage.get_data()
+    stage.index = 2
+    # The next sentence follows.
+    assert ([9, 9], [9]) == stage.get_data()
+    with pytest.raises(StopIteration):
+        stage.get_data()
+
+
+
 def test_names_that_modules_of_stages_also_have():
     """Scripts import them from there."""
     assert fuel.transformers.AbstractDataStream is (

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fuel.epochs.state import position_of
 from fuel.kernels.packing import RowPacker
 from fuel.transformers.base import check_count
+from fuel.transformers.leftovers import Leftover
 from fuel.transformers.packing.sequences import (
     Kind,
     as_sequences,
@@ -111,9 +112,10 @@ class Checkpoint(NamedTuple):
         return self.first + len(self.used) <= count
 
 
-class PackedEpoch:
+class PackedEpoch(Leftover):
     """Packs the sequences of one epoch.
 
+    `position`: of the stream below, where packing can begin again.
     `kinds`: type and shape of the items of each source; None until they are
         known.
     `delivered_items`: how many items of sequences the rows have that were
@@ -123,6 +125,7 @@ class PackedEpoch:
     def __init__(self, length: int, window: int, too_long: TooLong,
                  dtype: Any, sources: tuple[str, ...],
                  reads_examples: bool) -> None:
+        super().__init__(None, None)
         self.kinds: list[Kind | None] = [None] * len(sources)
         self.delivered_items = 0
         self._length = length
@@ -193,6 +196,7 @@ class PackedEpoch:
             self._checkpoints.append(Checkpoint(
                 position_of(child), self._packer.used, self._packer.first,
                 self._counts))
+            self.position = self._checkpoints[0].position
             self._examples = []
         try:
             parts = self._read_parts(child, self._examples)
@@ -259,13 +263,10 @@ class PackedEpoch:
         kept = self._checkpoints
         while len(kept) > 1 and kept[1].is_delivered(self._delivered):
             kept.pop(0)
+            self.position = kept[0].position
         if self._refused and kept:
             self._refused = [number for number in self._refused
                              if number >= kept[0].counts.sequences]
-
-    def child_position(self) -> Any:
-        """Return where the child stood at the checkpoint of a state."""
-        return self._checkpoints[0].position if self._checkpoints else None
 
     def state(self) -> State:
         """Return where packing stands, as plain data."""

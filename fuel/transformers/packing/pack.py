@@ -10,8 +10,8 @@ from numpy.typing import DTypeLike
 from fuel.kernels.memory import empty
 from fuel.kernels.packing import fill_rows, number_rows
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.base import Transformer
 from fuel.transformers.dtypes import as_dtype
+from fuel.transformers.leftovers import LeftoverStage
 from fuel.transformers.packing.epoch import (
     PackedEpoch,
     PackingReport,
@@ -25,7 +25,7 @@ from fuel.utils.checks import positive
 log = logging.getLogger(__name__)
 
 
-class Pack(Transformer):
+class Pack(LeftoverStage):
     """Packs sequences of different lengths into rows of one length.
 
     Several sequences follow each other in a row, so that little of it is
@@ -117,8 +117,7 @@ class Pack(Transformer):
     """
 
     takes_masked = False
-    epoch_attributes = (*Transformer.epoch_attributes, '_packed')
-    _packed: PackedEpoch | None = None
+    _kept: tuple[PackedEpoch, ...] = ()
 
     def __init__(self, data_stream: StreamLike, length: int, *,
                  batch_size: int | None = None, window: int = 16,
@@ -175,17 +174,16 @@ class Pack(Transformer):
     @property
     def report(self) -> PackingReport:
         """What the present epoch has packed (PackingReport)."""
-        if self._packed is None:
-            return PackingReport(self.length)
-        return self._packed.report()
+        return (self._kept[0].report() if self._kept
+                else PackingReport(self.length))
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
-        self._packed = PackedEpoch(
+        super().start_epoch()
+        self._kept = PackedEpoch(
             self.length, self.window, self.too_long, self.dtype,
             tuple(self.data_stream.sources),
-            bool(self.data_stream.produces_examples))
-        super().start_epoch()
+            bool(self.data_stream.produces_examples)),
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next row, or batch of rows.
@@ -193,7 +191,7 @@ class Pack(Transformer):
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
         self._refuse(request)
-        packed: Any = self._packed
+        packed, = self._kept
         rows = packed.take(self.batch_size or 1, self.child_epoch_iterator)
         if not rows:
             log.info('%s', packed.report())
@@ -225,16 +223,11 @@ class Pack(Transformer):
 
     def get_leftover(self) -> Any:
         """Return where the open rows began, and how much was used there."""
-        return None if self._packed is None else self._packed.state()
+        return self._kept[0].state() if self._kept else None
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read again what is in the open rows."""
-        packed: Any = self._packed
-        packed.load(leftover, self.child_epoch_iterator)
-
-    def get_child_position(self) -> Any:
-        """Return where the child stood when the open rows began."""
-        return None if self._packed is None else self._packed.child_position()
+        self._kept[0].load(leftover, self.child_epoch_iterator)
 
 
 def _check_names(sources: Sequence[str], added: tuple[str, ...]) -> None:

@@ -1,0 +1,375 @@
+"""Stages that make none, one or several items of each that they read."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.pipeline import length_of
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import position_of
+from fuel.iterator import DataIterator
+from fuel.sharding.pipeline import can_seek
+from fuel.transformers.base import as_tuple, missing
+from fuel.transformers.leftovers import Leftover, LeftoverStage
+from fuel.transformers.plans import PiecePlan
+from fuel.typing import Batch, Request, StreamLike
+
+# Ends the pieces of an item; a piece may be None by mistake.
+_END = object()
+
+
+class Expand(LeftoverStage):
+    """A stage that makes none, one or several items of each item below.
+
+    Subclasses implement :meth:`expand`, and nothing else: what is left of an
+    item, saved states, errors and several epochs at a time are seen to.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        The stream to read.
+    produces_examples : bool, optional
+        Whether the pieces are examples (as opposed to batches). Defaults to
+        what `data_stream` produces.
+    iteration_scheme, axis_labels
+        See :class:`~fuel.transformers.Transformer`.
+
+    See Also
+    --------
+    Transformer : Makes one item of each.
+    Filter : Leaves out items.
+
+    Notes
+    -----
+    A state holds no data: it says how many pieces of an item were delivered,
+    and taking it up calls :meth:`expand` again with that item. So it makes
+    equal pieces of equal items. To draw at random, derive from `Expand` first
+    and from :class:`SeededTransformer` second: its generators are those of
+    the item, whichever piece is made.
+
+    An error in :meth:`expand` is raised in the place of a piece, and the
+    stage goes on with the next item, also where a state is taken up. With
+    ``on_error='skip'`` all pieces of an item are made before the first of
+    them is delivered, and an item that fails is left out with all of them.
+
+    Ranks share the items below, each with a state of its own, unless
+    :meth:`num_pieces` is known without them: then they share the pieces.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Words(Expand):
+    ...     def expand(self, item):
+    ...         for word in item[0].split():
+    ...             yield (word,)
+    >>> stream = DataStream(IterableDataset(['to be', '', 'or not']))
+    >>> [word for word, in Words(stream)]
+    ['to', 'be', 'or', 'not']
+    """
+
+    one_to_one = False
+    makes_pieces = True
+    _kept: tuple[Pieces, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in cls.__mro__[:cls.__mro__.index(Expand)]:
+            if not issubclass(base, Expand) and 'get_leftover' in vars(base):
+                raise TypeError(
+                    f'Expand must come before {base.__name__} among the '
+                    f'bases of {cls.__name__}, so that a state holds what '
+                    f'both keep: class {cls.__name__}(Expand, '
+                    f'{base.__name__})')
+
+    def __init__(self, data_stream: StreamLike,
+                 produces_examples: bool | None = None,
+                 **kwargs: Any) -> None:
+        if produces_examples is None and (
+                kwargs.get('iteration_scheme') is None):
+            produces_examples = data_stream.produces_examples
+        super().__init__(data_stream, produces_examples, **kwargs)
+
+    def expand(self, item: Batch) -> Iterable[Any]:
+        """Return the pieces of an item.
+
+        Parameters
+        ----------
+        item : tuple
+            The data of each source of `data_stream`.
+
+        Returns
+        -------
+        iterable of tuple
+            Each piece has the data of each source of the stage. Of a
+            generator, a piece is made when it is asked for, and those before
+            it again where a state is taken up. A sequence, such as a list,
+            is asked for each piece by its number.
+        """
+        raise NotImplementedError(missing(self, 'expand'))
+
+    def num_pieces(self, item: Batch | None = None) -> int | None:
+        """Return how many pieces an item makes, if that is known before.
+
+        A hook for stages that know. They have a length then, and ranks share
+        the pieces as they share the items of other stages, each reading the
+        items that its pieces are made of.
+
+        Parameters
+        ----------
+        item : tuple, optional
+            As :meth:`expand` gets it. Defaults to None: how many does any
+            item make, whatever it is?
+
+        Returns
+        -------
+        int or None
+            None, the default, if it is not known.
+        """
+        return None
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next piece.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        if request is not None:
+            self._refuse(request)
+        while True:
+            if not self._kept:
+                self._keep_next()
+            pieces = self._kept[0]
+            try:
+                piece = next(pieces.made, _END)
+            except Exception as error:  # noqa: BLE001 - raised there
+                self._kept = ()
+                self._raise_explained(error, pieces.item)
+            if piece is not _END:
+                pieces.used += 1
+                return piece if type(piece) is tuple else self._checked(piece)
+            self._kept = ()
+            if pieces.error is not None:
+                raise pieces.error
+
+    def _keep_next(self) -> None:
+        """Read an item, and begin with its pieces."""
+        position = position_of(self.child_epoch_iterator)
+        before = self.kept_besides()
+        item = self._pull()
+        try:
+            size = None if type(self).num_pieces is Expand.num_pieces else (
+                self.num_pieces(item))
+            found = self.expand(item)
+            if type(found) is not LazyPieces:
+                found = self._as_pieces(found, size)
+        except Exception as error:  # noqa: BLE001 - raised there
+            self._raise_explained(error, item)
+        self._kept = Pieces(position, found, size, before, item),
+
+    def _as_pieces(self, found: Any, size: int | None) -> Any:
+        """Return what :meth:`expand` has returned as a sequence, or as an
+        iterator, which makes a piece when it is asked for."""
+        if not isinstance(found, Iterable):
+            raise TypeError(
+                f'expand of {type(self).__name__} must return the pieces of '
+                f'an item, got {found!r:.80} ({type(found).__name__}): write '
+                'it as a generator, with `yield` for each piece')
+        child = self.child_epoch_iterator
+        if not isinstance(found, Sequence):
+            if size is not None:
+                found = self._counted(found, size)
+            # An item that is left out must not be delivered in part.
+            is_whole = isinstance(child, DataIterator) and (
+                child.epoch.limit is not None)
+            return list(found) if is_whole else iter(found)
+        if size not in (None, len(found)):
+            raise self._wrong_count(size, str(len(found)))
+        return found
+
+    def _counted(self, pieces: Iterable[Any], size: int) -> Iterator[Any]:
+        """Yield pieces; refuse another number of them than was said."""
+        count = 0
+        for piece in pieces:
+            count += 1
+            if count > size:
+                raise self._wrong_count(size, 'more')
+            yield piece
+        if count < size:
+            raise self._wrong_count(size, str(count))
+
+    def _wrong_count(self, size: object, made: str) -> ValueError:
+        return ValueError(
+            f'num_pieces of {type(self).__name__} says that the item makes '
+            f'{size} pieces, but expand makes {made}')
+
+    def _checked(self, piece: Any) -> Any:
+        """Return a piece that is a list or an iterator of its parts."""
+        made = as_tuple(piece)
+        if isinstance(made, (tuple, list)):
+            return made
+        raise TypeError(
+            f'a piece of {type(self).__name__} must be a tuple with the data '
+            f'of each source, got {made!r:.80} ({type(made).__name__}): if '
+            'it is the data of the only source, put it into a tuple, '
+            '(data,)')
+
+    def _raise_explained(self, error: Exception, item: Batch) -> NoReturn:
+        """Raise an error of :meth:`expand` with what is known of it."""
+        explained = self._explained(
+            error, self.child_epoch_iterator, item, 'expand')
+        if explained is error:
+            raise error
+        raise explained from error
+
+    def get_leftover(self) -> Any:
+        """Return how many pieces of the item were delivered."""
+        if stage_of(self).draws == 'in_order':
+            raise TypeError(
+                f'the position of {type(self).__name__} cannot be saved as '
+                'plain data: taking it up makes the pieces of an item again, '
+                'but it draws from rng, so they would be others. Derive the '
+                'class from Expand and SeededTransformer, and draw from '
+                'generator()')
+        leftover = super().get_leftover()
+        if leftover is None:
+            return self.kept_besides()
+        return {**(self._kept[0].before or {}), **leftover}
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
+        length, count = length_of(self.data_stream), self.num_pieces()
+        return None if length is None or count is None else length * count
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any piece is known without those before it (bool)."""
+        return (self.num_pieces() is not None
+                and not stage_of(self.data_stream).most_skipped
+                and can_seek(self.data_stream))
+
+    def open_plan(self, epoch: Epoch) -> Any:
+        """Return what makes any piece of an epoch."""
+        return PiecePlan(
+            self, epoch.attributes['child_epoch_iterator'],
+            self.num_pieces() or 0)
+
+    def read_piece(self, number: int, piece: int, is_new: bool) -> Any:
+        """Return a piece of an item by its number, for a plan.
+
+        `number`: of the item, to which the child was sought if it `is_new`.
+        """
+        if is_new:
+            self._kept = ()
+            besides = self.besides_at(number)
+            if besides is not None:
+                self.resume_plan(besides)
+            self._keep_next()
+        pieces = self._kept[0]
+        while pieces.used <= piece:
+            found = self.get_data()
+            if self._kept[:1] != (pieces,):
+                raise self._wrong_count(self.num_pieces(), str(pieces.used))
+        return found
+
+    def besides_at(self, number: int) -> Any:
+        """Return what is kept besides the pieces, before an item."""
+        besides = self.kept_besides()
+        # The count of a seeded stage is that of its items.
+        return besides and {**besides, 'item': number}
+
+
+class LazyPieces(Sequence[Any]):
+    """Pieces that are made when they are asked for.
+
+    `make`: returns one, by its number.
+    `size`: how many there are.
+    """
+
+    def __init__(self, make: Callable[[int], Any], size: int) -> None:
+        self.make = make
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.make(range(self.size)[number])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.make, range(self.size))
+
+
+class Pieces(Leftover):
+    """The pieces of an item, those that were delivered among them.
+
+    It is an iterator of those that are left.
+
+    `made`: gives those that are left.
+    `before`: what the stage kept besides, before the item was read.
+    `item`: named in errors.
+    `error`: raised behind those that are left.
+    """
+
+    error: Exception | None = None
+    # Number of the first one in `parts`.
+    _first = 0
+
+    def __init__(self, position: object, found: Any,
+                 size: int | None = None, before: Any = None,
+                 item: Any = None) -> None:
+        if type(found) is LazyPieces:
+            size = found.size
+        elif isinstance(found, Sequence):
+            size = len(found)
+        super().__init__(
+            position, found, sys.maxsize if size is None else size)
+        self.before = before
+        self.item = item
+        self.made: Iterator[Any] = self._from(0)
+
+    def _from(self, used: int) -> Iterator[Any]:
+        """Return what is left behind some pieces."""
+        found = self.parts
+        if type(found) is LazyPieces:
+            return map(found.make, range(used, found.size))
+        if isinstance(found, Sequence):
+            return map(found.__getitem__, range(
+                used - self._first, len(found)))
+        return iter(found)
+
+    def __iter__(self) -> Pieces:
+        return self
+
+    def __next__(self) -> Any:
+        piece = next(self.made)
+        self.used += 1
+        return piece
+
+    def skip(self, used: int) -> None:
+        """Leave out the pieces that were delivered."""
+        super().skip(used)
+        self.made = self._from(used)
+        if not isinstance(self.parts, Sequence):
+            for number in range(used):
+                if next(self.made, _END) is _END:
+                    self.size = number
+                    super().skip(used)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not isinstance(self.parts, Sequence):
+            # Generators cannot be pickled, but what they make can.
+            left: list[Any] = []
+            try:
+                for piece in self.made:
+                    left.append(piece)  # noqa: PERF402 - kept after an error
+            except Exception as error:  # noqa: BLE001 - raised in its turn
+                self.error = error
+            self.parts, self._first = left, self.used
+            self.made = self._from(self.used)
+        return {**vars(self), 'made': None, 'item': None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.made = self._from(self.used)

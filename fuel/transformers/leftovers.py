@@ -1,0 +1,119 @@
+"""Stages that keep what they have read until it is used up."""
+from __future__ import annotations
+
+import sys
+from itertools import chain
+from typing import Any
+
+from fuel.epochs.state import Unavailable
+from fuel.transformers.base import Transformer
+from fuel.utils.checks import saved_count
+
+
+class Leftover:
+    """Something that a stage has read, and how much of it was used.
+
+    `position`: of the stream below, before it was read.
+    `parts`: what it consists of.
+    `size`: how many parts it has, as far as that is known.
+    `used`: how many were used.
+    """
+
+    def __init__(self, position: object, parts: Any,
+                 size: int = sys.maxsize) -> None:
+        self.position = position
+        self.parts = parts
+        self.size = size
+        self.used = 0
+
+    def is_left(self) -> bool:
+        """Return whether some of it may be left."""
+        return self.used < self.size
+
+    def skip(self, used: int) -> None:
+        """Leave out what was used when a state was saved."""
+        if used > self.size or not self.size:
+            raise ValueError(
+                f'{used} parts of an item had been used when the state was '
+                'saved, but ' + (
+                    f'now it has only {self.size}' if self.size
+                    else 'it is empty now') + ': the data have changed')
+        self.used = used
+
+
+def refused_position(stage: Transformer, what: str) -> Unavailable:
+    """Return the position below what a user has assigned to a stage."""
+    return Unavailable(TypeError(
+        f'the position of a stage {type(stage).__name__} whose {what} was '
+        'assigned cannot be saved as plain data: pickle the epoch iterator '
+        'instead'))
+
+
+class LeftoverStage(Transformer):
+    """A stage that keeps what it has read until it is used up.
+
+    A state says how much was used of the oldest, and where the stream below
+    stood before it was read. Taking it up reads that again. What is kept
+    besides, such as the count of a seeded stage, is that of before, too.
+
+    Subclasses implement :meth:`_keep_next`. Classes of stages that keep
+    something of their own are named behind this one among the bases.
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_kept')
+    # Items that were read, the oldest first.
+    _kept: tuple[Any, ...] = ()
+    # True if a class behind this one keeps something, too.
+    _keeps_besides = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class has the names of all its bases, not of the first alone.
+        cls.epoch_attributes = tuple(dict.fromkeys(chain.from_iterable(
+            vars(base).get('epoch_attributes', ())
+            for base in cls.__mro__[::-1])))
+        place = cls.__mro__.index(LeftoverStage)
+        cls._keeps_besides = cls.__mro__[place + 1] is not Transformer
+
+    def _keep_next(self) -> object:
+        """Read, and keep what was read."""
+        raise NotImplementedError
+
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
+        self._kept = ()
+        super().start_epoch()
+
+    def _oldest(self) -> Leftover | None:
+        """Return what was read first, of what is not used up."""
+        for each in self._kept:
+            if each.is_left():
+                kept: Leftover = each
+                return kept
+        return None
+
+    def get_leftover(self) -> Any:
+        """Return how much was used of what was read first."""
+        oldest = self._oldest()
+        return None if oldest is None else {'used': oldest.used}
+
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
+        """Read that again, and leave out what was used."""
+        self.resume_plan(leftover)
+        if 'used' in leftover:
+            self._keep_next()
+            self._kept[0].skip(saved_count(leftover, 'used'))
+
+    def resume_plan(self, leftover: dict[str, Any]) -> None:
+        """Take up what is kept besides."""
+        if self.kept_besides() is not None:
+            super().set_leftover(leftover)
+
+    def kept_besides(self) -> Any:
+        """Return what the classes behind this one keep, None for nothing."""
+        return super().get_leftover() if self._keeps_besides else None
+
+    def get_child_position(self) -> Any:
+        """Return where the child stood before what was read first."""
+        oldest = self._oldest()
+        return None if oldest is None else oldest.position
