@@ -169,7 +169,8 @@ WITHOUT_STATE = {
         'transformers.Transformer', 'transformers.SourcewiseTransformer',
         'transformers.AgnosticTransformer',
         'transformers.AgnosticSourcewiseTransformer',
-        'transformers.SeededTransformer', 'transformers.ExpectsAxisLabels'},
+        'transformers.SeededTransformer', 'transformers.Expand',
+        'transformers.ExpectsAxisLabels'},
     NO_STREAM: {
         'datasets.hdf5.EpochCost', 'datasets.runs.Provenance',
         'datasets.vocabulary.Vocabulary', 'iterator.DataIterator',

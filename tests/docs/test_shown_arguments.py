@@ -155,7 +155,7 @@ def test_start_server_takes_what_its_server_does():
 
 def test_every_constructor_that_hands_on_keywords_says_which():
     """But for those that stand before any other among the bases."""
-    assert {'SeededTransformer', 'RandomTransformer'} == {
+    assert {'Expand', 'SeededTransformer', 'RandomTransformer'} == {
         cls.__name__ for cls in constructors() if variable_hint(cls) is Any}
 
 

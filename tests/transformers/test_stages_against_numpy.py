@@ -598,7 +598,7 @@ def test_every_public_stage_is_held_against_numpy(module):
         'Chain', 'Chunk', 'CutMix', 'MarkPadding', 'Mix', 'MixUp', 'Pack',
         'PackingReport', 'Take', 'ToDense',
         'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
-        'BackgroundProcess', 'ExpectsAxisLabels', 'MultiProcessing',
+        'BackgroundProcess', 'Expand', 'ExpectsAxisLabels', 'MultiProcessing',
         'MultiThreading',
         'SeededTransformer', 'SourcewiseTransformer', 'Transformer'}
     assert set(module.__all__) - elsewhere <= globals().keys()
