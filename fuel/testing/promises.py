@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
+from fuel.testing.scripts import checking
+
 Case = TypeVar('Case')
 Promises: TypeAlias = Mapping[str, Callable[[Case], None]]
 
@@ -69,18 +71,24 @@ def keep(promises: Promises[Case], names: Iterable[str] | None,
     ValueError
         If there is no promise of a name.
     """
-    for name in promises if names is None else names:
-        if name not in promises:
-            raise ValueError(
-                f'there is no promise {name!r}: choose among '
-                f'{tuple(promises)}')
-        promise = (inspect.getdoc(promises[name]) or '').partition('\n\n')[0]
-        try:
-            promises[name](case)
-        except BrokenPromiseError as error:
-            raise BrokenPromiseError(
-                f'{name}: {promise} {error}') from error.__cause__
-        except Exception as error:
-            raise BrokenPromiseError(
-                f'{name}: {promise} Its check ended with '
-                f'{type(error).__name__}: {error}') from error
+    with checking() as is_wanted:
+        for name in (promises if names is None else names) if (
+                is_wanted) else ():
+            _keep_one(promises, name, case)
+
+
+def _keep_one(promises: Promises[Case], name: str, case: Case) -> None:
+    if name not in promises:
+        raise ValueError(
+            f'there is no promise {name!r}: choose among '
+            f'{tuple(promises)}')
+    promise = (inspect.getdoc(promises[name]) or '').partition('\n\n')[0]
+    try:
+        promises[name](case)
+    except BrokenPromiseError as error:
+        raise BrokenPromiseError(
+            f'{name}: {promise} {error}') from error.__cause__
+    except Exception as error:
+        raise BrokenPromiseError(
+            f'{name}: {promise} Its check ended with '
+            f'{type(error).__name__}: {error}') from error

@@ -16,6 +16,7 @@ from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.testing.data import Frozen, freeze_all
 from fuel.testing.promises import BrokenPromiseError, expect, expect_made
+from fuel.testing.scripts import Main, find_main, hiding_main, import_main
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 
@@ -112,7 +113,7 @@ class ReplayProcess:
 
     It starts when it is first needed, which takes a second: pass one to
     several checks so that they share it.  It is a context manager, and ends
-    with its block.
+    with its block.  Of a script it runs what stands before the check.
 
     Examples
     --------
@@ -128,15 +129,19 @@ class ReplayProcess:
     """
 
     connection: Connection | None = None
+    # The check at which the script was left that the process has imported.
+    _left_at: int | None = None
 
-    def _start(self) -> Connection:
+    def _start(self, main: Main) -> Connection:
         context = multiprocessing.get_context('spawn')
         connection, other = context.Pipe()
         # No daemon: those may have no worker processes of their own.
         self.process = context.Process(target=serve, args=(
-            other, multiprocessing.get_start_method()))
-        self.process.start()
+            other, multiprocessing.get_start_method(), main))
+        with hiding_main(main):
+            self.process.start()
         other.close()
+        self._left_at = None
         return connection
 
     def replay(self, build: Callable[[], Any],
@@ -162,8 +167,12 @@ class ReplayProcess:
                 f'{build!r} must pickle to be called in another process: '
                 'define it in a module, or pass another_process=False'
             ) from error
+        main = find_main()
+        if self._left_at not in (None, main.num_checks):
+            # The script may have defined more since.
+            self.close()
         if self.connection is None:
-            self.connection = self._start()
+            self.connection = self._start(main)
         self.connection.send_bytes(message)
         if not self.connection.poll(TIMEOUT):
             # Its answer, if it comes, is not that to the next question.
@@ -172,11 +181,12 @@ class ReplayProcess:
             raise BrokenPromiseError(
                 f'the other process has not answered in {TIMEOUT} s.')
         try:
-            followed, text = pickle.loads(
+            followed, text, is_left = pickle.loads(
                 self.connection.recv_bytes())
         except EOFError:
             self.close()
             raise BrokenPromiseError('the other process died.') from None
+        self._left_at = main.num_checks if is_left else None
         if text:
             raise BrokenPromiseError(
                 f'In another process it ended with an error:\n{text}')
@@ -201,10 +211,11 @@ class ReplayProcess:
         self.close()
 
 
-def serve(connection: Connection, start_method: str) -> None:
+def serve(connection: Connection, start_method: str, main: Main) -> None:
     """Answer until the other side closes the connection."""
     # Workers start as in the caller's program, not as this process did.
     multiprocessing.set_start_method(start_method, force=True)
+    is_left: bool | None = None
     while True:
         try:
             message = connection.recv_bytes()
@@ -212,10 +223,12 @@ def serve(connection: Connection, start_method: str) -> None:
             return
         followed, text = None, ''
         try:
+            if is_left is None:
+                is_left = import_main(main)
             followed = replay(*pickle.loads(message))
         except Exception:  # noqa: BLE001 (it is reported there)
             text = traceback.format_exc()
-        connection.send_bytes(pickle.dumps((followed, text)))
+        connection.send_bytes(pickle.dumps((followed, text, is_left)))
 
 
 #: Items that an epoch may have: one that never ends would not be noticed.

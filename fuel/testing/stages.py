@@ -28,7 +28,7 @@ from fuel.testing.promises import (
     keep,
 )
 from fuel.testing.replay import ReplayProcess
-from fuel.testing.streams import check_stream
+from fuel.testing.streams import check_parts, check_stream
 from fuel.transformers.base import as_tuple
 from fuel.typing import StreamLike
 from fuel.utils.overrides import declares
@@ -387,6 +387,7 @@ def check_stage_stream(case: StageCase) -> None:
 
 #: What is checked of a stage, by name.
 STAGE_PROMISES: Promises[StageCase] = {
+    'parts': check_parts,
     'refused requests': check_requests,
     'closing': check_closing,
     'one-to-one': check_one_to_one,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 
@@ -77,6 +77,28 @@ def check_stream(build: Callable[[], StreamLike], *,
     expect_builder(build, 'stream')
     with replaying(another_process) as replay:
         keep(STREAM_PROMISES, promises, StreamCase(build, draws, replay))
+
+
+class Built(Protocol):
+    """A way to make a stream."""
+
+    @property
+    def build(self) -> Callable[[], Any]:
+        """Makes a new one."""
+
+
+def check_parts(case: Built) -> None:
+    """An item is a tuple with one part for each source of the stage."""
+    stage: Any = case.build()
+    sources = tuple(stage.sources)
+    for place, data in enumerate(up_to_end(stage.get_epoch_iterator())):
+        expect(isinstance(data, (tuple, list)),
+               f'Item {place} is of {type(data).__name__}: return a tuple '
+               f'with one part for each of {sources}.')
+        expect(len(data) == len(sources),
+               f'The stage gives {len(data)} parts for {len(sources)} '
+               f'sources, {sources}, in item {place}: return one for each, '
+               'or set sources to the names of those that come.')
 
 
 def check_items(case: StreamCase) -> None:

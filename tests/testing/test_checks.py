@@ -3,6 +3,8 @@ import itertools
 import logging
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 
 import numpy
@@ -501,6 +503,7 @@ def test_false_known_types_are_found(known, text, monkeypatch):
 
 
 BROKEN_STAGES = {
+    'parts': (OnePart, 'The stage gives 1 parts for 2 sources, .* item 0'),
     'refused requests': (Eager, r'get_data\(3\) returned'),
     'closing': (Open, r'close\(\) of the stage called none'),
     'one-to-one': (Half, '1 items came of 3'),
@@ -518,6 +521,92 @@ def test_broken_promise_of_a_stage_is_named(promise):
     build, text = BROKEN_STAGES[promise]
     with pytest.raises(BrokenPromiseError, match=f'^{promise}: .*{text}'):
         check_stage(build, promises=[promise], another_process=False)
+
+
+class Bare(Stage):
+    def change(self, data):
+        return data[0]
+
+
+def test_wrong_number_of_parts_is_found_first():
+    """Not by an error of what else is checked."""
+    with pytest.raises(BrokenPromiseError, match='^parts: An item is a tuple '
+                       '.* gives 1 parts for 2 sources.*names of those'):
+        check_stage(OnePart)
+    with pytest.raises(BrokenPromiseError, match='^parts: .*is of ndarray'):
+        check_stage(Bare)
+
+
+SCRIPT = """
+import sys
+from fuel.testing import check_stage, check_stream, ReplayProcess
+from fuel.testing.stages import batches
+from fuel.transformers import Transformer
+
+class Doubled(Transformer):
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples)
+    def transform_batch(self, batch):
+        return tuple([2 * part for part in batch])
+
+resumed = ['state in another process']
+check_stage(Doubled, another_process=False, promises=['parts'])
+check_stage(Doubled, over=[batches])
+print('checked', __name__)
+
+class Tripled(Doubled):
+    def transform_batch(self, batch):
+        return tuple([3 * part for part in batch])
+
+def build():
+    return Tripled(batches())
+
+with ReplayProcess() as process:
+    check_stream(build, promises=resumed, another_process=process)
+    def again():
+        return Doubled(batches())
+    check_stream(again, promises=resumed, another_process=process)
+print('trains', __name__)
+"""
+
+
+def test_script_without_a_main_guard_can_check(tmp_path):
+    """The other process runs it up to the check, and not what follows."""
+    script = tmp_path / 'script.py'
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True,
+        timeout=100, check=False)
+    assert (0, '') == (done.returncode, done.stderr)
+    lines = done.stdout.splitlines()
+    assert ['checked __main__', 'trains __main__'] == [
+        line for line in lines if '__main__' in line]
+    assert {'checked __mp_main__'} == {
+        line for line in lines if '__main__' not in line}
+
+
+GUARDED = """
+from fuel.testing import check_stream
+from fuel.testing.stages import batches
+
+if __name__ == '__main__':
+    check_stream(batches, another_process=False)
+    check_stream(batches, promises=['state in another process'])
+    print('checked')
+else:
+    print('imported')
+"""
+
+
+def test_script_with_a_main_guard_can_check(tmp_path):
+    """The other process runs all of it but what is guarded."""
+    script = tmp_path / 'script.py'
+    script.write_text(GUARDED)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True,
+        timeout=100, check=False)
+    assert (0, '') == (done.returncode, done.stderr)
+    assert ['checked', 'imported'] == sorted(done.stdout.splitlines())
 
 
 def double(data):
