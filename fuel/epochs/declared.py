@@ -140,13 +140,6 @@ class Declared(Runtime):
 
     @property
     @final
-    def own_shard(self) -> Shard | None:
-        """The share that is taken of its own items, if one is."""
-        shard = getattr(self.stream, 'sharding', None)
-        return shard if isinstance(shard, Shard) else None
-
-    @property
-    @final
     def can_plan(self) -> bool:
         """Whether it can make any of its items from indices (bool)."""
         return bool(getattr(self.stream, 'can_plan', False) and covers(

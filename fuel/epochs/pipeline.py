@@ -23,7 +23,7 @@ def child_streams(stream: object) -> list[StreamLike]:
 def length_of(stream: object) -> int | None:
     """Return how many items an epoch of a stream has, None if not known."""
     stage = stage_of(stream)
-    if stage.state_owner is None or covers(
+    if stage.is_foreign or covers(
             stream, 'num_items', ('__len__',)):
         return stage.num_items()
     try:

@@ -26,7 +26,7 @@ from fuel.utils.overrides import is_default, is_original
 class Stage(Declared):
     """A stream as Fuel sees it; here any that has StreamLike's members.
 
-    A subclass may override what comes before `is_remote`, and nothing else.
+    A subclass may override what is not final.
     """
 
     __slots__ = ()
@@ -121,6 +121,22 @@ class Stage(Declared):
 
     @property
     @final
+    def is_foreign(self) -> bool:
+        """Whether it is a stream of a class that is not Fuel's (bool)."""
+        return type(self) is Stage
+
+    @property
+    @final
+    def own_shard(self) -> Shard | None:
+        """The share that is taken of its own items, if one is."""
+        if type(self) is Stage:
+            # Its attributes have meanings of their own.
+            return None
+        shard = self.stream.sharding
+        return shard if isinstance(shard, Shard) else None
+
+    @property
+    @final
     def shard(self) -> Shard | None:
         """The share that the pipeline takes, None if it takes all."""
         scheme = self.scheme
@@ -196,7 +212,7 @@ class Stage(Declared):
         """Count items of an epoch as delivered."""
         if self.own_shard is None:
             epoch.skip(count)
-        else:
+        elif not epoch.finished:
             # Only what deals them knows which items are the rank's.
             self.reader_of(epoch).skip(count)
 

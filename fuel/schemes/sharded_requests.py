@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Any
 
 import numpy
@@ -34,11 +35,6 @@ class ChosenRequests(RequestIterator):
     def _at(self, position: int, compact: bool) -> Any:
         """Return the request at a position, None after the last."""
         raise NotImplementedError
-
-    def _whole_at(self, place: int, compact: bool) -> Any:
-        """Return a request of the whole order, None after the last."""
-        return (self.requests.compact_at(place) if compact
-                else self.requests.request_at(place))
 
     @property
     def is_random_access(self) -> bool:
@@ -79,7 +75,8 @@ class RowRequests(ChosenRequests):
         self.rows: slice | list[int] | None = None
 
     def _at(self, position: int, compact: bool) -> Any:
-        request = self._whole_at(position, compact)
+        request = (self.requests.compact_at(position) if compact
+                   else self.requests.request_at(position))
         if self.rows is None or position != self.position or request is None:
             return request
         indices = as_splittable(request)
@@ -132,7 +129,8 @@ def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
 class SoughtRequests:
     """Requests that are known by their numbers, to be dealt to ranks.
 
-    `full`: how many examples a batch has that is not short.
+    `full`: how many examples a batch has that is not short; of those that are
+        split, the last alone may be.
     """
 
     def __init__(self, requests: RequestIterator, full: int) -> None:
@@ -161,6 +159,11 @@ class SoughtRequests:
             return self.requests.request_at(item)
         number, request = self._sized
         return request if number == item else self.requests.compact_at(item)
+
+    @property
+    def num_first(self) -> int:
+        """How many requests are known from the start (int)."""
+        return int(min(self.requests.num_requests, self.full))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), '_sized': (-1, None)}
@@ -198,6 +201,11 @@ class RequestsInOrder(ReadInOrder):
         """Return a request that was read."""
         return self.take_kept(item)
 
+    @property
+    def num_first(self) -> int:
+        """How many requests are kept from the start (int)."""
+        return min(self.position, self.first)
+
 
 class RankRequests(ChosenRequests):
     """The requests of a rank, or its parts of requests."""
@@ -213,8 +221,12 @@ class RankRequests(ChosenRequests):
         full = inner.batch_size or shard.num_shards
         first = 0 if shard.uneven != 'pad' else (
             full if shard.splits else shard.num_shards - 1)
+        # Any batch may be short where their size is not known, and then a
+        # step is not one batch.
+        is_sought = inner.is_random_access and (
+            not shard.splits or inner.batch_size is not None)
         self._order: Any = (
-            SoughtRequests(inner, full) if inner.is_random_access
+            SoughtRequests(inner, full) if is_sought
             else RequestsInOrder(inner, full, first))
         self.dealer = Dealer(self._order, shard)
         self._set_step()
@@ -226,6 +238,11 @@ class RankRequests(ChosenRequests):
             # Behind it lies the last round, if that is not complete.
             self.limit = max(
                 0, int(self.num_requests) - shard.num_shards + 1)
+
+    @property
+    def is_random_access(self) -> bool:
+        """Whether any request is known by its number (bool)."""
+        return isinstance(self._order, SoughtRequests)
 
     @property
     def batch_size(self) -> Any:
@@ -263,37 +280,50 @@ class RankRequests(ChosenRequests):
 
     def _padded(self, indices: Any, total: int) -> Any:
         """Return indices with those from the start of the epoch behind."""
-        found, place = list(indices), 0
-        # What is padded is the last.
-        count = min(self.dealer.next, self._order.full)
-        while len(found) < total:
-            found += list(self._order.take(place, False))[
-                :total - len(found)]
-            place = (place + 1) % count
+        found, more = list(indices), total - len(indices)
+        first: list[Any] = []
+        for place in range(self._order.num_first):
+            first += list(self._order.take(place, False))[:more - len(first)]
+        if not first:
+            raise ValueError(
+                "uneven='pad' repeats examples from the start of an epoch, "
+                f'but its first {self._order.num_first} batches are empty: '
+                "use uneven='drop' or 'uneven'")
+        found += islice(cycle(first), more)
         return (numpy.array(found, dtype=numpy.intp)
                 if isinstance(indices, numpy.ndarray) else found)
 
     def advance(self, count: int) -> None:
         """Leave out `count` requests of the whole order."""
-        stop = self.position + count
-        self.position = int(min(stop, self._order.count(stop, -1)))
+        stop, order = self.position + count, self._order
+        if isinstance(order, SoughtRequests):
+            self.position = int(min(stop, self.num_requests))
+            return
+        try:
+            order.count(stop, -1)
+        finally:
+            self.position = min(stop, order.position)
 
     def skip(self, count: int) -> None:
         """Leave out the requests of the next steps."""
-        if self.is_random_access:
+        if self.is_random_access or not self.shard.splits:
             # Each step is one batch, or one round.
             self.advance(count * self.step)
             return
-        self.dealer.skip(self.position, count)
-        self.position = self.dealer.next
+        try:
+            self.dealer.skip(self.position, count)
+        finally:
+            self.position = self.dealer.next
 
     def rows_at(self, item: int) -> BatchPart | None:
         """Return the rank's rows of a request: of any, or of the last."""
-        dealt: Dealt | None = self.dealer.last
-        if dealt is None or dealt.item != item:
-            # A compiled reader may have asked for the request alone.
-            dealt = self.dealer.find(item) if (
-                self.shard.splits and self.is_random_access) else None
+        last = self.dealer.last
+        if last.item == item:
+            return last.rows
+        if not (self.shard.splits and self.is_random_access):
+            return None
+        # A compiled reader may have asked for the request alone.
+        dealt = self.dealer.find(item)
         return None if dealt is None else dealt.rows
 
     @property

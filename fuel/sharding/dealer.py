@@ -31,8 +31,12 @@ class DealtOrder(Protocol):
     """An order whose items are dealt to ranks."""
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many items there are, or any number from `stop` on if
-        there are as many. An item before `stop` is wanted, -1 for none."""
+        """Return how many items there are; any larger number if there are
+        `stop` of them.
+
+        An order that is read in order is read up to there, and keeps the item
+        with the number `wanted`; -1 for none.
+        """
 
     def size(self, item: int) -> int:
         """Return how many examples a batch has."""
@@ -96,10 +100,12 @@ class Dealer:
 
     def find(self, first: int) -> Dealt | None:
         """Return what a rank gets of a step, or of its first batch."""
-        if not self.shard.splits:
-            return self._deal_whole(first)
-        self.next = first
-        return self._deal(Round(self.shard))
+        before, self.next = self.next, first
+        try:
+            return (self._deal(Round(self.shard)) if self.shard.splits
+                    else self._deal_whole(first))
+        finally:
+            self.next = before
 
     def _deal_whole(self, first: int) -> Dealt | None:
         """Return which item of a round is the rank's, None if none is."""
@@ -134,15 +140,16 @@ class ReadInOrder:
 
     `position`: how many were read.
     `first`: so many from the start are kept, to be repeated.
-    `read`: returns the next item; StopIteration behind the last.
     """
-
-    read: Callable[[], Any]
 
     def __init__(self, position: int, first: int) -> None:
         self.position = position
         self.first = first
         self._kept: dict[int, Any] = {}
+
+    def read(self) -> Any:
+        """Return the next item; StopIteration behind the last."""
+        raise NotImplementedError
 
     def skip(self, count: int) -> None:
         """Move the position on, at most to the end."""
@@ -157,8 +164,11 @@ class ReadInOrder:
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many items there are, if fewer than `stop`; keep the
-        one that is wanted, until it is taken."""
+        """Read up to an item, and return how many items there are; infinity
+        if that was not the end."""
+        if wanted - 2 >= self.first:
+            # Items before the last two were dealt to other ranks.
+            self._kept.pop(wanted - 2, None)
         while self.position < stop:
             place = self.position
             if place == wanted or place < self.first:

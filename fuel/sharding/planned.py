@@ -86,20 +86,23 @@ class ItemsInOrder(ReadInOrder):
 
     is_shown = True
 
-    def __init__(self, reader: EpochReader) -> None:
-        super().__init__(0, 0)
+    def __init__(self, reader: EpochReader, position: int = 0) -> None:
+        super().__init__(position, 0)
         self.reader = reader
-        self.read = reader.read
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that is read next."""
         return self.position
 
+    def read(self) -> Any:
+        """Return the next item."""
+        return self.reader.read()
+
     def skip(self, count: int) -> None:
         """Read items and drop them."""
         for _ in range(count):
             try:
-                self.read()
+                self.reader.read()
             except StopIteration:
                 return
             self.position += 1
@@ -155,11 +158,11 @@ class DealtReader:
         try:
             return self.dealer.take(first, self.order.take)
         except StopIteration:
-            self.order.end(self.dealer.next)
             self._is_over = True
-            raise
         finally:
             self._count(first)
+        self.order.end(self.dealer.next)
+        raise StopIteration
 
     def _bound(self) -> AbstractContextManager[None]:
         """Let the stream show the attributes of the epoch."""

@@ -113,6 +113,7 @@ class RemoteStage(StreamStage):
     """A stream whose epochs are made in other processes, or threads."""
 
     __slots__ = ()
+
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which belongs to the epoch."""
         with self.lock:

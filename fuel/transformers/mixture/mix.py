@@ -100,7 +100,8 @@ class Mix(SeveralStreams):
 
     Of a mixture that is sharded, a rank skips the items of the others, which
     reads nothing where the streams have schemes and one-to-one stages; of
-    other streams it reads them and leaves them out.
+    other streams it reads them and leaves them out. Of those a rank reads a
+    whole round, one item for each rank, before it gives its own.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
 from fuel.transformers.plans import RowPlan
 from fuel.typing import Batch, State, StreamLike
+from fuel.utils.overrides import covers
 
 #: Takes an item and the number of the stream that it is from.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
@@ -70,19 +72,6 @@ class MixtureReader:
                 self.skip_to(int(self.mixture.points.num_requests))
             raise
         return self.read_request(request)
-
-    def read_or_fail(self) -> tuple[Any, Exception | None]:
-        """Return the item at the position, or the error of reading it."""
-        points = self.mixture.points
-        request = points.request_at(self.mixture.position())
-        if request is None:
-            raise StopIteration
-        try:
-            return self._take(request[1]), None
-        except StopIteration:
-            raise
-        except Exception as error:  # noqa: BLE001 (the rank's that has it)
-            return None, error
 
     def read_request(self, request: tuple[int, int]) -> Batch:
         """Return the item of a request, and skip those before it."""
@@ -169,8 +158,10 @@ class MixtureReader:
             f'an epoch of the stream {self._names[place]!r} is empty, so it '
             "cannot be mixed for ever: leave it out, or use stop='last'")
 
-    def skip_to(self, position: int) -> None:
+    def skip_to(self, position: int) -> bool:
         """Skip items up to a position, and those of the streams.
+
+        Returns False if the mixture ends before it.
 
         They are other ranks', or were left out by hand. Where an item of a
         stream has to be read to be skipped, an error is not raised here.
@@ -183,20 +174,23 @@ class MixtureReader:
                 skip(self._iterators[place], -count)
             start = self.mixture.position()
         if position <= start:
-            return
+            return True
         if self._is_known:
-            self._skip_unread(start, position)
-            return
+            return self._skip_unread(start, position)
         for number in range(start, position):
             try:
                 self._take(self.mixture.points.request_at(number)[1])
             except StopIteration:
-                return
+                return False
             except Exception:  # noqa: BLE001, S112 (the rank's that has it)
                 continue
+        return True
 
-    def _skip_unread(self, start: int, stop: int) -> None:
-        """Skip items without reading them; epochs have known lengths."""
+    def _skip_unread(self, start: int, stop: int) -> bool:
+        """Skip items without reading them; epochs have known lengths.
+
+        Returns False if the mixture ends before the last of them.
+        """
         mixture = self.mixture
         while start < stop and not mixture.is_over():
             left = numpy.array(list(map(self._left, self._places)))
@@ -206,11 +200,12 @@ class MixtureReader:
                 for place in longer.tolist():
                     self._skip_epochs(place, counts, left)
                 self._skip_counts(counts)
-                return
+                return True
             end = mixture.first_beyond(start, stop, left)
             self._skip_counts(mixture.counts(start, end))
             mixture.end(int(mixture.counts(end, end + 1).argmax()))
             start = end
+        return start >= stop
 
     def _skip_epochs(self, place: int, counts: Counts, left: Counts) -> None:
         """Skip a stream to the epoch that the last of some items is in."""
@@ -269,30 +264,55 @@ class MixStage(StreamStage):
 
     def open_in_order(self, epoch: Epoch) -> MixtureInOrder:
         """Return all items of an epoch, one after another."""
-        attributes = epoch.attributes
-        return MixtureInOrder(self.stream.mixture_reader(
-            attributes['_mixture'], attributes['child_epoch_iterators']))
+        stream, attributes = self.stream, epoch.attributes
+        reader = stream.mixture_reader(
+            attributes['_mixture'], attributes['child_epoch_iterators'])
+        if covers(stream, 'open_reader', ('get_data',)):
+            return MixtureInOrder(reader, reader.read_request)
+        # Held weakly, since the stream has the epoch that has the reader.
+        owner: Any = weakref.ref(stream)
+        items = MixtureInOrder(
+            reader, lambda request: owner().get_data(request))
+        items.is_shown = False
+        return items
 
 
 class MixtureInOrder(ItemsInOrder):
     """The items of a mixture of streams that cannot be sought.
 
     An item that cannot be read counts, and is the error of its rank.
+
+    `get`: returns the item of a request.
     """
 
     reader: MixtureReader
 
-    def __init__(self, reader: MixtureReader) -> None:
-        super().__init__(reader)
-        self.position = reader.mixture.position()
-        self.read = reader.read_or_fail
+    def __init__(self, reader: MixtureReader,
+                 get: Callable[[tuple[int, int]], Batch]) -> None:
+        super().__init__(reader, reader.mixture.position())
+        self._get = get
+
+    def read(self) -> tuple[Any, Exception | None]:
+        """Return the next item, or the error of reading it."""
+        request = self.reader.mixture.points.request_at(self.position)
+        if request is None:
+            raise StopIteration
+        try:
+            return self._get(request), None
+        except StopIteration:
+            raise
+        except Exception as error:  # noqa: BLE001 (the rank's that has it)
+            return None, error
 
     def skip(self, count: int) -> None:
         """Leave out items, without reading them where that is possible."""
         mixture = self.reader.mixture
-        self.reader.skip_to(int(min(
-            self.position + count, mixture.points.num_requests)))
-        self.position = mixture.position()
+        stop = int(min(self.position + count, mixture.points.num_requests))
+        if self.reader.skip_to(stop):
+            # An item that could not be read may count as none of a stream.
+            self.position = stop
+        else:
+            self.position = max(self.position, mixture.position())
 
     def take(self, dealt: Dealt) -> Batch:
         """Return an item that was read, or raise its error."""
