@@ -162,7 +162,7 @@ class SoughtRequests:
 
     @property
     def num_first(self) -> int:
-        """How many requests are known from the start (int)."""
+        """Number of requests that are known from the start (int)."""
         return int(min(self.requests.num_requests, self.full))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class RequestsInOrder(ReadInOrder):
 
     @property
     def num_first(self) -> int:
-        """How many requests are kept from the start (int)."""
+        """Number of requests that are kept from the start (int)."""
         return min(self.position, self.first)
 
 
