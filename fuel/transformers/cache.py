@@ -54,10 +54,12 @@ def examples_of(batch: Iterable[Any], sources: Sequence[str]) -> LazyPieces:
 
 
 def _example_at(parts: list[Any], number: int) -> tuple[Any, ...]:
-    example = [part[number] if type(part) is numpy.ndarray
-               else row_of(part, number) for part in parts]
-    return tuple([part.copy() if isinstance(part, numpy.ndarray)
-                  else part for part in example])
+    example = []
+    for part in parts:
+        row = (part[number] if type(part) is numpy.ndarray
+               else row_of(part, number))
+        example.append(row.copy() if isinstance(row, numpy.ndarray) else row)
+    return tuple(example)
 
 
 def _as_rows(part: Iterable[Any], source: object) -> Any:
@@ -206,7 +208,7 @@ class Cache(LeftoverStage):
             size -= stop - chunk.used
             chunk.used = stop
         self._kept = tuple([
-            chunk for chunk in self._kept if chunk.is_left()])
+            chunk for chunk in self._kept if chunk.used < chunk.size])
         return tuple([join(piece) for piece in pieces])
 
     @property

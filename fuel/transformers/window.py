@@ -104,7 +104,7 @@ class Window(SequenceStage):
         if not self._sequences:
             return 0
         return self._begin_of(
-            self._kept[0].used if self._kept else self._num_windows())
+            self._kept[0].used if self._kept else len(self._cut()))
 
     @index.setter
     def index(self, index: int) -> None:
@@ -127,20 +127,12 @@ class Window(SequenceStage):
             self._assign(shown.pop('sentence'), shown.pop('index', 0))
 
     def _cut(self) -> LazyPieces:
+        sentence, distance = self._sequences[0], self._distance()
+        first = max(0, -distance)
         return LazyPieces(
-            partial(self._piece_at, self._sequences[0], self._begin_of(0),
-                    self._distance(), self.source_window,
-                    self.target_window), self._num_windows())
-
-    def _num_windows(self) -> int:
-        """Return how many pairs of windows the present sequence has."""
-        return max(0, len(self._sequences[0]) + 1 - self._items_needed())
-
-    def _begin_of(self, number: int) -> int:
-        return max(0, -self._distance()) + number
-
-    def _number_of(self, begin: int) -> int:
-        return begin - self._begin_of(0)
+            partial(self._piece_at, sentence, first, distance,
+                    self.source_window, self.target_window),
+            max(0, len(sentence) - first - self._reach(distance) + 1))
 
     def _distance(self) -> int:
         """Return how far the target begins behind the source."""
@@ -148,10 +140,18 @@ class Window(SequenceStage):
             return self.offset
         return self.offset + self.source_window
 
+    def _reach(self, distance: int) -> int:
+        """Return how far a pair of windows goes from the source's begin."""
+        return max(self.source_window, distance + self.target_window)
+
+    def _begin_of(self, number: int) -> int:
+        return max(0, -self._distance()) + number
+
+    def _number_of(self, begin: int) -> int:
+        return begin - self._begin_of(0)
+
     def _items_needed(self) -> int:
-        # From the source's begin to where both windows end.
-        return self._begin_of(0) + max(
-            self.source_window, self._distance() + self.target_window)
+        return self._begin_of(0) + self._reach(self._distance())
 
     @staticmethod
     def _piece_at(sentence: Any, first: int, distance: int, source: int,
