@@ -62,7 +62,7 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
     if leaves_out or not stage.one_to_one:
-        reason, remedies = (_why_not_one_to_one(stage)
+        reason, remedies = (why_not_one_to_one(stage)
                             if not leaves_out else _LEAVES_OUT)
         ways = ', or '.join([*remedies, *instead])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
@@ -76,7 +76,7 @@ def is_skippable(stream: StreamLike) -> bool:
     return stage.one_to_one and all(map(is_skippable, stage.inputs))
 
 
-def _why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
+def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
     """Return the reason, and what removes it."""
     if stage.dataset is not None:
         return (f'the stream {stage.name} over '

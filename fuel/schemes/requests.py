@@ -106,6 +106,13 @@ class RequestIterator(RequestPosition):
         """Leave out as many requests as the next `count` steps make."""
         self.advance(count * self.step)
 
+    def copied(self, with_drawn: bool) -> Any:
+        """Return requests that another may ask for by their numbers.
+
+        `with_drawn`: whether what was drawn is shared, or drawn anew.
+        """
+        return copy.copy(self)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'position': self.position}
 
@@ -185,6 +192,10 @@ class Order:
         """Return all of it, None if it is not held."""
         return None
 
+    def copied(self) -> Any:
+        """Return an order that another may ask, with what was drawn."""
+        return copy.copy(self)
+
 
 class ShuffledOrder(Order):
     """An order that a function draws with a generator.
@@ -228,6 +239,12 @@ class ShuffledOrder(Order):
         """Return all of the order."""
         return self._drawn()
 
+    def copied(self) -> Any:
+        """Return an order that another may ask, with what was drawn."""
+        ours = copy.copy(self)
+        vars(ours).update(vars(self))
+        return ours
+
     def __call__(self, start: int, stop: int) -> NDArray[Any]:
         """Return a part of the order."""
         return self._drawn()[start:stop]
@@ -240,6 +257,13 @@ class Permuted(RequestIterator):
         self.indices = indices
         self.order = order
         self._is_identity = indices == range(len(indices))
+
+    def copied(self, with_drawn: bool) -> Any:
+        """Return requests that another may ask for by their numbers."""
+        ours = copy.copy(self)
+        ours.order = (self.order.copied() if with_drawn
+                      else copy.copy(self.order))
+        return ours
 
     def _pick(self, start: int, stop: int) -> list[Any]:
         places: list[int] = self.order(start, stop).tolist()

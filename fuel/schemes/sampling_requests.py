@@ -100,6 +100,12 @@ class BlockOrder(ShuffledOrder):
         self._windows: dict[int, NDArray[numpy.intp]] = {}
         return order
 
+    def copied(self) -> Any:
+        """Return an order that another may ask, with what was drawn."""
+        ours = super().copied()
+        ours._windows = {}
+        return ours
+
     def whole(self) -> None:
         """Return None: windows are drawn when they are needed."""
 

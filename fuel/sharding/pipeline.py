@@ -21,6 +21,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.shard import Shard
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
+from fuel.utils.overrides import is_original
 from fuel.utils.ranks import process_group, ranks_wait
 
 Stream = TypeVar('Stream', bound=StreamLike)
@@ -100,7 +101,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
         ours = copied_pipeline(stream, is_sought=True)
         stage_of(ours).take_share(shard)
         return ours
-    ours = copied(stream)
+    ours = copied(stream, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
         if stage.counts_all_items:
             raise ValueError(
@@ -186,58 +187,71 @@ def _is_known(scheme: SchemeLike | None) -> bool:
             and num_requests_of(scheme) is not None)
 
 
-def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
+def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,
                     may_draw: bool = False,
                     is_sought: bool | None = None) -> Stream:
     """Return a copy of a whole pipeline, which takes no share.
 
-    A stream that is read twice is copied once.
+    A stream that is read twice is copied once, and so is a generator that
+    several draw from.
 
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     known = {} if known is None else known
     if id(stream) in known:
-        # A copy of this very stream has its class.
-        return known[id(stream)]  # type: ignore[return-value]
+        ours: Stream = known[id(stream)]
+        return ours
     if not may_draw:
         check_draws(stream)
-    ours = known[id(stream)] = copied(stream, is_sought)
+    ours = known[id(stream)] = copied(stream, known, is_sought)
     stage = stage_of(ours)
     stage.replace_inputs([copied_pipeline(child, known, may_draw)
                           for child in stage.inputs])
     return ours
 
 
-def copied(stream: Stream, is_sought: bool | None = False) -> Stream:
+def copied(stream: Stream, known: dict[int, Any],
+           is_sought: bool | None = False) -> Stream:
     """Return a copy of a stream, with the data but own generators.
 
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     ours: Stream = stage_of(stream).copy(is_sought)
-    _copy_generators(ours)
+    _copy_generators(ours, known)
     scheme = stage_of(ours).scheme
     if scheme is not None:
         owner: Any = ours
-        owner.iteration_scheme = _copied_scheme(scheme)
+        owner.iteration_scheme = copied_scheme(scheme, known)
     return ours
 
 
-def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
+def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
+                  is_deep: bool = False) -> SchemeLike:
+    """Return a copy of a scheme, with generators of its own.
+
+    `known`: copies that were made, by what they are copies of, so that
+        schemes which share a generator share its copy.
+    `is_deep`: whether a user's scheme is copied with all that it holds, since
+        it may keep what it draws from anywhere.
+    """
+    if is_deep and not is_original(scheme, 'get_request_iterator'):
+        return copy.deepcopy(scheme, known)
     ours = copy.copy(scheme)
-    _copy_generators(ours)
+    _copy_generators(ours, known)
     for name, value in vars(ours).items():
         if is_scheme(value):
             # It draws from that one's generators.
-            vars(ours)[name] = _copied_scheme(value)
+            vars(ours)[name] = copied_scheme(value, known, is_deep)
     parts = parts_of_scheme(ours)
     if parts:
-        vars(ours)['schemes'] = list(map(_copied_scheme, parts))
+        vars(ours)['schemes'] = [
+            copied_scheme(part, known, is_deep) for part in parts]
     return ours
 
 
-def _copy_generators(owner: object) -> None:
+def _copy_generators(owner: object, known: dict[int, Any]) -> None:
     for name, generator in rng_state.generators_of(owner):
-        vars(owner)[name] = copy.deepcopy(generator)
+        vars(owner)[name] = copy.deepcopy(generator, known)
 
 
 # How often this process has shared a pipeline, by its description.

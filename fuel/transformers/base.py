@@ -11,6 +11,8 @@ from fuel.epochs.stage import stage_of
 from fuel.exceptions import NotAStreamError
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
+from fuel.sharding.asking import Begun, passed_on
+from fuel.sharding.order import EpochOrder
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KEPT, StreamOptions
 from fuel.transformers.source_names import labels_of
@@ -298,6 +300,11 @@ class Transformer(AbstractDataStream):
             return found
         # A method on batches may sort them.
         return found._replace(in_order=False)
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch: that of `data_stream`."""
+        return passed_on(stage_of(self), inputs[0])
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""

@@ -13,7 +13,10 @@ from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.requests import warn_of_no_batch
+from fuel.sharding.asking import Begun
+from fuel.sharding.order import EpochOrder
 from fuel.sharding.pipeline import can_seek, can_seek_rows
+from fuel.sharding.stage_orders import cut_order, example_order
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.cache import as_size, examples_of
@@ -162,6 +165,13 @@ class Batch(LeftoverStage):
         self._kept, self._size = (), len(examples)
         return _joined(examples, self.data_stream.sources)
 
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return cut_order(
+            inputs[0], begun.requests(self.iteration_scheme),
+            self.strictness)
+
     @property
     def can_plan(self) -> bool:
         """Whether any batch can be made without those before it (bool)."""
@@ -288,6 +298,11 @@ class Unpack(Expand):
     def expand(self, item: Any) -> LazyPieces:
         """Return the examples of a batch."""
         return examples_of(item, self.data_stream.sources)
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return example_order(inputs[0])
 
     @property
     def can_plan(self) -> bool:

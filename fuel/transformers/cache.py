@@ -13,7 +13,10 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
+from fuel.sharding.asking import Begun
+from fuel.sharding.order import EpochOrder
 from fuel.sharding.pipeline import can_seek_rows
+from fuel.sharding.stage_orders import row_order
 from fuel.streams.arguments import LabelOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.expand import LazyPieces
@@ -210,6 +213,12 @@ class Cache(LeftoverStage):
         self._kept = tuple([
             chunk for chunk in self._kept if chunk.used < chunk.size])
         return tuple([join(piece) for piece in pieces])
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return row_order(
+            inputs[0], begun.requests(self.iteration_scheme))
 
     @property
     def can_plan(self) -> bool:

@@ -1,12 +1,15 @@
 """Stages that leave out items."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
+from fuel.sharding.asking import Begun
+from fuel.sharding.order import EpochOrder
 from fuel.sharding.pipeline import can_seek
+from fuel.sharding.stage_orders import TakenOrder
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
 from fuel.transformers.plans import TakePlan
@@ -122,6 +125,11 @@ class Take(Transformer):
         data = self._pull()
         self._taken += 1
         return data
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return TakenOrder(inputs[0], self.count)
 
     @property
     def can_plan(self) -> bool:

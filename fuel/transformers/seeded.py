@@ -139,6 +139,8 @@ class SeededTransformer(Transformer):
         return self.draws_by_seed and set(self.epoch_attributes) <= {
             *SeededTransformer.epoch_attributes}
 
+    order_items = Transformer.order_items
+
     def skip(self, count: int) -> None:
         """Skip items, and what would be drawn for them."""
         super().skip(count)

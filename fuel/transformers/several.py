@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Unpack
 
@@ -11,7 +11,10 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
+from fuel.sharding.asking import Begun
+from fuel.sharding.order import EpochOrder
 from fuel.sharding.pipeline import can_seek
+from fuel.sharding.stage_orders import ChainedOrder, MergedOrder
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KeptLabels, StreamOptions
 from fuel.transformers.base import (
@@ -198,6 +201,11 @@ class Chain(SeveralStreams):
             self._place += 1
         raise StopIteration
 
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return ChainedOrder(inputs)
+
     def open_plan(self, epoch: Epoch) -> ChainedPlan:
         """Return what makes any item of an epoch."""
         return ChainedPlan(epoch.attributes['child_epoch_iterators'])
@@ -322,6 +330,11 @@ class Merge(SeveralStreams):
                         next(other)
                 raise
         return tuple(data)
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        return MergedOrder(inputs)
 
     def open_plan(self, epoch: Epoch) -> MergedPlan:
         """Return what makes any item of an epoch."""

@@ -1,10 +1,11 @@
 """A stage that shuffles examples through a bounded buffer."""
 from __future__ import annotations
 
+import copy
 import heapq
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 import numpy
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
+from fuel.sharding.asking import Begun
+from fuel.sharding.draws import Draws
+from fuel.sharding.order import EpochOrder, ItemPart
 from fuel.sharding.planned import ItemPlan, Standing, items_of, read_at, seek
 from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
@@ -114,35 +118,17 @@ class ShuffleBuffer(SeededTransformer):
         except StopIteration:
             held.is_over = True
         else:
-            held.push(self._when(held, held.next), example)
+            held.push(_when(
+                self._key, self.buffer_size, held, held.next), example)
 
-    def _when(self, held: _Held, place: int) -> float:
-        """Return when an example comes out: they do in this order.
-
-        The first buffer comes out one for one with what is read behind it,
-        in an order in which all are equally likely. What follows is held
-        back evenly, and the earliest moment moves on with the place; so
-        what is still to be read comes out later than a known moment.
-        """
-        size = self.buffer_size
-        if place < size:
-            draws = self._draws(held, 0, lambda generator: (
-                generator.permutation(size)))
-            return draws[place]
-        block, within = divmod(place - size, DRAWN_AT_ONCE)
-        draws = self._draws(held, 1 + block, lambda generator: (
-            generator.random(DRAWN_AT_ONCE)))
-        return place - size + 1 + (size - 1) * draws[within]
-
-    def _draws(self, held: _Held, block: int,
-               draw: Callable[[numpy.random.Generator], NDArray[Any]],
-               ) -> list[float]:
-        """Return the random numbers of a block of examples."""
-        if held.block != block:
-            held.block = block
-            held.draws = draw(numpy.random.default_rng(
-                [self._key, block])).tolist()
-        return held.draws
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        leftover = begun.leftover
+        key = (begun.epoch.attributes['_key'] if begun.epoch is not None
+               else None if leftover is None else leftover['key'])
+        return BufferOrder(inputs[0], self.buffer_size, begun.draws,
+                           begun.add_key(self.rng, key))
 
     def get_leftover(self) -> dict[str, Any]:
         """Return how far the order has come, and which example is oldest."""
@@ -252,6 +238,111 @@ def _held_from(leftover: dict[str, Any]) -> _Held:
     return _Held(saved_count(leftover, 'first'), last)
 
 
+def _when(key: int, size: int, held: _Held, place: int) -> float:
+    """Return when an example comes out: they do in this order.
+
+    The first buffer comes out one for one with what is read behind it,
+    in an order in which all are equally likely. What follows is held
+    back evenly, and the earliest moment moves on with the place; so
+    what is still to be read comes out later than a known moment.
+    """
+    if place < size:
+        draws = _draws(key, held, 0, lambda generator: (
+            generator.permutation(size)))
+        return draws[place]
+    block, within = divmod(place - size, DRAWN_AT_ONCE)
+    draws = _draws(key, held, 1 + block, lambda generator: (
+        generator.random(DRAWN_AT_ONCE)))
+    return place - size + 1 + (size - 1) * draws[within]
+
+def _draws(key: int, held: _Held, block: int,
+           draw: Callable[[numpy.random.Generator], NDArray[Any]],
+           ) -> list[float]:
+    """Return the random numbers of a block of examples."""
+    if held.block != block:
+        held.block = block
+        held.draws = draw(numpy.random.default_rng(
+            [key, block])).tolist()
+    return held.draws
+
+
+class BufferOrder(EpochOrder):
+    """Examples in the order in which they leave a buffer.
+
+    `size`: of the buffer.
+    `place`: of the key, among what the pipeline draws.
+    """
+
+    own_kind = 'replayed'
+    is_single = True
+
+    def __init__(self, below: EpochOrder, size: int, draws: Draws, place: int,
+                 ) -> None:
+        self.inputs = below,
+        self.size_of_buffer = size
+        self.draws = draws
+        self.place = place
+        self._forget()
+
+    def _forget(self) -> None:
+        # The examples held before every so many items, and some items.
+        self._every = max(DRAWN_AT_ONCE, 4 * self.size_of_buffer)
+        self._marks = [_Held(0, None)]
+        self._part = -1, [0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items()
+                if name not in ('_marks', '_part')}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    @property
+    def num_items(self) -> Any:
+        """The number of examples."""
+        return self.inputs[0].num_items
+
+    def pop(self, held: _Held) -> int:
+        """Return the place of the next example, of those below."""
+        key, size = self.draws.at(self.place), self.size_of_buffer
+        while not held.is_first_known(size):
+            if self.inputs[0].count_to(held.next + 1) <= held.next:
+                held.is_over = True
+            else:
+                held.push(_when(key, size, held, held.next), None)
+        held.pop()
+        assert held.last is not None
+        return int(held.last[1])
+
+    def find(self, item: int) -> int:
+        """Return the place of an example, of those below."""
+        part, within = divmod(item, self._every)
+        if part != self._part[0]:
+            while len(self._marks) <= part:
+                self._replay(len(self._marks) - 1)
+            self._replay(part)
+        return self._part[1][within]
+
+    def _replay(self, part: int) -> None:
+        """Find the places of so many examples behind a mark."""
+        held = copy.deepcopy(self._marks[part])
+        start = part * self._every
+        self._part = part, [self.pop(held) for _ in range(
+            start, min(start + self._every, self.inputs[0].count_to(
+                start + self._every)))]
+        if part == len(self._marks) - 1:
+            self._marks.append(held)
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the example below."""
+        return ItemPart(0, (self.find(item),)),
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Raise an error, since the plan knows what is held."""
+        raise NotImplementedError
+
+
 class _BufferPlan(ItemPlan):
     """Examples in the order of a buffer, of which only the places are held."""
 
@@ -271,7 +362,8 @@ class _BufferPlan(ItemPlan):
             if held.next == self.num_items:
                 held.is_over = True
             else:
-                held.push(stage._when(held, held.next), None)
+                held.push(_when(
+                    stage._key, stage.buffer_size, held, held.next), None)
         held.pop()
         assert held.last is not None
         return int(held.last[1])

@@ -1,7 +1,7 @@
 """A stage that mixes several streams by weights."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -10,12 +10,15 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.stage import stage_of
+from fuel.epochs.stage import children_of, stage_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
+from fuel.sharding.asking import Begun, GoesOn
+from fuel.sharding.order import EpochOrder, Unordered
 from fuel.sharding.pipeline import batch_size_below, can_seek
 from fuel.sharding.planned import ENDLESS, items_of
 from fuel.transformers.base import ALL
+from fuel.transformers.mixture.order import Beginning, MixedOrder
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import (
     Finish, MixStage, MixturePlan, MixtureReader)
@@ -30,7 +33,7 @@ from fuel.utils.overrides import covers
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
 
 
-class Mix(SeveralStreams):
+class Mix(SeveralStreams, GoesOn):
     """Mixes several streams by weights.
 
     Each item, a batch or an example, comes from one of the streams.
@@ -270,6 +273,53 @@ class Mix(SeveralStreams):
         return MixturePlan(
             mixture, self.mixture_reader(mixture, iterators), iterators,
             self._finish(), self.count_items(epoch))
+
+    @property
+    def carried_iterators(self) -> Sequence[Any]:
+        """The iterators with which the next epoch goes on."""
+        return self._carried or ()
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        for name, part in zip(self.names, inputs, strict=True):
+            if part.num_items is None:
+                return Unordered(
+                    f'how many items the stream {name!r} of the '
+                    f'{type(self).__name__} has is not known')
+        mixture: Any = None if begun.epoch is None else (
+            begun.epoch.attributes['_mixture'])
+        if mixture is not None and mixture.beginning is not None:
+            beginning = mixture.beginning.numbered_as(inputs)
+        else:
+            beginning = Beginning(
+                inputs, *self._standing(begun, mixture))
+        return MixedOrder(
+            beginning, begun.draws, begun.add_scheme(self.iteration_scheme),
+            self.stop, self.epoch_size)
+
+    def _standing(self, begun: Begun, mixture: Mixture | None) -> Any:
+        """Return the other fields of the beginning of an epoch."""
+        none = [0] * len(self.names)
+        if self.stop != 'forever':
+            return none, begun.draws
+        counts = begun.leftover
+        if begun.state is not None:
+            given = [part['requested'] for part in begun.state['children']]
+        elif mixture is None:
+            given = [int(one.epoch.requested)
+                     for one in self.carried_iterators] or none
+        else:
+            assert begun.epoch is not None
+            counts = mixture.state()
+            given = [int(one.epoch.requested)
+                     for one in children_of(begun.epoch)]
+        if counts is not None and any(counts['restarts']):
+            return given, begun.draws, counts['taken']
+        # They stood there when the epoch began.
+        taken = none if counts is None else counts['taken']
+        return [place - count for place, count in zip(
+            given, taken, strict=True)], begun.draws
 
     @property
     def can_go_back(self) -> bool:

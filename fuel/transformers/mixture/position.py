@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -44,6 +44,12 @@ class Mixture:
         # From here on no stream has ended or begun anew.
         self.since = 0
         self._total: int | None = None
+        # The orders of the streams as the epoch began; None as long as no
+        # stream has begun anew, and in a pickle.
+        self.beginning: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), 'beginning': None}
 
     def choose(self, point: int) -> int:
         """Return the stream whose interval a point lies in; StopIteration if
@@ -84,22 +90,24 @@ class Mixture:
             left = numpy.where(self.points.weights > 0, lengths, 0)
             self._total = min(sum(left.tolist()), ENDLESS)
             if self.stop == 'first':
-                self._total = self._count_first(left)
+                self._total = self.find_end(
+                    0, left, as_thresholds(self.points.weights))
         return self._total
 
-    def _count_first(self, left: Counts) -> int:
-        """Return how many items there are before that of a stream which has
-        none left."""
-        weights = self.points.weights
-        if (left[weights > 0] >= ENDLESS).all():
+    def find_end(self, start: int, left: Counts, thresholds: Counts) -> int:
+        """Return which position from `start` on is the first of an item
+        that its stream has not, of those that each has left."""
+        chosen = numpy.diff(thresholds, prepend=0) > 0
+        if (left[chosen] >= ENDLESS).all():
             return ENDLESS
-        thresholds, stop = as_thresholds(weights), _FIRST_COUNTED
-        while not (self.points.counts(0, stop, thresholds) > left).any():
-            if stop >= ENDLESS:
+        count = _FIRST_COUNTED
+        while not (self.points.counts(
+                start, start + count, thresholds) > left).any():
+            if count >= ENDLESS:
                 # A stream of hardly any weight would end later.
                 return ENDLESS
-            stop *= 2
-        return self.first_beyond(0, stop, left, thresholds)
+            count *= 2
+        return self.first_beyond(start, start + count, left, thresholds)
 
     def is_over(self) -> bool:
         """Return whether no stream is left."""

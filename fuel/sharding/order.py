@@ -1,0 +1,398 @@
+"""Orders: what each item of an epoch is made of, without reading data.
+
+An order is a value: it pickles, and asking it draws from nothing that an
+epoch draws from. An order of a stage is made of those of its inputs.
+"""
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from fuel.schemes.shard import Shard, num_of_rank
+from fuel.sharding.dealer import Dealer, Dealt
+from fuel.sharding.made import (
+    DatasetRows, Made, batch_of, cut_rows, join_parts, num_rows)
+
+#: The way to an item: from a formula; from a permutation that is drawn
+#: once; from those before it, once; or not at all.
+Kind: TypeAlias = Literal['computed', 'drawn', 'replayed', 'none']
+KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
+
+# The number of items of an epoch that never ends.
+ENDLESS = 2 ** 62
+
+
+class UnknownOrderError(ValueError):
+    """Something of an order is not known before data are read."""
+
+
+class ItemPart(NamedTuple):
+    """Items of an input that an item is made of, or rows of one.
+
+    `input`: which input.
+    `items`: their numbers.
+    """
+
+    input: int
+    items: Sequence[int]
+    rows: slice | None = None
+
+
+class EpochOrder:
+    """The items of an epoch, of all ranks.
+
+    Subclasses implement :meth:`parts`, or :meth:`make`.
+
+    `inputs`: the orders of the streams that the stage reads.
+    `num_items`: how many items there are, None if that is not known.
+    `batch_size`: how many rows each item but the last has; None of single
+        examples, or where it is not known.
+    `is_single`: whether items are single examples.
+    `dataset`: the number of the data set, of rows of one.
+    `reads_all`: whether the inputs are read to their ends.
+    `draws`, `place`: what its pipeline draws, and which part of it is its
+        own; None if it draws nothing.
+    `takes_share`: whether ranks share the items of this order, and not those
+        of an input.
+    """
+
+    own_kind: Any = 'computed'
+    reason = ''
+    inputs: tuple[EpochOrder, ...] = ()
+    num_items: Any = None
+    batch_size: Any = None
+    is_single = False
+    dataset: int | None = None
+    place: int | None = None
+    draws: Any = None
+    reads_all: Any = True
+    # So many items there are at least, where their number is not known.
+    _counted = 0
+    takes_share = False
+
+    @property
+    def kind(self) -> Kind:
+        """The way to an item."""
+        return max([self.own_kind, *[part.kind for part in self.inputs]],
+                   key=KINDS.index)
+
+    def __len__(self) -> int:
+        if self.num_items is None:
+            raise UnknownOrderError(
+                'how many items an epoch has is not known before it is over')
+        return int(self.num_items)
+
+    def __getitem__(self, item: int) -> Made:
+        """Return what an item is made of."""
+        count = self.num_items
+        if item < 0:
+            item += len(self)
+        if item < 0 or (count is not None and item >= count):
+            raise IndexError(
+                f'the epoch has {count} items, there is no item {item}')
+        return self.make(item)
+
+    def __iter__(self) -> Iterator[Made]:
+        for item in itertools.count():
+            try:
+                made = self[item]
+            except IndexError:
+                return
+            yield made
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the items of the inputs that an item is made of."""
+        raise NotImplementedError
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return the left-overs of the stage before an item, and the number
+        of the item before which each of its inputs stands."""
+        raise NotImplementedError
+
+    def make(self, item: int) -> Made:
+        """Return what an item is made of; there is one of that number."""
+        return self.made_of(self.parts(item))
+
+    def made_of(self, parts: Iterable[ItemPart]) -> Made:
+        """Return parts of the inputs, one behind the other."""
+        found = [self.inputs[part.input].make(item) if part.rows is None
+                 else cut_rows(self.inputs[part.input].make(item), part.rows)
+                 for part in parts for item in part.items]
+        return (batch_of(found) if self.inputs[0].is_single
+                and not self.is_single else join_parts(found))
+
+    def size(self, item: int) -> int:
+        """Return how many rows an item has."""
+        return num_rows(self.make(item))
+
+    def full_size(self, item: int) -> int | None:
+        """Return how many rows an item has if it is not short, if known."""
+        size: int | None = self.batch_size
+        return size
+
+    def count_to(self, stop: int) -> int:
+        """Return how many items there are, or at least `stop`."""
+        if self.num_items is not None:
+            return len(self)
+        while self._counted < stop:
+            try:
+                self.make(self._counted)
+            except IndexError:
+                break
+            self._counted += 1
+        return self._counted
+
+    def padded(self, item: int, count: int) -> Made:
+        """Return a batch to which `count` rows are added, of the start."""
+        found = [self.make(item)]
+        for number in itertools.cycle(range(len(self))):
+            if count <= 0:
+                break
+            more = cut_rows(self.make(number), slice(count))
+            count -= num_rows(more)
+            found.append(more)
+        return join_parts(found)
+
+    def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
+        """Return the order of the same stage over other inputs."""
+        ours = copy.copy(self)
+        ours.inputs = tuple(inputs)
+        return ours
+
+    def share(self, shard: Shard) -> EpochOrder:
+        """Return the items of a rank."""
+        if self.takes_share or not self.inputs:
+            return RankOrder(self, shard)
+        if len(self.inputs) > 1:
+            raise UnknownOrderError(
+                'ranks cannot share the items of several streams in which '
+                'no item is known without those before it')
+        return self.with_inputs([self.inputs[0].share(shard)])
+
+    def draw_places(self) -> set[int]:
+        """Return the places at which this order draws; see `Draws`."""
+        found = set() if self.place is None else {self.place}
+        return found.union(*[part.draw_places() for part in self.inputs])
+
+    @property
+    def unsized(self) -> str:
+        """Why it is not known how many rows an item has, '' if it is."""
+        return next(filter(None, [
+            part.unsized for part in self.inputs]), '')
+
+    def epoch(self, count: int) -> EpochOrder:
+        """Return the order of an epoch that comes so many later, or, from
+        a negative number, earlier."""
+        draws, order = self.find_draws(), self
+        if draws is None or not count:
+            return self
+        if count < 0:
+            return self.following(draws.earlier(-count))
+        for _ in range(count):
+            order.check_end()
+            draws = draws.following()
+            order = order.following(draws)
+        return order
+
+    def check_end(self) -> None:
+        """Raise an error if an input goes on in the next epoch, but is not
+        read to its end in this one."""
+        for part in self.inputs:
+            if not self.reads_all and part.goes_on:
+                raise UnknownOrderError(
+                    'a mixture goes on in the next epoch, and where this one '
+                    'leaves it is not known, since it is not read to its end')
+            part.check_end()
+
+    @property
+    def goes_on(self) -> bool:
+        """True if an input goes on in the next epoch where it stands."""
+        return any(part.goes_on for part in self.inputs)
+
+    def numbered_as(self, other: EpochOrder) -> EpochOrder:
+        """Return the same, with the numbers that the data sets have in
+        another order of the same stage."""
+        ours = self.with_inputs([part.numbered_as(one) for part, one in zip(
+            self.inputs, other.inputs, strict=True)])
+        if self.dataset is not None:
+            ours.dataset = other.dataset
+        return ours
+
+    def find_draws(self) -> Any:
+        """Return what the pipeline draws, None if it draws nothing."""
+        return self.draws or next(filter(None, [
+            part.find_draws() for part in self.inputs]), None)
+
+    def following(self, draws: Any) -> EpochOrder:
+        """Return the order of the next epoch.
+
+        `draws`: what it draws.
+        """
+        ours = self.with_inputs([
+            part.following(draws) for part in self.inputs])
+        if self.draws is not None:
+            ours.draws = draws
+        return ours
+
+
+class Unordered(EpochOrder):
+    """An order that is not known, with the stage and the reason."""
+
+    own_kind = 'none'
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __len__(self) -> int:
+        raise UnknownOrderError(self.reason)
+
+    def make(self, item: int) -> Made:
+        """Raise the reason."""
+        raise UnknownOrderError(self.reason)
+
+    def share(self, shard: Shard) -> EpochOrder:
+        """Return the same."""
+        return self
+
+    def following(self, draws: Any) -> EpochOrder:
+        """Return the same."""
+        return self
+
+
+class GivenOrder(EpochOrder):
+    """The examples that a data set gives, one after another."""
+
+    is_single = True
+    dataset: int
+
+    def __init__(self, dataset: int, num_items: int | None) -> None:
+        self.dataset = dataset
+        self.num_items = num_items
+
+    def make(self, item: int) -> Made:
+        """Return the number of the example."""
+        return DatasetRows(self.dataset, item)
+
+
+class RemadeOrder(EpochOrder):
+    """Batches whose rows a stage may have changed.
+
+    `name`: of the stage.
+    """
+
+    def __init__(self, below: EpochOrder, name: str) -> None:
+        self.inputs = below,
+        self.name = name
+
+    @property
+    def num_items(self) -> Any:
+        """The number of items."""
+        return self.inputs[0].num_items
+
+    def make(self, item: int) -> Made:
+        """Return all rows that a batch is made of."""
+        return self.inputs[0].make(item)
+
+    @property
+    def unsized(self) -> str:
+        """Why it is not known how many rows an item has."""
+        return (f'how many rows a batch of {self.name} has is not known, '
+                'since the stage does not say that it keeps rows '
+                '(keeps_rows = True)')
+
+    def size(self, item: int) -> int:
+        """Raise an error."""
+        raise UnknownOrderError(self.unsized)
+
+
+class _Whole:
+    """An order as it is dealt to ranks."""
+
+    def __init__(self, order: EpochOrder, shard: Shard) -> None:
+        self.order = order
+        self.shard = shard
+
+    def count(self, stop: int, wanted: int) -> float:
+        """Return how many items there are."""
+        return self.order.count_to(stop)
+
+    def size(self, item: int) -> int:
+        """Return how many rows an item has."""
+        return self.order.size(item)
+
+    def full_size(self, item: int) -> int:
+        """Return how many rows an item has if it is not short."""
+        return self.order.full_size(item) or self.shard.num_shards
+
+
+class RankOrder(EpochOrder):
+    """The items of an order that a rank gets."""
+
+    def __init__(self, whole: EpochOrder, shard: Shard) -> None:
+        if shard.splits:
+            shard.check_split(
+                'the order has', whole.is_single, whole.batch_size)
+        self.inputs = whole,
+        self.is_single = whole.is_single
+        self.shard = shard
+        # The items with which the steps begin that were dealt.
+        self._starts = [0]
+
+    @property
+    def own_kind(self) -> Kind:
+        """The way to an item: at once if each step takes as many items."""
+        return 'replayed' if self._is_uneven else 'computed'
+
+    @property
+    def _is_uneven(self) -> bool:
+        """True if steps may take one batch or several."""
+        return self.shard.splits and self.inputs[0].batch_size is None
+
+    @property
+    def num_items(self) -> Any:
+        """The number of items that the rank gets."""
+        shard, count = self.shard, self.inputs[0].num_items
+        if count is None or not shard.splits:
+            return None if count is None else num_of_rank(count, shard)
+        if not self._is_uneven:
+            return count - bool(count and self._deal(count - 1) is None)
+        for item in itertools.count():
+            if self.dealt(item) is None:
+                return item
+        return None
+
+    def dealt(self, item: int) -> Dealt | None:
+        """Return the rank's part of the order; None behind the last item."""
+        if not self._is_uneven:
+            return self._deal(item * self.shard.step)
+        while len(self._starts) <= item:
+            if self._deal(self._starts[-1]) is None:
+                return None
+        return self._deal(self._starts[item])
+
+    def _deal(self, first: int) -> Dealt | None:
+        """Deal the items of a step to the rank."""
+        dealer = Dealer(_Whole(self.inputs[0], self.shard), self.shard)
+        try:
+            return dealer.take(first, lambda dealt: dealt)
+        except StopIteration:
+            return None
+        finally:
+            if first == self._starts[-1] < dealer.next:
+                self._starts.append(dealer.next)
+
+
+    def make(self, item: int) -> Made:
+        """Return what the rank's item is made of."""
+        dealt = self.dealt(item)
+        if dealt is None:
+            raise IndexError(f'rank {self.shard.rank} has no item {item}')
+        whole, rows = self.inputs[0], dealt.rows
+        if rows is None:
+            return whole.make(dealt.item)
+        made = (whole.padded(dealt.item, rows.total - rows.real)
+                if rows.total > rows.real else whole.make(dealt.item))
+        assert isinstance(rows.rows, slice)
+        return cut_rows(made, rows.rows)

@@ -1,0 +1,351 @@
+"""Orders of the stages whose items do not depend on the data."""
+from __future__ import annotations
+
+import functools
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from fuel.schemes.requests import BatchSizeRequests
+from fuel.sharding.made import Made, Merged, DatasetRows
+from fuel.sharding.order import Kind, EpochOrder, ItemPart, Unordered
+
+_SIZES = 'batches are requested of sizes that a ConstantScheme does not give'
+
+
+def cut_order(below: EpochOrder, requests: Any, strictness: int = 0,
+              ) -> EpochOrder:
+    """Return the order of batches of single examples."""
+    return (CutOrder(below, requests, strictness)
+            if isinstance(requests, BatchSizeRequests)
+            else Unordered(_SIZES))
+
+
+def row_order(below: EpochOrder, requests: Any) -> EpochOrder:
+    """Return the order of rows of batches, in batches of another size."""
+    if below.unsized or not isinstance(requests, BatchSizeRequests):
+        return Unordered(below.unsized or _SIZES)
+    return RowOrder(below, requests)
+
+
+def example_order(below: EpochOrder) -> EpochOrder:
+    """Return the order of rows of batches, one by one."""
+    return Unordered(below.unsized) if below.unsized else ExampleOrder(below)
+
+
+class CutOrder(EpochOrder):
+    """Examples, cut into items of a size.
+
+    `requests`: how many examples each item has.
+    """
+
+    def __init__(self, below: EpochOrder, requests: BatchSizeRequests,
+                 strictness: int = 0) -> None:
+        self.inputs = below,
+        self.full = self.batch_size = int(requests.batch_size)
+        self.num_requests = requests.num_requests
+        self.last_size = requests.last_size
+        self.strictness = strictness
+
+    def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
+        """Return the same over other inputs."""
+        ours = super().with_inputs(inputs)
+        for name in ('total', 'num_items'):
+            vars(ours).pop(name, None)
+        return ours
+
+    @functools.cached_property
+    def total(self) -> int | None:
+        """The number of examples."""
+        total: int | None = self.inputs[0].num_items
+        return total
+
+    @functools.cached_property
+    def num_items(self) -> int | None:
+        """The number of items."""
+        most = self._most
+        return None if most is None else int(min(most, self.num_requests))
+
+    @property
+    def _most(self) -> int | None:
+        """The number of items that the examples make."""
+        if self.total is None:
+            return None
+        if self.strictness != 1:
+            return -(-self.total // self.full)
+        most, rest = divmod(self.total, self.full)
+        # The last request may be for fewer examples.
+        return most + (most + 1 == self.num_requests
+                       and rest >= self.last_size)
+
+    @property
+    def reads_all(self) -> Any:
+        """True if the stage finds that its stream has ended."""
+        return self._most is not None and self.num_requests > self._most
+
+    def places(self, item: int) -> range:
+        """Return which of the examples an item has."""
+        start = item * self.full
+        stop = start + (self.last_size if item == self.num_requests - 1
+                        else self.full)
+        return range(start, min(stop, self.total_to(stop)))
+
+    def total_to(self, stop: int) -> int:
+        """Return how many examples there are, or at least `stop`."""
+        return (self.inputs[0].count_to(stop) if self.total is None
+                else self.total)
+
+    def make(self, item: int) -> Made:
+        """Return what a batch is made of."""
+        count = len(self.places(item))
+        if not count or item >= self.num_requests or (
+                self.strictness == 1 and count < (
+                    self.last_size if item == self.num_requests - 1
+                    else self.full)):
+            raise IndexError(f'the epoch has no item {item}')
+        return super().make(item)
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the examples of an item."""
+        return self.parts_at(self.places(item))
+
+    def parts_at(self, places: range) -> Iterable[ItemPart]:
+        """Return consecutive examples."""
+        return ItemPart(0, places),
+
+    def parts_of_rows(self, item: int, rows: slice, padding: int
+                      ) -> Iterator[ItemPart]:
+        """Return rows of an item, padded from the start of the epoch."""
+        total = self.total
+        assert total is not None
+        ranges = [self.places(item)]
+        while padding > 0:
+            ranges.append(range(min(padding, total)))
+            padding -= total
+        passed = 0
+        for places in ranges:
+            found = places[max(0, rows.start - passed):
+                           max(0, rows.stop - passed)]
+            passed += len(places)
+            if found:
+                yield from self.parts_at(found)
+
+    def size(self, item: int) -> int:
+        """Return how many examples an item has."""
+        return len(self.places(item))
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return where the stage stands before an item."""
+        row = item * self.full
+        return None, [row if self.total is None else min(row, self.total)]
+
+
+class RowOrder(CutOrder):
+    """DatasetRows of batches, cut into items of another size."""
+
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        """The ends of those batches whose sizes were asked for."""
+        return []
+
+    @property
+    def _size(self) -> int | None:
+        """The size of all batches but the last, None if it differs."""
+        size: int | None = self.inputs[0].batch_size
+        return size
+
+    def total_to(self, stop: int) -> int:
+        """Return how many rows there are, or at least `stop`."""
+        ends = self._ends
+        if self._size is None:
+            below = self.inputs[0]
+            while (ends[-1] if ends else 0) < stop and (
+                    below.count_to(len(ends) + 1) > len(ends)):
+                ends.append(below.size(len(ends)) + (ends[-1] if ends else 0))
+            return ends[-1] if ends else 0
+        return super().total_to(stop)
+
+    @property
+    def own_kind(self) -> Kind:
+        """The way to an item: by the sizes of all batches, or by one."""
+        return 'replayed' if self._size is None else 'computed'
+
+    def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
+        """Return the same over other inputs."""
+        ours = super().with_inputs(inputs)
+        vars(ours).pop('_ends', None)
+        return ours
+
+    @functools.cached_property
+    def total(self) -> int | None:
+        """The number of rows."""
+        below = self.inputs[0]
+        count: int | None = below.num_items
+        if not count:
+            return count
+        if self._size is None:
+            return sum(map(below.size, range(count)))
+        return int((count - 1) * self._size + below.size(count - 1))
+
+    def _find(self, row: int) -> tuple[int, int, int]:
+        """Return the batch of a row, where it begins and where it ends."""
+        if self._size is not None:
+            batch = row // self._size
+            return batch, batch * self._size, (batch + 1) * self._size
+        self.total_to(row + 1)
+        batch = bisect_right(self._ends, row)
+        return (batch, self._ends[batch - 1] if batch else 0,
+                self._ends[batch] if batch < len(self._ends) else row)
+
+    def parts_at(self, places: range) -> Iterator[ItemPart]:
+        """Yield the batches that some rows are in, and which rows of each."""
+        row = places.start
+        while row < places.stop:
+            batch, start, end = self._find(row)
+            stop = min(end, places.stop)
+            yield ItemPart(0, (batch,), slice(row - start, stop - start))
+            row = stop
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return where the stage stands before an item."""
+        _, (row,) = super().before(item)
+        batch, start, _ = self._find(row)
+        used = row - start
+        if row == self.total and used:
+            batch, used = batch + 1, 0
+        return {'used': used} if used else None, [batch]
+
+
+class ExampleOrder(RowOrder):
+    """DatasetRows of batches, one by one."""
+
+    is_single = True
+
+    def __init__(self, below: EpochOrder) -> None:
+        super().__init__(below, BatchSizeRequests(1))
+        self.batch_size = None
+
+    def make(self, item: int) -> Made:
+        """Return a single row."""
+        return _single(super().make(item))
+
+
+def _single(made: Made) -> Made:
+    """Return a batch of one row as a single example."""
+    if isinstance(made, DatasetRows):
+        row, = made.rows
+        return made._replace(rows=row)
+    return made._replace(parts=tuple(map(_single, made.parts)))
+
+
+class MergedOrder(EpochOrder):
+    """Items that are each made of one item of every input."""
+
+    reads_all = False
+
+    def __init__(self, inputs: Sequence[EpochOrder]) -> None:
+        self.inputs = tuple(inputs)
+        self.is_single = inputs[0].is_single
+
+    @property
+    def num_items(self) -> Any:
+        """The number of items."""
+        counts = [part.num_items for part in self.inputs]
+        return None if None in counts else min(counts)
+
+    @property
+    def batch_size(self) -> Any:
+        """The size of all items but the last, None if it differs."""
+        # Another of the inputs may end first.
+        first, *others = [(part.batch_size, part.num_items)
+                          for part in self.inputs]
+        return first[0] if all(other == first for other in others) else None
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the items that stand beside each other."""
+        return [ItemPart(place, (item,)) for place in range(len(self.inputs))]
+
+    def made_of(self, parts: Iterable[ItemPart]) -> Made:
+        """Return parts beside each other."""
+        return Merged(tuple([super(MergedOrder, self).made_of((part,))
+                             for part in parts]))
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return where the stage stands before an item."""
+        return None, [item] * len(self.inputs)
+
+
+class TakenOrder(EpochOrder):
+    """The first items of an input."""
+
+    def __init__(self, below: EpochOrder, most: int) -> None:
+        self.inputs = below,
+        self.most = most
+        self.is_single = below.is_single
+
+    @property
+    def num_items(self) -> Any:
+        """The number of items."""
+        count = self.inputs[0].num_items
+        return None if count is None else min(count, self.most)
+
+    @property
+    def batch_size(self) -> Any:
+        """The size of all items but the last, None if it differs."""
+        return self.inputs[0].batch_size
+
+    @property
+    def reads_all(self) -> Any:
+        """True if the input is read to its end."""
+        count = self.inputs[0].num_items
+        return count is not None and count <= self.most
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the item of that number."""
+        return ItemPart(0, (item,)),
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return where the stage stands before an item."""
+        return item, [item]
+
+
+class ChainedOrder(EpochOrder):
+    """The items of several inputs, one input after another."""
+
+    def __init__(self, inputs: Sequence[EpochOrder]) -> None:
+        self.inputs = tuple(inputs)
+        self.is_single = inputs[0].is_single
+
+    @property
+    def lengths(self) -> list[Any]:
+        """The number of items of each input."""
+        return [part.num_items for part in self.inputs]
+
+    @property
+    def num_items(self) -> Any:
+        """The number of items."""
+        lengths = self.lengths
+        return None if None in lengths else sum(lengths)
+
+    def find(self, item: int) -> tuple[int, int]:
+        """Return the input of an item, and the number of the item there."""
+        for place, part in enumerate(self.inputs):
+            count = part.num_items
+            if count is None and place < len(self.inputs) - 1:
+                len(part)
+            if count is None or item < count:
+                return place, item
+            item -= count
+        return len(self.inputs), 0
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the item of the input whose turn it is."""
+        place, number = self.find(item)
+        return ItemPart(place, (number,)),
+
+    def before(self, item: int) -> tuple[Any, list[int]]:
+        """Return where the stage stands before an item."""
+        turn, number = self.find(item)
+        return turn, [number if place == turn else
+                      count if place < turn else 0
+                      for place, count in enumerate(self.lengths)]
