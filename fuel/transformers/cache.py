@@ -230,7 +230,7 @@ class Cache(LeftoverStage):
         """Return what makes any batch of an epoch."""
         requests: Any = epoch.request_iterator
         return RowPlan(
-            epoch.attributes['child_epoch_iterator'], requests, 0,
+            epoch.attributes['child_epoch_iterator'], requests,
             partial(join_batches, sources=self.data_stream.sources))
 
     def num_items(self) -> None:

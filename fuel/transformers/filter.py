@@ -12,7 +12,7 @@ from fuel.sharding.pipeline import can_seek
 from fuel.sharding.stage_orders import TakenOrder
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
-from fuel.transformers.plans import TakePlan
+from fuel.transformers.plans import OrderPlan, counted, only
 from fuel.transformers.source_names import item_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative, takes_one
@@ -136,10 +136,10 @@ class Take(Transformer):
         """Whether any item can be made without those before it (bool)."""
         return can_seek(self.data_stream)
 
-    def open_plan(self, epoch: Epoch) -> TakePlan:
+    def open_plan(self, epoch: Epoch) -> OrderPlan:
         """Return what makes any item of an epoch."""
-        return TakePlan(
-            epoch.attributes['child_epoch_iterator'], self.count)
+        child = epoch.attributes['child_epoch_iterator']
+        return OrderPlan(TakenOrder(counted(child), self.count), [child], only)
 
     def get_leftover(self) -> int:
         """Return how many items were taken."""

@@ -19,7 +19,7 @@ from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KeptLabels, StreamOptions
 from fuel.transformers.base import (
     check_count, common_types, refuse_no_stream)
-from fuel.transformers.plans import ChainedPlan, MergedPlan
+from fuel.transformers.plans import MergedPlan, OrderPlan, counted, only
 from fuel.transformers.source_names import as_names, labels_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 from fuel.utils.arguments import is_stream
@@ -206,9 +206,11 @@ class Chain(SeveralStreams):
         """Return the order of an epoch."""
         return ChainedOrder(inputs)
 
-    def open_plan(self, epoch: Epoch) -> ChainedPlan:
+    def open_plan(self, epoch: Epoch) -> OrderPlan:
         """Return what makes any item of an epoch."""
-        return ChainedPlan(epoch.attributes['child_epoch_iterators'])
+        children = epoch.attributes['child_epoch_iterators']
+        return OrderPlan(
+            ChainedOrder(list(map(counted, children))), children, only)
 
     def get_leftover(self) -> int:
         """Return which stream has its turn."""

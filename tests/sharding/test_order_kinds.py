@@ -396,3 +396,13 @@ def test_ranks_share_schemes_that_draw_from_one_generator():
     for rank in range(2):
         assert whole[rank::2] == [
             batch[3].tolist() for batch in build().shard(rank, 2)]
+
+
+def test_last_batch_of_fewer_examples_that_was_requested_is_read_by_a_rank():
+    """With strictness=1 those are left out that lack some alone."""
+    stream = Batch(examples(20), ConstantScheme(6, num_examples=20),
+                   strictness=1)
+    sizes = [len(batch[1]) for batch in stream]
+    assert [6, 6, 6, 2] == sizes
+    assert sizes[1::2] == [
+        len(batch[1]) for batch in stream.shard(1, 2)]

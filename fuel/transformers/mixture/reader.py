@@ -347,7 +347,7 @@ class MixturePlan(ItemPlan):
             child = self.iterators[place]
             self._found = item, place, child.epoch.requested
             if place not in self._rows or (
-                    self._rows[place].child is not child):
+                    self._rows[place].children[0] is not child):
                 self._rows[place] = _rows_of(child)
         _, place, number = self._found
         return place, number, self._rows[place]
@@ -359,7 +359,7 @@ class MixturePlan(ItemPlan):
 
     def full_size(self, item: int) -> int:
         """Return how many examples a batch of its stream has."""
-        return self._find(item)[2].full
+        return self._find(item)[2].full_size(item)
 
     def read(self, item: int) -> Batch:
         """Return an item."""
@@ -373,7 +373,7 @@ class MixturePlan(ItemPlan):
             batch = plan.read_rows(number, rows, padding)
         finally:
             # Back from the start, if it was padded.
-            seek(plan.child, number + 1)
+            seek(plan.children[0], number + 1)
         return batch if self._finish is None else self._finish(batch, place)
 
     def end(self, item: int) -> None:
@@ -397,4 +397,4 @@ def _rows_of(child: Any) -> RowPlan:
         return batches[0] if len(batches) == 1 else join_batches(
             batches, sources)
 
-    return RowPlan(child, BatchSizeRequests(requests.batch_size), 0, make)
+    return RowPlan(child, BatchSizeRequests(requests.batch_size), make)
