@@ -330,10 +330,8 @@ class ChainedOrder(EpochOrder):
     def find(self, item: int) -> tuple[int, int]:
         """Return the input of an item, and the number of the item there."""
         for place, part in enumerate(self.inputs):
-            count = part.num_items
-            if count is None and place < len(self.inputs) - 1:
-                len(part)
-            if count is None or item < count:
+            count = part.count_to(item + 1)
+            if item < count:
                 return place, item
             item -= count
         return len(self.inputs), 0
