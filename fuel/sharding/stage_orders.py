@@ -151,7 +151,10 @@ class RowOrder(CutOrder):
     @property
     def _size(self) -> int | None:
         """The size of all batches but the last, None if it differs."""
-        size: int | None = self.inputs[0].batch_size
+        below = self.inputs[0]
+        # The last one is not known where their number is not.
+        size: int | None = None if below.num_items is None else (
+            below.batch_size)
         return size
 
     def total_to(self, stop: int) -> int:

@@ -195,6 +195,15 @@ def test_stages_on_rows_of_batches_of_any_size_are_replayed():
     assert len(order) == 3
 
 
+def test_rows_of_an_unknown_number_of_batches_are_counted_as_they_come():
+    """The last of them may be short, and is found at the end."""
+    stream = Cache(Batch(Unpack(over(Resumed())), ConstantScheme(4)),
+                   ConstantScheme(3))
+    order = epoch_order(stream)
+    assert [3, 3] == [num_rows(made) for made in order]
+    assert 6 == sum(len(batch) for _, batch in stream)
+
+
 def test_items_say_the_numbers_of_data_sets_in_the_order_of_the_pipeline():
     """One that is read twice has one number."""
     first, second = dataset(4), dataset(4)
