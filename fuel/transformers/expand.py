@@ -15,6 +15,8 @@ from fuel.transformers.base import as_tuple, missing
 from fuel.transformers.leftovers import Leftover, LeftoverStage
 from fuel.transformers.plans import PiecePlan
 from fuel.typing import Batch, Request, StreamLike
+from fuel.utils.checks import not_negative
+from fuel.utils.overrides import is_own
 
 # Ends the pieces of an item; a piece may be None by mistake.
 _END = object()
@@ -50,7 +52,8 @@ class Expand(LeftoverStage):
     the item, whichever piece is made.
 
     An error in :meth:`expand` is raised in the place of a piece, and the
-    stage goes on with the next item, also where a state is taken up. With
+    stage goes on with the next item, also where a state is taken up; where
+    :meth:`expand` returned a sequence, with its next piece. With
     ``on_error='skip'`` all pieces of an item are made before the first of
     them is delivered, and an item that fails is left out with all of them.
 
@@ -77,7 +80,8 @@ class Expand(LeftoverStage):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for base in cls.__mro__[:cls.__mro__.index(Expand)]:
-            if not issubclass(base, Expand) and 'get_leftover' in vars(base):
+            if is_own(base) and not issubclass(base, Expand) and (
+                    'get_leftover' in vars(base)):
                 raise TypeError(
                     f'Expand must come before {base.__name__} among the '
                     f'bases of {cls.__name__}, so that a state holds what '
@@ -135,8 +139,7 @@ class Expand(LeftoverStage):
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
-        if request is not None:
-            self._refuse(request)
+        self._refuse(request)
         while True:
             if not self._kept:
                 self._keep_next()
@@ -144,8 +147,19 @@ class Expand(LeftoverStage):
             try:
                 piece = next(pieces.made, _END)
             except Exception as error:  # noqa: BLE001 - raised there
-                self._kept = ()
+                if isinstance(pieces.parts, Sequence):
+                    # The others can be made all the same.
+                    pieces.used += 1
+                else:
+                    self._kept = ()
                 self._raise_explained(error, pieces.item)
+            except BaseException:
+                # Ctrl-C, say, has ended a generator, and nothing else.
+                self._kept = ()
+                if isinstance(pieces.parts, Sequence):
+                    pieces.skip(pieces.used)
+                    self._kept = (pieces,)
+                raise
             if piece is not _END:
                 pieces.used += 1
                 return piece if type(piece) is tuple else self._checked(piece)
@@ -160,10 +174,15 @@ class Expand(LeftoverStage):
         item = self._pull()
         try:
             size = None if type(self).num_pieces is Expand.num_pieces else (
-                self.num_pieces(item))
+                self._said(item))
             found = self.expand(item)
             if type(found) is not LazyPieces:
                 found = self._as_pieces(found, size)
+            child = self.child_epoch_iterator
+            if isinstance(child, DataIterator) and (
+                    child.epoch.limit is not None):
+                # An item that is left out must not be delivered in part.
+                found = list(map(self._checked, found))
         except Exception as error:  # noqa: BLE001 - raised there
             self._raise_explained(error, item)
         self._kept = Pieces(position, found, size, before, item),
@@ -176,14 +195,8 @@ class Expand(LeftoverStage):
                 f'expand of {type(self).__name__} must return the pieces of '
                 f'an item, got {found!r:.80} ({type(found).__name__}): write '
                 'it as a generator, with `yield` for each piece')
-        child = self.child_epoch_iterator
         if not isinstance(found, Sequence):
-            if size is not None:
-                found = self._counted(found, size)
-            # An item that is left out must not be delivered in part.
-            is_whole = isinstance(child, DataIterator) and (
-                child.epoch.limit is not None)
-            return list(found) if is_whole else iter(found)
+            return found if size is None else self._counted(found, size)
         if size not in (None, len(found)):
             raise self._wrong_count(size, str(len(found)))
         return found
@@ -235,17 +248,29 @@ class Expand(LeftoverStage):
         leftover = super().get_leftover()
         if leftover is None:
             return self.kept_besides()
-        return {**(self._kept[0].before or {}), **leftover}
+        before = self._kept[0].before
+        if not isinstance(before, dict | None):
+            raise TypeError(
+                f'the position of {type(self).__name__} cannot be saved: '
+                'get_leftover of the class behind Expand among its bases '
+                f'must return a dict or None, got {before!r:.80}')
+        return {**(before or {}), **leftover}
+
+    def _said(self, item: Batch | None = None) -> int | None:
+        """Return what :meth:`num_pieces` says, checked."""
+        count = self.num_pieces(item)
+        name = f'num_pieces of {type(self).__name__}'
+        return None if count is None else not_negative(name, count)
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
-        length, count = length_of(self.data_stream), self.num_pieces()
+        length, count = length_of(self.data_stream), self._said()
         return None if length is None or count is None else length * count
 
     @property
     def can_plan(self) -> bool:
         """Whether any piece is known without those before it (bool)."""
-        return (self.num_pieces() is not None
+        return (self._said() is not None
                 and not stage_of(self.data_stream).most_skipped
                 and can_seek(self.data_stream))
 
@@ -253,7 +278,7 @@ class Expand(LeftoverStage):
         """Return what makes any piece of an epoch."""
         return PiecePlan(
             self, epoch.attributes['child_epoch_iterator'],
-            self.num_pieces() or 0)
+            self._said() or 0)
 
     def read_piece(self, number: int, piece: int, is_new: bool) -> Any:
         """Return a piece of an item by its number, for a plan.

@@ -128,8 +128,14 @@ class SeededTransformer(Transformer):
         They are counted among a rank's own unless ranks split each batch.
         """
         child = self.child_epoch_iterator
-        found = (numbers_read(child) if self._splits
-                 and isinstance(child, DataIterator) else None)
+        found = None
+        if isinstance(child, DataIterator):
+            if self._splits:
+                found = numbers_read(child)
+            elif self.makes_pieces:
+                # With those that were left out, which it is not told of.
+                read = int(child.epoch.requested)
+                found = read - self._step, read
         self._number, self._item = found or (
             self._item, self._item + count * self._step)
 

@@ -73,6 +73,10 @@ class Window(SequenceStage):
     [([1, 2], [2, 3]), ([2, 3], [3, 4])]
     """
 
+    epoch_attributes = (*SequenceStage.epoch_attributes, '_assigned')
+    # The index that a user has assigned, and how many windows were made then.
+    _assigned: tuple[int, int] | None = None
+
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: StreamLike,
                  target_source: str = 'targets',
@@ -89,6 +93,16 @@ class Window(SequenceStage):
         self.overlapping = overlapping
         super().__init__(data_stream, target_source, **kwargs)
 
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
+        self._assigned = None
+        super().start_epoch()
+
+    def _keep_next(self) -> None:
+        """Read a sequence, and begin with its windows."""
+        super()._keep_next()
+        self._assigned = None
+
     @property
     def sentence(self) -> Any:
         """The present sequence; empty before the first."""
@@ -103,12 +117,19 @@ class Window(SequenceStage):
         """The place at which the next source window begins (int)."""
         if not self._sequences:
             return 0
-        return self._begin_of(
-            self._kept[0].used if self._kept else len(self._cut()))
+        used = self._num_used()
+        # An index that was assigned stands until a window is made.
+        if self._assigned is not None and self._assigned[1] == used:
+            return self._assigned[0]
+        return self._begin_of(used)
 
     @index.setter
     def index(self, index: int) -> None:
         self._assign(self.sentence, index)
+
+    def _num_used(self) -> int:
+        """Return how many windows of the sequence were made."""
+        return self._kept[0].used if self._kept else len(self._cut())
 
     def _assign(self, sentence: Any, index: int) -> None:
         self._sequences = (sentence,)
@@ -118,6 +139,7 @@ class Window(SequenceStage):
         if used < pieces.size:
             pieces.skip(used)
             self._kept = (pieces,)
+        self._assigned = index, self._num_used()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
