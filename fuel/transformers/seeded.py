@@ -133,9 +133,11 @@ class SeededTransformer(Transformer):
             if self._splits:
                 found = numbers_read(child)
             elif self.makes_pieces:
-                # With those that were left out, which it is not told of.
-                read = int(child.epoch.requested)
-                found = read - self._step, read
+                # The child has left out those in between.
+                left_out = (child.epoch.requested - self._item - 1
+                            ) // self._step
+                number = self._item + max(0, left_out) * self._step
+                found = number, number + self._step
         self._number, self._item = found or (
             self._item, self._item + count * self._step)
 
