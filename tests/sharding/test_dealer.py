@@ -228,3 +228,31 @@ class Three(MultiProcessing):
 def test_length_of_workers_over_a_foreign_stream_is_asked():
     """The class of the workers' stage is Fuel's."""
     assert length_of(Three(Foreign())) == 3
+
+
+def test_foreign_streams_are_mixed_for_ever():
+    """Nothing is asked of iterators that are not Fuel's."""
+    mixed = Mix([Foreign(), Foreign()], seed=1, stop='forever', epoch_size=9)
+    assert len(list(mixed)) == 9
+
+
+class Uncopied(IterationScheme):
+    """A scheme that cannot be copied."""
+
+    requests_examples = True
+
+    def get_request_iterator(self):
+        return iter([0, 1])
+
+    def __deepcopy__(self, memo):
+        raise TypeError('it holds a lock')
+
+    __copy__ = __reduce_ex__ = __deepcopy__
+
+
+def test_streams_that_cannot_be_copied_are_mixed_for_ever():
+    """A record that nobody asks for must not fail."""
+    streams = [DataStream(IndexableDataset([0, 1]),
+                          iteration_scheme=Uncopied()) for _ in range(2)]
+    mixed = Mix(streams, seed=1, stop='forever', epoch_size=9)
+    assert len(list(mixed)) == 9
