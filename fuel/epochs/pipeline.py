@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import Stage, stage_of
+from fuel.schemes.sharded_requests import RankRequests
 from fuel.typing import Batch, StreamLike
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_rows
@@ -138,9 +139,13 @@ def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
     """
     requests = epoch.request_iterator
     if requests is None:
-        return range(epoch.position - count, epoch.position)
+        step, shard = epoch.step, epoch.shard
+        first = epoch.position + (0 if shard is None else shard.offset)
+        return range(first - count * step, first, step)
     if not requests.is_random_access:
         return None
+    if isinstance(requests, RankRequests):
+        return requests.made_last(count)
     return [requests.request_at(number) for number in range(
         epoch.requested - count, epoch.requested)]
 

@@ -211,6 +211,8 @@ class RankRequests(ChosenRequests):
     """The requests of a rank, or its parts of requests."""
 
     _is_compact = False
+    # The position before the request that was made last, in Python.
+    _begin = 0
 
     def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
         self.requests = inner = as_requests(requests)
@@ -255,8 +257,15 @@ class RankRequests(ChosenRequests):
         """Return the indices of the whole epoch, of all ranks."""
         return None if self.shard.splits else self.requests.plain_order()
 
+    def made_last(self, count: int) -> list[Any]:
+        """Return the rank's requests that were made last."""
+        # The last round may have been short.
+        begin = max(self._begin, self.position - self.step)
+        return [self.request_at(begin - back * self.step)
+                for back in reversed(range(count))]
+
     def _next(self, compact: bool) -> Any:
-        self._is_compact = compact
+        self._is_compact, self._begin = compact, self.position
         try:
             return self.dealer.take(self.position, self._part)
         finally:

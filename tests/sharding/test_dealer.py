@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.epochs.pipeline import length_of, skip
-from fuel.schemes import IterationScheme
+from fuel.schemes import IterationScheme, SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.schemes.shard import Shard
 from fuel.streams import DataStream
@@ -256,3 +256,37 @@ def test_streams_that_cannot_be_copied_are_mixed_for_ever():
                           iteration_scheme=Uncopied()) for _ in range(2)]
     mixed = Mix(streams, seed=1, stop='forever', epoch_size=9)
     assert len(list(mixed)) == 9
+
+
+def failing_at(bad):
+    """Return a function that fails for one number."""
+    def fail(example):
+        if example[0] == bad:
+            raise ValueError
+        return example
+    return fail
+
+
+@given(st.integers(1, 12), st.integers(1, 4), st.data(),
+       st.sampled_from(['indices', 'in order']))
+def test_errors_and_records_on_ranks_name_the_example_that_failed(
+        count, num_shards, data, kind):
+    """The last round may be short."""
+    bad = data.draw(st.integers(0, count - 1))
+
+    def build(**kwargs):
+        stream = DataStream(
+            IndexableDataset(numpy.arange(count)),
+            iteration_scheme=SequentialExampleScheme(count),
+            **kwargs) if kind == 'indices' else numbers(count)
+        return Mapping(stream, failing_at(bad)).shard(
+            bad % num_shards, num_shards)
+
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 (notes matter)
+        list(build())
+    assert f'example {bad} of the data set' in raised.value.__notes__
+    if kind == 'indices' and bad % num_shards + num_shards < count:
+        stream = build(on_error='skip', max_skipped=1)
+        list(stream)
+        assert [one.example for one in stream.skipped_examples().examples] == [
+            bad]
