@@ -41,6 +41,7 @@ def checked_state(stream: StreamLike, state: Any) -> State:
     without what identified it."""
     owner = stage_of(stream).state_owner
     if owner is None:
+        # The state of a foreign stream has a form of its own.
         return state  # type: ignore[no-any-return]
     if is_share_state(state):
         share = read_share_state(state)

@@ -87,14 +87,19 @@ class Built(Protocol):
         """Makes a new one."""
 
 
+def _expect_parts(place: int, data: object, sources: tuple[str, ...]) -> None:
+    """Refuse an item that is not a tuple, or a list."""
+    expect(isinstance(data, (tuple, list)),
+           f'Item {place} is of {type(data).__name__}: return a tuple '
+           f'with one part for each of {sources}.')
+
+
 def check_parts(case: Built) -> None:
     """An item is a tuple with one part for each source of the stage."""
     stage: Any = case.build()
     sources = tuple(stage.sources)
     for place, data in enumerate(up_to_end(stage.get_epoch_iterator())):
-        expect(isinstance(data, (tuple, list)),
-               f'Item {place} is of {type(data).__name__}: return a tuple '
-               f'with one part for each of {sources}.')
+        _expect_parts(place, data, sources)
         expect(len(data) == len(sources),
                f'The stage gives {len(data)} parts for {len(sources)} '
                f'sources, {sources}, in item {place}: return one for each, '
@@ -106,9 +111,7 @@ def check_items(case: StreamCase) -> None:
     with case.stream() as stream:
         sources = tuple(stream.sources)
         for place, data in enumerate(up_to_end(stream.get_epoch_iterator())):
-            expect(isinstance(data, (tuple, list)),
-                   f'Item {place} is of {type(data).__name__}: return a tuple '
-                   f'with one part for each of {sources}.')
+            _expect_parts(place, data, sources)
             expect(len(data) == len(sources),
                    f'Item {place} has {len(data)} parts for the sources '
                    f'{sources}.')
