@@ -42,6 +42,8 @@ class Epoch(EpochPosition):
     `is_inner`: whether a stage that makes one item of one reads it.
     `counters`: the stages below, if nothing of their states changes but
         counts; found when a state is saved.
+    `counted`: the epochs below, if to skip an item only adds to the counts
+        of each; found when one is skipped.
     """
 
     # Whether the requests are not those of the stream's scheme.
@@ -63,11 +65,12 @@ class Epoch(EpochPosition):
         self._num_failed = 0
         self.short: dict[int, BatchPart] = {}
         self.counters: Sequence[Counter] | None = None
+        self.counted: Sequence[Epoch] | None = None
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
             **vars(self), **{name: getattr(self, name) for name in _COMPILED},
-            'counters': None}
+            'counters': None, 'counted': None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -104,6 +107,19 @@ class Epoch(EpochPosition):
         if self.request_iterator is not None:
             self.request_iterator.skip(count)
 
+    def count_below(self, children: Sequence[Any]) -> None:
+        """Record which epochs are counted with this one, if it is known of
+        each that is read.
+
+        `children`: the iterators that are read.
+        """
+        found: list[Epoch] = []
+        for child in children:
+            if child.epoch.counted is None:
+                return
+            found += (child.epoch, *child.epoch.counted)
+        self.counted = found
+
     def count_failure(self, number: int) -> bool:
         """Record a read whose exception is delivered, or was before."""
         if self.request_iterator is None:
@@ -121,7 +137,7 @@ class Epoch(EpochPosition):
         # Without the stream, which holds this epoch: no cycle.
         self.end = end._replace(stream=None) if isinstance(
             end, Position) else end
-        self.finished, self.counters = True, None
+        self.finished, self.counters, self.counted = True, None, None
         self.drop_prefetched()
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's

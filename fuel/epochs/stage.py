@@ -199,22 +199,26 @@ class Stage(Declared):
     @final
     def skip(self, epoch: Epoch, count: int) -> None:
         """Skip the next items of an epoch without making them."""
-        self.leave_out(epoch, count)
-        if not is_default(self.stream, 'skip'):
-            with self.showing(epoch):
-                self.stream.skip(count)
+        if epoch.counted is not None:
+            epoch.skip(count)
+            for below in epoch.counted:
+                below.skip(count)
             return
-        for child in children_of(epoch):
-            stage_of(child.data_stream).skip(child.epoch, count)
-
-    @final
-    def leave_out(self, epoch: Epoch, count: int) -> None:
-        """Count items of an epoch as delivered."""
-        if self.own_shard is None:
+        is_dealt = self.own_shard is not None
+        if not is_dealt:
             epoch.skip(count)
         elif not epoch.finished:
             # Only what deals them knows which items are the rank's.
             self.reader_of(epoch).skip(count)
+        if not is_default(self.stream, 'skip'):
+            with self.showing(epoch):
+                self.stream.skip(count)
+            return
+        children = children_of(epoch)
+        for child in children:
+            stage_of(child.data_stream).skip(child.epoch, count)
+        if not is_dealt:
+            epoch.count_below(children)
 
     @final
     def state(self) -> State:

@@ -27,6 +27,8 @@ class Mixture:
     `taken`: how many items of each stream were taken; together, that is the
         position of the next one.
     `restarts`: how often each stream has begun anew.
+    `lengths`: how many items the present epoch of each stream has; None
+        until that is asked.
     `ended_at`: the position at which a stream had nothing left to give, None
         where none was found yet.
     `thresholds`: where the interval of each stream ends, among the points of
@@ -39,6 +41,7 @@ class Mixture:
         self.stop = stop
         self.taken = numpy.zeros(count, numpy.int64)
         self.restarts = [0] * count
+        self.lengths: list[int | None] = [None] * count
         self.ended_at: list[int | None] = [None] * count
         self.thresholds = as_thresholds(self.points.weights)
         # From here on no stream has ended or begun anew.
@@ -87,6 +90,7 @@ class Mixture:
         """Return how many items the epoch has, if no stream begins anew."""
         if self._total is None:
             lengths = find_lengths()
+            self.lengths[:] = lengths
             left = numpy.where(self.points.weights > 0, lengths, 0)
             self._total = min(sum(left.tolist()), ENDLESS)
             if self.stop == 'first':
@@ -124,6 +128,7 @@ class Mixture:
     def restart(self, place: int) -> None:
         """Record that a stream begins its next epoch."""
         self.restarts[place] += 1
+        self.lengths[place] = None
         self.since = self.position()
 
     def go_back(self, position: int) -> Counts:

@@ -119,9 +119,14 @@ class MixtureReader:
 
     def _left(self, place: int) -> int:
         """Return how many items a stream has left in its epoch."""
-        iterator, length = self._iterators[place], self._lengths[place]
-        return (items_of(iterator) if length is None else length
-                ) - int(iterator.epoch.requested)
+        iterator, length = self._iterators[place], self.mixture.lengths[place]
+        if length is None:
+            if not self._is_sought:
+                length = self._lengths[place]
+            if length is None:
+                length = items_of(iterator)
+            self.mixture.lengths[place] = length
+        return length - int(iterator.epoch.requested)
 
     def skip(self, count: int) -> None:
         """Skip requests: the next read skips what they are."""
