@@ -270,9 +270,8 @@ class Mix(SeveralStreams, GoesOn):
         """Return what makes any item of an epoch."""
         mixture: Any = epoch.attributes['_mixture']
         iterators = epoch.attributes['child_epoch_iterators']
-        return MixturePlan(
-            mixture, self.mixture_reader(mixture, iterators), iterators,
-            self._finish(), self.count_items(epoch))
+        return MixturePlan(self.mixture_reader(mixture, iterators),
+                           self.count_items(epoch))
 
     @property
     def carried_iterators(self) -> Sequence[Any]:

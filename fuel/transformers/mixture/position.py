@@ -41,7 +41,7 @@ class Mixture:
         self.stop = stop
         self.taken = numpy.zeros(count, numpy.int64)
         self.restarts = [0] * count
-        self.lengths: list[int | None] = [None] * count
+        self.lengths: list[Any] = [None] * count
         self.ended_at: list[int | None] = [None] * count
         self.thresholds = as_thresholds(self.points.weights)
         # From here on no stream has ended or begun anew.

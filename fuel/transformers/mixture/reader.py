@@ -43,9 +43,9 @@ class MixtureReader:
                  finish: Finish | None, is_sought: bool = False) -> None:
         self.mixture = mixture
         self._streams = streams
-        self._iterators = iterators
+        self.iterators = iterators
         self._names = names
-        self._finish = finish
+        self.finish = finish
         self._is_sought = is_sought
         self._places = range(len(streams))
 
@@ -119,14 +119,11 @@ class MixtureReader:
 
     def _left(self, place: int) -> int:
         """Return how many items a stream has left in its epoch."""
-        iterator, length = self._iterators[place], self.mixture.lengths[place]
-        if length is None:
-            if not self._is_sought:
-                length = self._lengths[place]
-            if length is None:
-                length = items_of(iterator)
-            self.mixture.lengths[place] = length
-        return length - int(iterator.epoch.requested)
+        iterator, lengths = self.iterators[place], self.mixture.lengths
+        if lengths[place] is None:
+            known = None if self._is_sought else self._lengths[place]
+            lengths[place] = items_of(iterator) if known is None else known
+        return int(lengths[place] - iterator.epoch.requested)
 
     def skip(self, count: int) -> None:
         """Skip requests: the next read skips what they are."""
@@ -142,7 +139,7 @@ class MixtureReader:
             place = (self._choose(point) if self._is_sought
                      else mixture.choose(point))
             try:
-                data: Batch = next(self._iterators[place])
+                data: Batch = next(self.iterators[place])
             except StopIteration:
                 restarted = self._end(place, restarted)
                 continue
@@ -150,14 +147,14 @@ class MixtureReader:
                 mixture.taken[place] += 1
                 raise
             mixture.taken[place] += 1
-            return data if self._finish is None else self._finish(data, place)
+            return data if self.finish is None else self.finish(data, place)
 
     def _restart(self, place: int) -> None:
         """Begin the next epoch of a stream."""
-        record_restart(self.mixture, self._iterators, place)
+        record_restart(self.mixture, self.iterators, place)
         # Released first, so that the stream has one epoch at a time.
-        self._iterators[place] = None
-        self._iterators[place] = self._streams[place].get_epoch_iterator()
+        self.iterators[place] = None
+        self.iterators[place] = self._streams[place].get_epoch_iterator()
 
     def _empty(self, place: int) -> ValueError:
         return ValueError(
@@ -177,7 +174,7 @@ class MixtureReader:
         if position < start and all(map(can_seek, self._streams)):
             for place, count in enumerate(
                     self.mixture.go_back(position).tolist()):
-                skip(self._iterators[place], -count)
+                skip(self.iterators[place], -count)
             start = self.mixture.position()
         if position <= start:
             return True
@@ -225,7 +222,7 @@ class MixtureReader:
 
     def _skip_counts(self, counts: Counts) -> None:
         for place, count in enumerate(counts.tolist()):
-            skip(self._iterators[place], count)
+            skip(self.iterators[place], count)
             self.mixture.taken[place] += count
 
 
@@ -332,14 +329,10 @@ class MixtureInOrder(ItemsInOrder):
 class MixturePlan(ItemPlan):
     """Items of a mixture of streams that can be sought."""
 
-    def __init__(self, mixture: Mixture, reader: MixtureReader,
-                 iterators: list[Any], finish: Finish | None,
-                 num_items: int) -> None:
-        self.mixture = mixture
+    def __init__(self, reader: MixtureReader, num_items: int) -> None:
         self.reader = reader
-        self.iterators = iterators
+        self.mixture = reader.mixture
         self.num_items = num_items
-        self._finish = finish
         self._rows: dict[int, RowPlan] = {}
         # The batch found last, its stream and its number there.
         self._found = -1, -1, -1
@@ -349,7 +342,7 @@ class MixturePlan(ItemPlan):
         that stream's rows."""
         if self._found[0] != item:
             place = self.reader.find(item)
-            child = self.iterators[place]
+            child = self.reader.iterators[place]
             self._found = item, place, child.epoch.requested
             if place not in self._rows or (
                     self._rows[place].children[0] is not child):
@@ -379,7 +372,8 @@ class MixturePlan(ItemPlan):
         finally:
             # Back from the start, if it was padded.
             seek(plan.children[0], number + 1)
-        return batch if self._finish is None else self._finish(batch, place)
+        finish = self.reader.finish
+        return batch if finish is None else finish(batch, place)
 
     def end(self, item: int) -> None:
         """Go to the end of the epoch, where the next one may go on."""
@@ -389,7 +383,8 @@ class MixturePlan(ItemPlan):
         """Return where the mixture stands before an item."""
         self.reader.skip_to(item)
         return Standing(
-            self.mixture.state(), list(map(position_of, self.iterators)))
+            self.mixture.state(),
+            list(map(position_of, self.reader.iterators)))
 
 
 def _rows_of(child: Any) -> RowPlan:
