@@ -279,9 +279,11 @@ def test_nothing_else_is_answered(method, path, status):
         request = Request(f'http://127.0.0.1:{server.port}{path}',
                           method=method)
         try:
-            found = urlopen(request).status
+            with urlopen(request) as answer:
+                found = answer.status
         except HTTPError as error:
-            found = error.code
+            with error:
+                found = error.code
     assert found == status
 
 
@@ -314,8 +316,9 @@ def test_failure_is_answered_and_logged(caplog):
         yield Sample('fuel.x', False, {}, 1)
     failed = []
     with MetricsServer(collect, 0, '127.0.0.1') as server:
-        with pytest.raises(HTTPError, match='500'):
+        with pytest.raises(HTTPError, match='500') as caught:
             urlopen(server.address)
+        caught.value.close()
         assert list(read(server).values()) == [1]
     assert 'the metrics cannot be read' in caplog.text
 
