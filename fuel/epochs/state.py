@@ -63,6 +63,8 @@ class Position(NamedTuple):
     failed: tuple[int, ...]
     children: list[Position | State | Unavailable]
     skipped: Skipped = Skipped()
+    # Of a stage that begins its inputs anew: how their first epochs began.
+    first_epochs: Any = None
 
 
 def available(part: object) -> Any:
@@ -84,6 +86,16 @@ def as_state(position: Position | State | Unavailable) -> State:
     if position.skipped.count:
         state.update(position.skipped.as_field())
     return state
+
+
+def shallow_state(position: Position | State | Unavailable) -> State:
+    """Return a position as plain data, but for those of the inputs; with
+    how their first epochs began, which no saved state says."""
+    if not isinstance(position, Position):
+        state: State = available(position)
+        return state
+    return {**position_fields(position), 'children': position.children,
+            '_first_epochs': position.first_epochs}
 
 
 def position_fields(position: Position) -> State:

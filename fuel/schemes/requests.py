@@ -106,11 +106,8 @@ class RequestIterator(RequestPosition):
         """Leave out as many requests as the next `count` steps make."""
         self.advance(count * self.step)
 
-    def copied(self, with_drawn: bool) -> Any:
-        """Return requests that another may ask for by their numbers.
-
-        `with_drawn`: whether what was drawn is shared, or drawn anew.
-        """
+    def copied(self) -> Any:
+        """Return requests that another may ask for by their numbers."""
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -258,11 +255,10 @@ class Permuted(RequestIterator):
         self.order = order
         self._is_identity = indices == range(len(indices))
 
-    def copied(self, with_drawn: bool) -> Any:
+    def copied(self) -> Any:
         """Return requests that another may ask for by their numbers."""
         ours = copy.copy(self)
-        ours.order = (self.order.copied() if with_drawn
-                      else copy.copy(self.order))
+        ours.order = self.order.copied()
         return ours
 
     def _pick(self, start: int, stop: int) -> list[Any]:

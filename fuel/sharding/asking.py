@@ -13,16 +13,15 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import why_not_one_to_one
 from fuel.epochs.readers import known_length
 from fuel.epochs.stage import Stage, children_of, stage_of
-from fuel.epochs.state import Position, Unavailable, as_state, available
+from fuel.epochs.state import Unavailable, available, shallow_state
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
-    ShardedScheme, batch_size_of, chooses_examples, is_random_access,
-    num_requests_of)
+    batch_size_of, chooses_examples, is_random_access, num_requests_of)
 from fuel.schemes.ordered import ConstantScheme
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, KeyStart, Known, ListedRequests, Replay, Start, scheme_kind,
-    why_unknown)
+    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Standing,
+    Start, scheme_kind, whole_scheme, why_unknown)
 from fuel.sharding.made import Made, DatasetRows
 from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
 from fuel.sharding.pipeline import copied_scheme
@@ -92,20 +91,37 @@ class GoesOn:
 class Begun(NamedTuple):
     """The knowledge of an epoch of a stage whose order is asked for.
 
-    `draws`: of the pipeline.
-    `known`: the copies of generators that were made.
+    `asked`: the pipeline.
+    `stage`: the stage.
     `epoch`: the epoch, None if it has not begun.
-    `state`: the state that it takes up, if there is one.
+    `state`: the state that it takes up, if there is one; of the inputs it
+        may have positions.
     `is_past`: whether it is the state of an epoch that is over.
-    `with_drawn`: whether permutations are shared with the epoch.
     """
 
-    draws: Draws
-    known: dict[int, Any]
+    asked: Asked
+    stage: Stage
     epoch: Epoch | None = None
     state: State | None = None
     is_past: bool = False
-    with_drawn: bool = True
+
+    @property
+    def draws(self) -> Draws:
+        """What the pipeline draws."""
+        return self.asked.draws
+
+    @property
+    def first_epochs(self) -> FirstEpochs | None:
+        """How those of its inputs began, of one that begins them anew."""
+        found: FirstEpochs | None = (
+            self.epoch.attributes if self.epoch is not None
+            else self.state or {}).get('_first_epochs')
+        return found
+
+    @property
+    def standing(self) -> Standing | None:
+        """From where the stage draws, if it has drawn more since."""
+        return self.asked.standing.get(id(self.stage.stream))
 
     @property
     def leftover(self) -> Any:
@@ -122,8 +138,10 @@ class Begun(NamedTuple):
 
     def add_scheme(self, scheme: Any) -> int:
         """Return the place at which a scheme draws its requests."""
-        present = Start(copied_scheme(scheme, self.known, True), None)
-        epoch = self.epoch
+        present = Start(copied_scheme(scheme, self.asked.known, True), None)
+        epoch, standing = self.epoch, self.standing
+        if standing is not None:
+            present.scheme.load_state_dict(available(standing.scheme))
         if self.is_past:
             assert self.state is not None
             return self.draws.add(Replay(
@@ -138,7 +156,7 @@ class Begun(NamedTuple):
             requests = requests.requests
         if requests is not None and requests.is_random_access:
             return self.draws.add(Known(
-                requests.copied(self.with_drawn)), present)
+                requests.copied()), present)
         return self.draws.add(Replay(
             copied_scheme(scheme, {}, True), available(epoch.start)), present)
 
@@ -147,13 +165,31 @@ class Begun(NamedTuple):
 
         `key`: of the epoch, if it was drawn.
         """
-        start = KeyStart(copy.deepcopy(rng, self.known))
-        if key is not None:
-            return self.draws.add(Known(key), start)
+        start = KeyStart(copy.deepcopy(rng, self.asked.known))
         if self.state is not None:
             # The state of the generator comes with that of the pipeline.
             rng_state.set_state(start.rng, self.state['rng'])
-        return self.draws.add(start)
+        elif self.standing is not None:
+            assert self.standing.rng is not None
+            rng_state.set_state(
+                start.rng, rng_state.as_plain(self.standing.rng))
+        return self.draws.add(
+            *(start,) if key is None else (Known(key), start))
+
+    def first_inputs(self, first: FirstEpochs) -> tuple[
+            list[EpochOrder], Draws]:
+        """Return the orders of the epochs with which the inputs began, where
+        some have begun anew since, and what others are drawn from."""
+        asked = Asked(first.standing, self.asked.datasets)
+        parts = (children_of(self.epoch) if self.epoch is not None
+                 else [None] * len(first.ends) if self.state is None
+                 else self.state['children'])
+        return [
+            asked.of_iterator(part) if end is None and self.epoch is not None
+            else asked.past(stream, part if end is None else end)
+            for stream, part, end in zip(
+                self.stage.inputs, parts, first.ends, strict=True)
+        ], asked.draws
 
 
 def epoch_order(stream: StreamLike) -> EpochOrder:
@@ -167,24 +203,22 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
             asked.running(stream, running))
 
 
-def order_in(iterator: Any) -> EpochOrder:
-    """Return the order of the epoch of an iterator."""
-    return Asked().of_iterator(iterator)
-
-
-def stage_order(stream: Any, epoch: Epoch) -> Any:
-    """Return the order of a stage that has a plan, for an epoch."""
-    return Asked().with_inputs_of(stream, epoch)
-
-
 class Asked:
-    """A pipeline whose order is asked for."""
+    """A pipeline whose order is asked for.
 
-    def __init__(self, with_drawn: bool = True) -> None:
+    `draws`: what it draws.
+    `known`: the copies of generators that were made.
+    `datasets`: the numbers of the data sets, by their identities.
+    `standing`: from where streams draw that have drawn more since, by their
+        identities.
+    """
+
+    def __init__(self, standing: Sequence[Standing] = (),
+                 datasets: dict[int, int] | None = None) -> None:
         self.draws = Draws([], [])
-        self._with_drawn = with_drawn
-        self._known: dict[int, Any] = {}
-        self._datasets: dict[int, int] = {}
+        self.known: dict[int, Any] = {}
+        self.datasets = {} if datasets is None else datasets
+        self.standing = {id(one.stream): one for one in standing}
 
     def next_epoch(self, stream: StreamLike, state: State | None = None,
                    is_past: bool = False) -> EpochOrder:
@@ -204,32 +238,37 @@ class Asked:
         else:
             parts = [None] * len(stage.inputs) if state is None else (
                 state['children'])
-            inputs = [self.next_epoch(child, part, is_past)
+            inputs = [self.past(child, part) if is_past
+                      else self.next_epoch(child, part)
                       for child, part in zip(
                           stage.inputs, parts, strict=True)]
         return self._of_stage(stage, inputs, Begun(
-            self.draws, self._known, None, state, is_past))
+            self, stage, None, state, is_past))
+
+    def past(self, stream: StreamLike, end: Any) -> EpochOrder:
+        """Return the order of an epoch that is over.
+
+        `end`: the position at which it was left.
+        """
+        stage = stage_of(stream)
+        try:
+            state = shallow_state(end)
+        except Exception as error:  # noqa: BLE001 - it is the reason
+            return Unordered(
+                f'where the epoch of {stage.name} ended is not known: {error}')
+        # Of what is made elsewhere, nothing was drawn here.
+        return (self._of_elsewhere(stage, state) if stage.is_remote
+                else self.next_epoch(stream, state, True))
 
     def running(self, stream: StreamLike, epoch: Epoch) -> EpochOrder:
         """Return the order of an epoch that has begun."""
+        if epoch.finished:
+            return self.past(stream, epoch.end)
         stage = stage_of(stream)
         if stage.is_remote:
             return self._of_remote(stage, epoch)
-        if epoch.finished:
-            if not isinstance(epoch.end, Position):
-                return Unordered(
-                    f'where the epoch of {stage.name} ended is not known')
-            return self.next_epoch(stream, as_state(epoch.end), True)
         inputs = list(map(self.of_iterator, children_of(epoch)))
-        return self._of_stage(stage, inputs, Begun(
-            self.draws, self._known, epoch, with_drawn=self._with_drawn))
-
-    def with_inputs_of(self, stream: Any, epoch: Epoch) -> EpochOrder:
-        """Return the order of a stage with a plan."""
-        order: EpochOrder = stream.order_items(
-            list(map(self.of_iterator, children_of(epoch))),
-            Begun(self.draws, self._known, epoch))
-        return order
+        return self._of_stage(stage, inputs, Begun(self, stage, epoch))
 
     def of_iterator(self, iterator: Any) -> EpochOrder:
         """Return the order of the epoch of an iterator."""
@@ -243,13 +282,19 @@ class Asked:
     def _of_remote(self, stage: Stage, epoch: Epoch | None = None,
                    ) -> EpochOrder:
         """Return the order of a stage whose input others read."""
-        if not (stage.passes_items_on and len(stage.inputs) == 1):
-            return Unordered(f'the items of {stage.name} are made elsewhere')
         try:
-            state = stage.state() if epoch is None or epoch.finished else (
-                stage.state_of(epoch))
+            state = stage.state() if epoch is None else stage.state_of(epoch)
         except Exception as error:  # noqa: BLE001 - it is the reason
             return Unordered(str(error))
+        return self._of_elsewhere(stage, state)
+
+    def _of_elsewhere(self, stage: Stage, state: State) -> EpochOrder:
+        """Return the order of a stage whose input others read.
+
+        `state`: of the input.
+        """
+        if not (stage.passes_items_on and len(stage.inputs) == 1):
+            return Unordered(f'the items of {stage.name} are made elsewhere')
         return self.next_epoch(stage.inputs[0], state)
 
     def _of_stage(self, stage: Stage, inputs: list[EpochOrder], begun: Begun,
@@ -273,16 +318,15 @@ class Asked:
     def _of_dataset(self, stage: Stage, begun: Begun) -> EpochOrder:
         """Return the order of a stream of a data set."""
         stream, scheme = stage.stream, stage.scheme
-        number = self._datasets.setdefault(
-            id(stage.dataset), len(self._datasets))
+        number = self.datasets.setdefault(
+            id(stage.dataset), len(self.datasets))
         if not covers(stream, 'source_examples', ('get_data',)):
             return Unordered(
                 f'{stage.name} has a get_data of its own, so which rows it '
                 'reads is not known')
         if scheme is None:
             return GivenOrder(number, known_length(stage.dataset))
-        if isinstance(scheme, ShardedScheme):
-            scheme = scheme.scheme
+        scheme = whole_scheme(scheme)
         reason = why_unknown(scheme)
         if begun.epoch is not None:
             requests = begun.epoch.request_iterator

@@ -11,15 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import (
+    Position, SchemeStart, Unavailable, position_of)
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.base import (
     BatchScheme, DrawnOrder, IndexScheme, epoch_state, no_state)
 from fuel.schemes.iteration_scheme import (
-    ShardedScheme, is_random_access, parts_of_scheme)
+    ShardedScheme, is_random_access, keeps_generator_before, parts_of_scheme,
+    scheme_state)
 from fuel.schemes.iterator_requests import ConcatenatedRequests, as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.sharding.order import KINDS, Kind, UnknownOrderError
 from fuel.sharding.pipeline import copied_scheme
-from fuel.typing import SchemeLike, State
+from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import defines_together, is_original
 
@@ -207,6 +212,80 @@ class Known(NamedTuple):
         return self
 
 
+class Standing(NamedTuple):
+    """The state from which a stream draws.
+
+    `scheme`, `rng`: of its scheme, and of its generator, if it has them.
+    """
+
+    stream: StreamLike
+    scheme: State | SchemeStart | Unavailable | None
+    rng: rng_state.Snapshot | None
+
+
+class FirstEpochs:
+    """The epochs of its inputs with which a stage began one of its own, of
+    a stage that begins inputs anew.
+
+    `given`: how many items each input had given before; empty as long as
+        none of them has begun anew.
+    `ends`: where the epochs were left; None of an input that has not begun
+        anew.
+    `standing`: from where the streams drew as the first input began anew.
+    """
+
+    given: Sequence[int] = ()
+    ends: Sequence[Position | State | Unavailable | None] = ()
+    standing: Sequence[Standing] = ()
+
+    def record(self, iterators: Sequence[Any], taken: Sequence[int],
+               place: int) -> None:
+        """Record that an input begins anew.
+
+        `iterators`: the present epochs of all of them.
+        `taken`: how many items of each the epoch of the stage has had.
+        """
+        if not self.given:
+            if not all(isinstance(one, EpochIterator) for one in iterators):
+                # They have no order.
+                return
+            self.given = [one.epoch.requested - count for one, count in zip(
+                iterators, taken, strict=True)]
+            standing: list[Standing] = []
+            for iterator in iterators:
+                _add_standing(iterator.data_stream, standing)
+            self.standing = standing
+            self.ends = [None] * len(iterators)
+        if self.ends[place] is None:
+            self.ends = [
+                position_of(iterator) if place == other else end
+                for other, (iterator, end) in enumerate(zip(
+                    iterators, self.ends, strict=True))]
+
+
+def _add_standing(stream: StreamLike, found: list[Standing]) -> None:
+    """Add from where the streams of a pipeline draw."""
+    stage = stage_of(stream)
+    scheme, rng = whole_scheme(stage.scheme), stage.generator
+    if scheme is not None or rng is not None:
+        found.append(Standing(
+            stream, None if scheme is None else _standing_of(scheme),
+            None if rng is None else rng_state.take_snapshot(rng)))
+    for child in stage.inputs:
+        _add_standing(child, found)
+
+
+def _standing_of(scheme: Any) -> State | SchemeStart | Unavailable:
+    """Return the state from which a scheme draws, taken cheaply."""
+    if keeps_generator_before(scheme):
+        return SchemeStart(rng_state.take_snapshot(scheme.rng))
+    try:
+        state: State = scheme_state(scheme)
+    except Exception as error:  # noqa: BLE001 - raised if it is wanted
+        return Unavailable(error)
+    return state
+
+
 class Draws:
     """The requests and keys that a pipeline draws for an epoch.
 
@@ -277,6 +356,11 @@ class Draws:
             [None] * len(self.starts))
 
 
+def whole_scheme(scheme: Any) -> Any:
+    """Return the scheme of which a rank's takes a share."""
+    return scheme.scheme if isinstance(scheme, ShardedScheme) else scheme
+
+
 def is_of_fuel(scheme: Any) -> bool:
     """Return whether the requests of a scheme are those of Fuel's classes."""
     return is_original(scheme, 'get_request_iterator') and all(
@@ -285,8 +369,7 @@ def is_of_fuel(scheme: Any) -> bool:
 
 def scheme_kind(scheme: Any) -> Kind:
     """Return how a request of a scheme is found."""
-    if isinstance(scheme, ShardedScheme):
-        return scheme_kind(scheme.scheme)
+    scheme = whole_scheme(scheme)
     if not is_original(scheme, 'get_request_iterator'):
         return 'drawn' if is_random_access(scheme) else 'replayed'
     kinds: list[Kind] = [

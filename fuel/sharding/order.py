@@ -211,15 +211,6 @@ class EpochOrder:
         """True if an input goes on in the next epoch where it stands."""
         return any(part.goes_on for part in self.inputs)
 
-    def numbered_as(self, other: EpochOrder) -> EpochOrder:
-        """Return the same, with the numbers that the data sets have in
-        another order of the same stage."""
-        ours = self.with_inputs([part.numbered_as(one) for part, one in zip(
-            self.inputs, other.inputs, strict=True)])
-        if self.dataset is not None:
-            ours.dataset = other.dataset
-        return ours
-
     def find_draws(self) -> Any:
         """Return what the pipeline draws, None if it draws nothing."""
         return self.draws or next(filter(None, [

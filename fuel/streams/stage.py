@@ -245,7 +245,7 @@ class StreamStage(Stage):
                 else position_in(self.dataset, data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
                 kept, epoch.failed_after(requested), children,
-                epoch.left_out)
+                epoch.left_out, epoch.attributes.get('_first_epochs'))
 
     def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
         """Return the stage's left-overs, and where its inputs stand."""

@@ -1,4 +1,5 @@
 """Each stage and scheme has an order of a kind, or a reason for none."""
+import collections
 import itertools
 import pickle
 import random
@@ -269,16 +270,21 @@ class Rowless(IndexableDataset):
 
 def calls(order, item):
     """Return how many calls of Fuel's Python an item needs."""
-    found = 0
+    return calls_of(lambda: order[item]).total()
+
+
+def calls_of(function):
+    """Return how many calls of each of Fuel's modules a function needs."""
+    found = collections.Counter()
 
     def look(frame, event, _):
-        nonlocal found
-        found += event == 'call' and (
-            frame.f_globals['__name__'].startswith('fuel.'))
+        name = frame.f_globals['__name__']
+        if event == 'call' and name.startswith('fuel.'):
+            found[name] += 1
 
     sys.setprofile(look)
     try:
-        order[item]
+        function()
     finally:
         sys.setprofile(None)
     return found
@@ -359,6 +365,39 @@ def test_mixture_that_began_anew_before_a_state_is_known_from_there_on():
     with pytest.raises(UnknownOrderError, match='before number 12'):
         order[3]
     del epoch
+
+
+def test_epoch_that_was_read_to_its_end_keeps_how_a_mixture_in_it_began():
+    """The streams have begun anew since, and what they drew is gone."""
+    def build():
+        mixed = Mix([Unpack(batches(6, 2)), Unpack(batches(4, 2))],
+                    stop='forever', epoch_size=20, seed=1)
+        return Chain([ShuffleBuffer(mixed, 5, seed=2), examples(9)])
+
+    stream = build()
+    expected = list(epoch_order(stream))
+    epoch = iter(stream)
+    list(itertools.islice(epoch, 25))
+    assert expected == list(epoch_order(stream))
+    copied = pickle.loads(pickle.dumps(epoch))
+    assert expected == list(epoch_order(copied.data_stream))
+    list(epoch)
+    later = list(epoch_order(stream))
+    assert later != expected
+    epoch = iter(stream)
+    list(itertools.islice(epoch, 25))
+    assert later == list(epoch_order(stream))
+
+
+def test_order_of_a_mixture_is_not_made_unless_it_is_asked_for():
+    """A stream that begins anew records where generators stand, no more."""
+    stream = Mix([batches(6, 2), batches(4, 2)], stop='forever',
+                 epoch_size=20, seed=1)
+    list(stream)
+    found = calls_of(lambda: list(stream))
+    assert sum(stream.restarts.values()) > 5
+    assert not found['fuel.sharding.asking']
+    assert found['fuel.sharding.draws'] < 30
 
 
 def test_order_of_workers_is_that_of_the_stream_they_run():

@@ -11,6 +11,7 @@ from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import children_of, stage_of
+from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.sharding.asking import Begun, GoesOn
@@ -122,7 +123,8 @@ class Mix(SeveralStreams, GoesOn):
     """
 
     __fuel_stage__ = MixStage
-    epoch_attributes = (*SeveralStreams.epoch_attributes, '_mixture')
+    epoch_attributes = (
+        *SeveralStreams.epoch_attributes, '_mixture', '_first_epochs')
     keeps = ALL
     _mixture: Mixture | None = None
     # Whether a plan reads the items, in any order.
@@ -197,7 +199,10 @@ class Mix(SeveralStreams, GoesOn):
 
     def _get_requests(self) -> Iterator[Any] | None:
         requests: Any = super()._get_requests()
-        self._mixture = Mixture(requests, self.stop)
+        mixture = Mixture(requests, self.stop)
+        # Attributes of an epoch, whose assignment changes no source.
+        vars(self).update(
+            _mixture=mixture, _first_epochs=mixture.first_epochs)
         return requests  # type: ignore[no-any-return]
 
     def get_data(self, request: Any = None) -> Any:
@@ -288,8 +293,10 @@ class Mix(SeveralStreams, GoesOn):
                     f'{type(self).__name__} has is not known')
         mixture: Any = None if begun.epoch is None else (
             begun.epoch.attributes['_mixture'])
-        if mixture is not None and mixture.beginning is not None:
-            beginning = mixture.beginning.numbered_as(inputs)
+        first = begun.first_epochs
+        if first is not None and first.given:
+            orders, draws = begun.first_inputs(first)
+            beginning = Beginning(orders, first.given, draws)
         else:
             beginning = Beginning(
                 inputs, *self._standing(begun, mixture))
@@ -304,7 +311,8 @@ class Mix(SeveralStreams, GoesOn):
             return none, begun.draws
         counts = begun.leftover
         if begun.state is not None:
-            given = [part['requested'] for part in begun.state['children']]
+            given = [shallow_state(part)['requested']
+                     for part in begun.state['children']]
         elif mixture is None:
             given = [int(one.epoch.requested)
                      for one in self.carried_iterators] or none

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,13 +10,10 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.schemes.mixing import MixingRequests, as_thresholds
-from fuel.sharding.asking import Asked
 from fuel.sharding.draws import Draws
 from fuel.sharding.made import Made
 from fuel.sharding.order import ENDLESS, Kind, EpochOrder, UnknownOrderError
 from fuel.transformers.mixture.position import Counts, Mixture, Stop
-
-log = logging.getLogger(__name__)
 
 
 class Stretch(NamedTuple):
@@ -59,34 +55,6 @@ class Beginning(NamedTuple):
     given: Sequence[int]
     draws: Draws
     taken: Sequence[int] | None = None
-
-    def numbered_as(self, inputs: Sequence[EpochOrder]) -> Beginning:
-        """Return the same, with the numbers that the data sets have in the
-        present orders of the inputs."""
-        return self._replace(inputs=[
-            part.numbered_as(one) for part, one in zip(
-                self.inputs, inputs, strict=True)])
-
-
-def record_restart(mixture: Mixture, iterators: Sequence[Any], place: int,
-                   ) -> None:
-    """Record that a stream begins its next epoch; at the first time, how
-    the epoch of the mixture began."""
-    if mixture.beginning is None and not any(mixture.restarts):
-        try:
-            mixture.beginning = _beginning_of(mixture, iterators)
-        except Exception as error:  # noqa: BLE001 - nobody has asked for it
-            log.debug('how a mixture began is not known: %r', error)
-    mixture.restart(place)
-
-
-def _beginning_of(mixture: Mixture, iterators: Sequence[Any]) -> Beginning:
-    """Return the beginning of an epoch in which no stream has ended."""
-    asked = Asked(with_drawn=False)
-    given = [int(one.epoch.requested) - taken for one, taken in zip(
-        iterators, mixture.taken.tolist(), strict=True)]
-    return Beginning(
-        list(map(asked.of_iterator, iterators)), given, asked.draws)
 
 
 class MixedOrder(EpochOrder):

@@ -1,12 +1,13 @@
 """The position of one epoch of a mixture: who has given what, who is left."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.sharding.draws import FirstEpochs
 from fuel.sharding.planned import ENDLESS
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.mixing import MixingRequests, as_thresholds
@@ -35,6 +36,10 @@ class Mixture:
         the requests; all zero when the mixture is over.
     """
 
+    # How the epochs of the streams began with which the mixture did; None in
+    # a pickle of Fuel 1.0.
+    first_epochs: FirstEpochs | None = None
+
     def __init__(self, points: MixingRequests, stop: Stop) -> None:
         self.points = points
         count = len(self.points.weights)
@@ -47,13 +52,7 @@ class Mixture:
         # From here on no stream has ended or begun anew.
         self.since = 0
         self._total: int | None = None
-        # The orders of the streams as the epoch began; None as long as no
-        # stream has begun anew, and in a pickle.
-        self.beginning: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), 'beginning': None}
-
+        self.first_epochs = FirstEpochs()
     def choose(self, point: int) -> int:
         """Return the stream whose interval a point lies in; StopIteration if
         the mixture is over."""
@@ -125,8 +124,14 @@ class Mixture:
         self._update()
         return False
 
-    def restart(self, place: int) -> None:
-        """Record that a stream begins its next epoch."""
+    def restart(self, place: int, iterators: Sequence[Any]) -> None:
+        """Record that a stream begins its next epoch.
+
+        `iterators`: the present epochs of all streams.
+        """
+        first = self.first_epochs
+        if first is not None and (first.given or not any(self.restarts)):
+            first.record(iterators, self.taken.tolist(), place)
         self.restarts[place] += 1
         self.lengths[place] = None
         self.since = self.position()

@@ -19,7 +19,6 @@ from fuel.sharding.planned import (
     ItemPlan, ItemsInOrder, Standing, items_of, seek, source_of)
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
-from fuel.transformers.mixture.order import record_restart
 from fuel.transformers.mixture.position import Counts, Mixture
 from fuel.transformers.plans import RowPlan
 from fuel.typing import Batch, State, StreamLike
@@ -151,7 +150,7 @@ class MixtureReader:
 
     def _restart(self, place: int) -> None:
         """Begin the next epoch of a stream."""
-        record_restart(self.mixture, self.iterators, place)
+        self.mixture.restart(place, self.iterators)
         # Released first, so that the stream has one epoch at a time.
         self.iterators[place] = None
         self.iterators[place] = self._streams[place].get_epoch_iterator()
