@@ -107,12 +107,12 @@ class Begun(NamedTuple):
 
     @property
     def draws(self) -> Draws:
-        """What the pipeline draws."""
+        """The draws of the pipeline (Draws)."""
         return self.asked.draws
 
     @property
     def first_epochs(self) -> FirstEpochs | None:
-        """How those of its inputs began, of one that begins them anew."""
+        """The beginnings of its inputs, of a stage that begins them anew."""
         found: FirstEpochs | None = (
             self.epoch.attributes if self.epoch is not None
             else self.state or {}).get('_first_epochs')

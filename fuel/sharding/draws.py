@@ -357,7 +357,7 @@ class Draws:
 
 
 def whole_scheme(scheme: Any) -> Any:
-    """Return the scheme of which a rank's takes a share."""
+    """Return the scheme that a scheme of a rank takes its share of."""
     return scheme.scheme if isinstance(scheme, ShardedScheme) else scheme
 
 

@@ -36,8 +36,7 @@ class Mixture:
         the requests; all zero when the mixture is over.
     """
 
-    # How the epochs of the streams began with which the mixture did; None in
-    # a pickle of Fuel 1.0.
+    # The beginnings of the streams in this epoch; None in an older pickle.
     first_epochs: FirstEpochs | None = None
 
     def __init__(self, points: MixingRequests, stop: Stop) -> None:
