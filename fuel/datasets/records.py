@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.row_readers import VersionReader, begins
+from fuel.datasets.row_readers import VersionReader
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.rows_dataset import SplitDataset
@@ -335,7 +335,8 @@ class RecordsDataset(SplitDataset):
         """Return a reader of one version of the file."""
         if requests is None:
             return None
-        if begins(requests):
+        if requests.is_random_access and requests.position < requests.step:
+            # Nothing was read.
             self.renew()
         reader = VersionReader(self, requests, lambda: [self.records])
         if isinstance(requests, IndexRequests):

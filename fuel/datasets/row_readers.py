@@ -254,16 +254,11 @@ class FileExampleReader(ExampleReader):
         super().close()
 
 
-def begins(requests: RequestIterator | None) -> bool:
-    """Return whether none of the requests of an epoch was made yet."""
-    return (requests is not None and requests.is_random_access
-            and requests.position < requests.step)
-
-
 def read_file(dataset: Any, requests: RequestIterator | None,
               options: ReadOptions, find_parts: Callable[[], Parts],
               ) -> EpochReader | None:
-    """Return a reader of the rows of a file.
+    """Return a reader of the rows of a file, the one of now if the epoch
+    begins.
 
     `dataset`: its `_direct` reads plain batches; it may lack the attribute.
     `find_parts`: opens the file; returns a reader and the order of rows for
@@ -271,6 +266,9 @@ def read_file(dataset: Any, requests: RequestIterator | None,
     """
     if requests is None or not requests.is_random_access:
         return None
+    if requests.position < requests.step:
+        # Nothing was read.
+        dataset.renew()
     if isinstance(requests, IndexRequests):
         return FileExampleReader(dataset, requests, find_parts)
     reader = FileReader(dataset, requests, find_parts)

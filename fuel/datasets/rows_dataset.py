@@ -14,8 +14,7 @@ from fuel.datasets.given_splits import check_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import (
     IndexArray, Order, concatenate, length, pick, simplify)
-from fuel.datasets.row_readers import (
-    begins, direct_batches, read_file)
+from fuel.datasets.row_readers import direct_batches, read_file
 from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
@@ -172,8 +171,6 @@ class RowsDataset(SplitDataset):
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows of the files."""
-        if begins(requests):
-            self.renew()
         return read_file(self, requests, options, self._parts)
 
     def load(self) -> None:

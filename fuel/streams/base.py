@@ -302,7 +302,7 @@ class AbstractDataStream(NamedArguments):
         if scheme is None:
             return None
         stage = stage_of(self)
-        resumed = stage.resumed()
+        resumed = None if stage.pending is None else stage.resumed()
         if resumed:
             scheme.load_state_dict(resumed['scheme'])
         requests: Iterator[Any] | None = None

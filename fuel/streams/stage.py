@@ -158,7 +158,7 @@ class StreamStage(Stage):
 
     def open(self, epoch: Epoch) -> EpochReader:
         """Open the reader of an epoch, of the rank's share if it takes one."""
-        shard = self.own_shard
+        shard = None if epoch.shard is None else self.own_shard
         if shard is None:
             return self.open_items(epoch)
         return DealtReader(

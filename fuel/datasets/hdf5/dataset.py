@@ -25,7 +25,7 @@ from fuel.datasets.hdf5.split_table import (
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
 from fuel.datasets.row_readers import (
-    begins, direct_batches, read_collections, read_file)
+    direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
 from fuel.datasets.rows import (
     as_rows, check_request, check_same_length, check_same_types, get_rows)
@@ -528,8 +528,6 @@ class H5PYDataset(Dataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
-            if begins(requests):
-                self.renew()
             return read_file(self, requests, options, self._readers)
         if any(shapes is not None for shapes in self.source_shapes):
             return None
