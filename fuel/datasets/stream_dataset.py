@@ -215,7 +215,7 @@ class StreamDataset(Dataset):
 
 def _source(stream: Any) -> Any:
     """Return the stream at the bottom of a pipeline, which is checked."""
-    check_draws(stream)
+    check_draws(stage_of(stream))
     children = child_streams(stream)
     name = type(stream).__name__
     if children:

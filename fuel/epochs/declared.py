@@ -109,7 +109,7 @@ class Declared(Runtime):
     @final
     def draws(self) -> Literal['no', 'by_seed', 'in_order']:
         """The way it draws, if it does: by seed and item, or in order."""
-        if self.generator is None:
+        if generator_in(self.stream) is None:
             return 'no'
         return 'by_seed' if getattr(
             self.stream, 'draws_by_seed', False) else 'in_order'

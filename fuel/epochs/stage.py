@@ -139,19 +139,14 @@ class Stage(Declared):
     @final
     def shard(self) -> Shard | None:
         """The share that the pipeline takes, None if it takes all."""
-        scheme = self.scheme
-        return self.own_shard or (
-            None if scheme is None else shard_of(scheme)
-            ) or self.shard_of_inputs
+        return _shard_in([self])
 
     @property
     @final
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        for stage in map(stage_of, self.inputs):
-            if shard := stage.shard:
-                return shard
-        return None
+        inputs = self.inputs
+        return _shard_in(list(map(stage_of, inputs))) if inputs else None
 
     @final
     def reader_of(self, epoch: Epoch) -> EpochReader:
@@ -244,6 +239,20 @@ class Stage(Declared):
     def _has_no_position(self) -> TypeError:
         return TypeError(f'the position of the stream {self.name} cannot be '
                          'saved: derive the class from AbstractDataStream')
+
+
+def _shard_in(stages: list[Stage]) -> Shard | None:
+    """Return the first share that is taken in some pipelines, if one is."""
+    waiting = stages[::-1]
+    while waiting:
+        stage = waiting.pop()
+        scheme = stage.scheme
+        shard = stage.own_shard or (
+            None if scheme is None else shard_of(scheme))
+        if shard is not None:
+            return shard
+        waiting += map(stage_of, reversed(stage.inputs))
+    return None
 
 
 def children_of(epoch: Epoch) -> Sequence[Any]:

@@ -82,26 +82,30 @@ def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
         "some, or 'uneven' if ranks do not wait", stacklevel=3)
 
 
-def check_draws(stream: StreamLike) -> None:
+def check_draws(stage: Stage) -> None:
     """Refuse stages that draw from what was drawn before."""
-    if stage_of(stream).draws == 'in_order':
-        raise ValueError(
-            f'the stage {type(stream).__name__} draws from rng, so what it '
-            'draws depends on the batches before, which other ranks have: '
-            'give it seed= instead, or use a stage that takes seed=')
+    if stage.draws == 'in_order':
+        raise _drawn_in_order(stage)
+
+
+def _drawn_in_order(stage: Stage) -> ValueError:
+    return ValueError(
+        f'the stage {stage.name} draws from rng, so what it draws depends on '
+        'the batches before, which other ranks have: give it seed= instead, '
+        'or use a stage that takes seed=')
 
 
 def _sharded(stream: Stream, shard: Shard) -> Stream:
-    check_draws(stream)
-    refuse_split(stream, shard)
     stage = stage_of(stream)
+    refuse_split(stream, shard)
     if stage.can_plan:
         _check_split(stage, shard)
         _check_padding(stage, shard)
         ours = copied_pipeline(stream, is_sought=True)
         stage_of(ours).take_share(shard)
         return ours
-    ours = copied(stream, {})
+    check_draws(stage)
+    ours = copied(stage, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
         if stage.counts_all_items:
             raise ValueError(
@@ -147,20 +151,22 @@ def _check_padding(stage: Stage, shard: Shard) -> None:
 def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     """Return whether an epoch can go to any of its items at once; if
     `forward`, whether it can to those that follow."""
-    stage = stage_of(stream)
-    if not stage.one_to_one:
-        return False
-    if stage.dataset is not None:
-        # Not how many are left out before an example.
-        return _is_known(stage.scheme) and not (
-            stage.most_skipped and stage.stream.produces_examples)
-    if not (forward or stage.goes_back):
-        return False
-    inputs = stage.inputs
-    for child in inputs:
-        if not can_seek(child, forward):
+    waiting = [stream]
+    while waiting:
+        stage = stage_of(waiting.pop())
+        if not stage.one_to_one:
             return False
-    return bool(inputs)
+        if stage.dataset is not None:
+            # Not how many are left out before an example.
+            if not _is_known(stage.scheme) or (
+                    stage.most_skipped and stage.stream.produces_examples):
+                return False
+            continue
+        inputs = stage.inputs
+        if not inputs or not (forward or stage.goes_back):
+            return False
+        waiting += inputs
+    return True
 
 
 def batch_size_below(stream: StreamLike) -> int | None:
@@ -198,30 +204,38 @@ def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     known = {} if known is None else known
-    if id(stream) in known:
-        ours: Stream = known[id(stream)]
-        return ours
-    if not may_draw:
-        check_draws(stream)
-    ours = known[id(stream)] = copied(stream, known, is_sought)
-    stage = stage_of(ours)
-    stage.replace_inputs([copied_pipeline(child, known, may_draw)
-                          for child in stage.inputs])
-    return ours
+    reading: list[tuple[Any, tuple[StreamLike, ...]]] = []
+    waiting: list[Any] = [stream]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in known:
+            continue
+        stage = stage_of(one)
+        if not may_draw and stage.draws == 'in_order':
+            raise _drawn_in_order(stage)
+        ours = known[id(one)] = copied(
+            stage, known, is_sought if one is stream else None)
+        inputs = stage.inputs
+        if inputs:
+            reading.append((ours, inputs))
+            waiting += inputs
+    for ours, inputs in reading:
+        stage_of(ours).replace_inputs([known[id(child)] for child in inputs])
+    copy_of_all: Stream = known[id(stream)]
+    return copy_of_all
 
 
-def copied(stream: Stream, known: dict[int, Any],
-           is_sought: bool | None = False) -> Stream:
+def copied(stage: Stage, known: dict[int, Any],
+           is_sought: bool | None = False) -> Any:
     """Return a copy of a stream, with the data but own generators.
 
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
-    ours: Stream = stage_of(stream).copy(is_sought)
-    _copy_generators(ours, known)
-    scheme = stage_of(ours).scheme
+    ours = stage.copy(is_sought)
+    rng_state.copy_generators(ours, known)
+    scheme = stage.scheme
     if scheme is not None:
-        owner: Any = ours
-        owner.iteration_scheme = copied_scheme(scheme, known)
+        ours.iteration_scheme = copied_scheme(scheme, known)
     return ours
 
 
@@ -237,9 +251,10 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
     if is_deep and not is_original(scheme, 'get_request_iterator'):
         return copy.deepcopy(scheme, known)
     ours = copy.copy(scheme)
-    _copy_generators(ours, known)
+    rng_state.copy_generators(ours, known)
     for name, value in vars(ours).items():
-        if is_scheme(value):
+        # Most are numbers and the like.
+        if type(value).__module__ != 'builtins' and is_scheme(value):
             # It draws from that one's generators.
             vars(ours)[name] = copied_scheme(value, known, is_deep)
     parts = parts_of_scheme(ours)
@@ -247,11 +262,6 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
         vars(ours)['schemes'] = [
             copied_scheme(part, known, is_deep) for part in parts]
     return ours
-
-
-def _copy_generators(owner: object, known: dict[int, Any]) -> None:
-    for name, generator in rng_state.generators_of(owner):
-        vars(owner)[name] = copy.deepcopy(generator, known)
 
 
 # How often this process has shared a pipeline, by its description.

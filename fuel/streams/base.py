@@ -804,11 +804,12 @@ class AbstractDataStream(NamedArguments):
 
     def __getstate__(self) -> dict[str, Any]:
         # What belongs to an epoch goes with its iterator.
-        state = {name: value for name, value in vars(self).items()
-                 if name not in self.epoch_attributes}
+        state = vars(self).copy()
+        for name in self.epoch_attributes:
+            state.pop(name, None)
         # A copy that shares it would have the position of the other.
-        state.pop(KEPT_STAGE, None)
-        pending = stage_of(self).pending
+        kept = state.pop(KEPT_STAGE, None)
+        pending = kept.pending if isinstance(kept, Stage) else kept
         if pending is not None:
             state[KEPT_STAGE] = pending
         return state

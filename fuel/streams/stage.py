@@ -113,7 +113,7 @@ class StreamStage(Stage):
             if shard is not None:
                 if isinstance(shard, FoundShard):
                     shard.check_world()
-                check_draws(self.stream)
+                check_draws(self)
                 epoch.step = shard.step
 
     def _shard_of_epoch(self) -> Shard | None:

@@ -26,6 +26,7 @@ from fuel.utils.overrides import (
     declares,
     stands_in,
 )
+from fuel.utils.rng_state import generator_in
 from fuel.utils.signatures import constructors_of
 
 #: For `keeps`: data stay of the kind that they were.
@@ -283,7 +284,7 @@ class Transformer(AbstractDataStream):
 
     def _is_stateless(self) -> bool:
         """Return whether nothing is kept from one item to the next."""
-        return stage_of(self).generator is None and (
+        return generator_in(self) is None and (
             set(self.epoch_attributes) <= {'child_epoch_iterator'})
 
     def source_examples(self, requests: Sequence[Any]) -> Any:

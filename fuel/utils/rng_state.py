@@ -7,6 +7,7 @@ A generator is what schemes and stages call ``rng``: a
 from __future__ import annotations
 
 import base64
+import copy
 import math
 import random
 from collections.abc import Mapping
@@ -29,14 +30,16 @@ def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
         ) and not isinstance(candidate, random.SystemRandom)
 
 
-def generators_of(owner: object) -> list[tuple[str, SavedGenerator]]:
-    """Return the attributes of an object that are such generators."""
-    found = []
-    for name, value in vars(owner).items():
+def copy_generators(owner: object, known: dict[int, Any]) -> None:
+    """Replace the attributes of an object that are generators by copies.
+
+    `known`: the copies that were made, by what they are copies of.
+    """
+    attributes = vars(owner)
+    for name, value in attributes.items():
         if isinstance(value, (numpy.random.RandomState, numpy.random.Generator,
                               random.Random)) and is_generator(value):
-            found.append((name, value))
-    return found
+            attributes[name] = copy.deepcopy(value, known)
 
 
 def generator_in(owner: object) -> SavedGenerator | None:

@@ -336,9 +336,9 @@ class Mix(SeveralStreams, GoesOn):
     @property
     def can_plan(self) -> bool:
         """Whether any item can be made without those before it (bool)."""
-        if not all(can_seek(stream, forward=True)
-                   for stream in self.data_streams):
-            return False
+        for stream in self.data_streams:
+            if not can_seek(stream, forward=True):
+                return False
         # Mix itself says what was asked just now.
         return type(self).one_to_one is Mix.one_to_one or (
             stage_of(self).one_to_one)
