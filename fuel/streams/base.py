@@ -111,17 +111,17 @@ class AbstractDataStream(NamedArguments):
     @property
     def sources(self) -> Any:
         """Names of the data, in the order in which they come (tuple)."""
-        shown = vars(self)
-        if '_sources' in shown:
-            return shown['_sources']
-        known = stage_of(self).known_sources
+        if '_sources' in vars(self):
+            return self._sources
+        stage = stage_of(self)
+        known = stage.known_sources
         if known is not None:
             for origin, sources in known.origins:
                 if tuple(origin.sources) != sources:
                     break
             else:
                 return known.sources
-        return _ask_sources(self)
+        return _ask_sources(self, stage)
 
     @sources.setter
     def sources(self, value: Any) -> None:
@@ -131,8 +131,7 @@ class AbstractDataStream(NamedArguments):
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
             stage = vars(self).get(KEPT_STAGE)
-            if isinstance(stage, Stage) and (
-                    name not in self.epoch_attributes):
+            if isinstance(stage, Stage) and name not in self.epoch_attributes:
                 stage.changes += 1
                 if stage.known_sources is not None or stage.readers:
                     stage.forget()
@@ -819,9 +818,8 @@ class AbstractDataStream(NamedArguments):
         add_new_arguments(self)
 
 
-def _ask_sources(stream: AbstractDataStream) -> Any:
+def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
     """Return the sources of a stream, which keeps them from now on."""
-    stage = stage_of(stream)
     changes, inputs = stage.changes, stage.inputs
     # Of the inputs whose assignments are noticed.
     below: dict[int, Stage] = {}
@@ -829,13 +827,14 @@ def _ask_sources(stream: AbstractDataStream) -> Any:
         if isinstance(child, AbstractDataStream) and (
                 type(child).sources is AbstractDataStream.sources):
             below[id(child)] = stage_of(child)
-    stage.depend_on(below.values())
+    if below:
+        stage.depend_on(below.values())
     found = stream._get_sources()
     if type(found) is not tuple or not _are_assigned(stream):
         return found
     origins: list[tuple[Any, Any]] = []
     dataset: Any = stage.dataset
-    if is_dataset(dataset):
+    if dataset is not None and is_dataset(dataset):
         origins.append((dataset, tuple(dataset.sources)))
     for child in inputs:
         one = below.get(id(child))

@@ -19,13 +19,7 @@ from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils.arguments import has_own_constructor, is_dataset, is_stream
 from fuel.utils.other_libraries import class_for, short_repr
-from fuel.utils.overrides import (
-    cached,
-    calls,
-    covers,
-    declares,
-    stands_in,
-)
+from fuel.utils.overrides import cached, calls, covers, declares, stands_in
 from fuel.utils.rng_state import generator_in
 from fuel.utils.signatures import constructors_of
 
