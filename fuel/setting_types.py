@@ -56,7 +56,8 @@ def multiple_paths_parser(value: object) -> list[str]:
     if value is None:
         # Only here, since most programs name their directories.
         import platformdirs
-        return [platformdirs.user_data_dir('fuel', appauthor=False)]
+        return [_in_home(
+            platformdirs.user_data_dir('fuel', appauthor=False))]
     if isinstance(value, str):
         value = value.split(os.pathsep)
     elif isinstance(value, os.PathLike):
@@ -66,6 +67,14 @@ def multiple_paths_parser(value: object) -> list[str]:
         raise TypeError('a path or a list of paths is needed')
     paths = [path_parser(path) for path in value]
     return value if value == paths else paths
+
+
+def _in_home(folder: str) -> str:
+    """Return a folder of the user's; raise RuntimeError if it is in a home
+    that is not known, as later versions of platformdirs do."""
+    if folder.startswith('~'):
+        raise RuntimeError('the home directory is not known')
+    return folder
 
 
 def path_parser(value: object) -> str:
@@ -108,7 +117,7 @@ def directory_or_off(value: object) -> str:
     None is the user's directory for state."""
     if value is None:
         import platformdirs
-        return platformdirs.user_state_dir('fuel')
+        return _in_home(platformdirs.user_state_dir('fuel'))
     return 'off' if value in (False, 'off', '') else path_parser(value)
 
 
@@ -117,8 +126,8 @@ def cache_folder_or_off(value: object) -> str:
     user's directory for caches."""
     if value is None:
         import platformdirs
-        return os.path.join(platformdirs.user_cache_dir(
-            'fuel', appauthor=False), 'remote')
+        return os.path.join(_in_home(platformdirs.user_cache_dir(
+            'fuel', appauthor=False)), 'remote')
     return directory_or_off(value)
 
 

@@ -286,7 +286,10 @@ def is_labelled(data: Any) -> bool:
     2, ...: a list of numbers takes rows from it by other labels."""
     if not comes_from(data, ('Series',), 'pandas'):
         return False
-    return not numpy.array_equal(data.index, numpy.arange(len(data.index)))
+    labels = numpy.asarray(data.index)
+    # NumPy 1 warns of text that is compared with numbers.
+    return labels.dtype.kind not in 'biuf' or not numpy.array_equal(
+        labels, numpy.arange(len(labels)))
 
 
 def _are_paths(data: object) -> bool:

@@ -30,8 +30,9 @@ def find_entry(path, corner):
     address; read without Fuel."""
     content = path.read_bytes()
     with h5py.File(path) as file:
-        chunks = []
-        file['x'].id.chunk_iter(chunks.append)
+        dataset = file['x'].id
+        chunks = list(map(
+            dataset.get_chunk_info, range(dataset.get_num_chunks())))
     found, = [chunk for chunk in chunks if corner == chunk.chunk_offset]
     entry = struct.pack(KEY + 'Q', found.size, 0, *corner, 0,
                         found.byte_offset)

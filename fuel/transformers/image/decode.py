@@ -292,9 +292,10 @@ def decode_image(file: bytes | bytearray | memoryview,
 
 def _to_array(image: PIL.Image.Image) -> Any:
     """Return the pixels of an image as an array with three axes."""
+    # Pillow turns a TIFF file when it reads it, which may change its size.
+    image.load()
     channels = CHANNELS_OF_BYTES.get(image.mode)
     if channels is not None and hasattr(image, '__arrow_c_array__'):
-        image.load()
         try:
             _, capsule = image.__arrow_c_array__()
             return copy_pixels(capsule, channels, image.height, image.width)
