@@ -12,7 +12,7 @@ from fuel.epochs.pipeline import length_of, source_examples
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
-from fuel.schemes.requests import warn_of_no_batch
+from fuel.schemes.requests import num_batches, warn_of_no_batch
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.pipeline import can_seek, can_seek_rows
@@ -208,9 +208,12 @@ class Batch(LeftoverStage):
         if examples is None or type(self.iteration_scheme) is not (
                 ConstantScheme) or self.strictness == 2:
             return None
-        size = self.iteration_scheme.batch_size
-        batches = examples // size if self.strictness else -(
-            -examples // size)
+        scheme = self.iteration_scheme
+        size, requested = scheme.batch_size, scheme.num_examples
+        # The scheme may request a last batch that is smaller.
+        is_last_cut = self.strictness == 1 and (
+            requested is None or examples < requested)
+        batches = num_batches(examples, size, is_last_cut)
         return batches if requests is None else min(batches, requests)
 
     def get_leftover(self) -> None:

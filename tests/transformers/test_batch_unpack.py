@@ -1,4 +1,6 @@
 """Batch and Unpack, which undo each other."""
+import warnings
+
 import numpy
 import pytest
 from hypothesis import given
@@ -47,6 +49,19 @@ def test_batch_hands_out_every_example_once(numbers, size, strictness):
                      for batch, in stream.get_epoch_iterator())
     assert expected[:-1] + ([] if short and strictness else
                             expected[-1:]) == found
+
+
+@given(st.integers(0, 12), st.integers(1, 5), st.sampled_from([0, 1]),
+       st.none() | st.integers(1, 14), st.booleans())
+def test_batch_counts_its_items(count, size, strictness, requested, drop_last):
+    """Also where the scheme requests a smaller last batch."""
+    scheme = ConstantScheme(size, requested, drop_last=drop_last)
+    stream = Batch(DataStream(
+        IndexableDataset(numpy.arange(count)),
+        iteration_scheme=SequentialExampleScheme(count)),
+        scheme, strictness=strictness)
+    with warnings.catch_warnings(action='ignore'):
+        assert stream.num_items() == len(list(stream))
 
 
 def test_drop_last_is_strictness_one():
