@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from fuel.describe.pipeline import iterator_text
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.length import num_left
-from fuel.epochs.midway import refuse_midway
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.sealing import sealed_epoch
-from fuel.epochs.stage import stage_of
-from fuel.epochs.state import Position, Unavailable
+from fuel.epochs.sealing import refuse_midway, sealed_epoch
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import Position
 from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
 from fuel.kernels.epoch_reader import new_object
+from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
+from fuel.schemes.shard import num_of_rank
 from fuel.typing import Batch, Naming, State, StreamLike
 
 __all__ = ['DataIterator']
@@ -79,7 +79,7 @@ class DataIterator(EpochIterator):
 
     def __len__(self) -> int:
         """Return how many items are left of the epoch."""
-        count = num_left(self.data_stream, self.epoch)
+        count = _num_left(self.data_stream, self.epoch)
         if count is None:
             raise TypeError(
                 'how many items are left of an epoch of '
@@ -111,7 +111,7 @@ class DataIterator(EpochIterator):
         """The sources whose data come as they were asked for."""
         return self.epoch.converted
 
-    def get_position(self) -> Position | State | Unavailable:
+    def get_position(self) -> Position | State | Exception:
         """Return where the iterator stands, cheaply.
 
         Returns
@@ -246,3 +246,35 @@ def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
         return False
     return all(sources.count(source) == 1 or provided.count(source) == 1
                for source in sources)
+
+
+def _num_left(stream: object, epoch: Epoch) -> int | None:
+    """Return how many items are left of an epoch, None if not known."""
+    stage = stage_of(stream)
+    if epoch.finished:
+        return 0
+    length, shard = stage.num_items(), stage.shard
+    if length is None or epoch.has_own_requests:
+        return None
+    used, step = epoch.requested, epoch.step
+    if epoch.request_iterator is not None and shard == stage.shard_of_inputs:
+        # Its own requests are the rank's alone.
+        step = 1
+    total = _length_of_all(stage) if shard and used % step else None
+    if total is None or shard is None:
+        # The last round of the ranks may be short.
+        return max(0, length - -(-used // step))
+    # Ranks of another number have read to here.
+    return num_of_rank(max(0, total - used), shard)
+
+
+def _length_of_all(stage: Stage) -> int | None:
+    """Return how many items all ranks share, None if that is not known."""
+    if stage.own_shard is not None:
+        return stage.num_items(of_all=True)
+    if isinstance(stage.scheme, ShardedScheme):
+        return num_requests_of(stage.scheme.scheme)
+    counts = [_length_of_all(stage_of(one)) for one in stage.inputs]
+    known = [count for count in counts if count is not None]
+    return min(known) if stage.one_to_one and (
+        len(known) == len(counts) > 0) else None

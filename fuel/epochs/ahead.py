@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.state import Position, Unavailable, position_of
+from fuel.epochs.state import Position, position_of
 from fuel.kernels.epoch_iterator import (
     MeasuredItem, StageMeter, Waiting, now)
 from fuel.kernels.stage_reader import StageReader
@@ -143,7 +143,7 @@ class _Entry(NamedTuple):
 
     task: Task | None
     error: Exception | None
-    position: Position | State | Unavailable
+    position: Position | State | Exception
 
 
 class ReadAhead:
@@ -212,7 +212,7 @@ class ReadAhead:
         self._entries.append(_Entry(
             task, failure, _kept(position_of(self.source))))
 
-    def get_position(self) -> Position | State | Unavailable:
+    def get_position(self) -> Position | State | Exception:
         """Return where `source` stood after what was handed out."""
         return self._position
 
@@ -294,16 +294,16 @@ def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
         child = each
 
 
-def _kept(position: Position | State | Unavailable,
-          ) -> Position | State | Unavailable:
+def _kept(position: Position | State | Exception,
+          ) -> Position | State | Exception:
     """Return a position of which nothing changes when a stage goes on."""
     if not isinstance(position, Position):
         return position
     children: list[Any] = [_kept(child) for child in position.children]
     leftover, dataset = position.leftover, position.dataset_position
-    if leftover is not None and not isinstance(leftover, Unavailable):
+    if leftover is not None and not isinstance(leftover, Exception):
         leftover = copy.deepcopy(leftover)
-    if dataset is not None and not isinstance(dataset, Unavailable):
+    if dataset is not None and not isinstance(dataset, Exception):
         dataset = copy.deepcopy(dataset)
     return position._replace(
         children=children, leftover=leftover, dataset_position=dataset)

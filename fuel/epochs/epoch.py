@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.skipped import Skipped, SkipLimit
-from fuel.epochs.state import Position, SchemeStart, Unavailable
+from fuel.epochs.state import Position, SchemeStart
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
@@ -59,8 +59,8 @@ class Epoch(EpochPosition):
             None if request_iterator is None
             else as_requests(request_iterator))
         self.finished = False
-        self.end: Position | State | Unavailable | None = None
-        self.start: State | SchemeStart | Unavailable | None = None
+        self.end: Position | State | Exception | None = None
+        self.start: SchemeStart | Exception | None = None
         self.failed: list[int] = []
         self._num_failed = 0
         self.short: dict[int, BatchPart] = {}
@@ -132,7 +132,7 @@ class Epoch(EpochPosition):
         self.skipped.discard(number)
         return was_delivered
 
-    def finish(self, end: Position | State | Unavailable) -> None:
+    def finish(self, end: Position | State | Exception) -> None:
         """Let go of what only a running epoch needs."""
         # Without the stream, which holds this epoch: no cycle.
         self.end = end._replace(stream=None) if isinstance(

@@ -16,7 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.first_names import FIRST_NAMES
-from fuel.epochs.state import Encoded
+from fuel.epochs.state import TextAndCopy, encoded
 from fuel.epochs.stage import Stage
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
@@ -33,7 +33,7 @@ _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 _LONGEST = 16
 
 
-def encoded_fingerprint(stage: Stage) -> Encoded:
+def encoded_fingerprint(stage: Stage) -> TextAndCopy:
     """Return the fingerprint of a stream, which seldom changes."""
     known: _Known | None = stage.fingerprint
     # Asked once: what decides it is the class.
@@ -41,7 +41,7 @@ def encoded_fingerprint(stage: Stage) -> Encoded:
     inputs = _inputs_of(stage, is_bound)
     if known is None or not _are_same(known.inputs, inputs):
         known = stage.fingerprint = _Known(
-            inputs, is_bound, Encoded(_described(inputs)))
+            inputs, is_bound, encoded(_described(inputs)))
     return known.encoded
 
 
@@ -53,7 +53,7 @@ class _Known(NamedTuple):
 
     inputs: list[Any]
     is_bound: bool
-    encoded: Encoded
+    encoded: TextAndCopy
 
 
 def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:

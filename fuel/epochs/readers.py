@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.state import Unavailable
 from fuel.kernels.epoch_reader import PrefetchReader
 from fuel.kernels.stage_reader import note_request
 from fuel.schemes.iteration_scheme import num_examples_of
@@ -47,11 +46,11 @@ def position_in(dataset: Any, state: object) -> object:
         return None
     if not (hasattr(dataset, 'get_position')
             and defines_together(type(dataset), 'open', 'get_position')):
-        return Unavailable(TypeError(
+        return TypeError(
             f'the position within the data set {type(dataset).__name__} '
             'cannot be saved as plain data: give the class the hooks '
             'get_position(state) and open_at(position), or pickle the '
-            'epoch iterator instead'))
+            'epoch iterator instead')
     return dataset.get_position(state)
 
 
@@ -60,7 +59,7 @@ def state_beside(dataset: Any, state: object) -> object:
     the next, where epochs of a data set differ and it has positions."""
     if takes_positions(dataset) and not is_default(dataset, 'next_epoch'):
         position = position_in(dataset, state)
-        if position is not None and not isinstance(position, Unavailable):
+        if position is not None and not isinstance(position, Exception):
             return dataset.next_epoch(dataset.open_at(position))
     return dataset.open()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from fuel.epochs.state import RUNNING, Encoded, SchemeStart, Unavailable
+from fuel.epochs.state import RUNNING, SchemeStart
 from fuel.epochs.epoch import Epoch
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.epoch_iterator import StageMeter, leave_frames
@@ -41,7 +41,6 @@ class Runtime:
     `holders`: the epochs that still have a data set's state.
     `pending`: the state that the next epoch iterator takes up.
     `fingerprint`: what a saved state must fit, made for the last one.
-    `encoded_scheme`: the state of the scheme that was saved last.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
     `changes`: how often an attribute was assigned, or one of a stream below.
@@ -57,7 +56,6 @@ class Runtime:
         '_find_stream',
         'changes',
         'changing',
-        'encoded_scheme',
         'epoch',
         'fingerprint',
         'holders',
@@ -83,11 +81,10 @@ class Runtime:
         self.lock = threading.RLock()
         self.epoch: Epoch | None = None
         self.iterator: weakref.ref[Any] | None = None
-        self.start: State | SchemeStart | Unavailable | None = None
+        self.start: SchemeStart | Exception | None = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending: State | None = None
         self.fingerprint: Any = None
-        self.encoded_scheme: Encoded | None = None
         self.meter = StageMeter()
         self.measured: Any = None
         self.measuring = threading.Lock()

@@ -2,6 +2,9 @@
 
 A state may be saved after each batch, so what stays as it is within an epoch
 is encoded once. Each state has lists and dicts of its own all the same.
+
+A signal handler runs between any two steps of Python, and may ask for the
+state of a stream whose epoch this thread is in the middle of: it is refused.
 """
 from __future__ import annotations
 
@@ -10,12 +13,52 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.state import (
-    RUNNING, Encoded, available, copied_with_text)
+    RUNNING, SchemeStart, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
-from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.epoch_iterator import EpochIterator, meters_in_use
+from fuel.kernels.stage_reader import StageReader
 from fuel.typing import State, StreamLike
+
+ADVICE = ('a signal handler must not save a state: let it set a flag, and '
+          'save in the loop, after the batch (see "Before a job is ended" in '
+          'the manual, on the page about resuming)')
+
+
+def refuse_midway(stream: Any, epoch: Any) -> None:
+    """Refuse a state that is asked for in the middle of something.
+
+    What workers or a server make is known at any time in which they are
+    waited for, also behind stages that keep nothing.
+
+    `epoch`: the one whose state is wanted; None if there is none.
+    """
+    if stage_of(stream).changing:
+        raise RuntimeError(
+            f'the state of {type(stream).__name__} was asked for while an '
+            f'epoch begins or a state is loaded: {ADVICE}')
+    meters = meters_in_use()
+    name = type(stream).__name__
+    while meters and stage_of(stream).meter in meters:
+        stage = stage_of(stream)
+        if stage.is_remote:
+            if stage.is_waiting:
+                return
+            break
+        child = None if epoch is None else epoch.attributes.get(
+            'child_epoch_iterator')
+        if not isinstance(child, EpochIterator) or not isinstance(
+                epoch.reader, StageReader) or not stage.only_counts(epoch):
+            break
+        stream, epoch = child.data_stream, child.epoch
+        if stage_of(stream).meter not in meters:
+            break
+    else:
+        return
+    raise RuntimeError(
+        f'the state of {name} was asked for while its next item is being '
+        f'made: {ADVICE}')
 
 
 def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
@@ -73,8 +116,11 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     children: list[tuple[State, str]] = []
     for (stage, running, _), counted in zip(
             reversed(counters), reversed(counts), strict=True):
+        start = running.start
+        # There was a state of it before.
+        assert not isinstance(start, Exception)
         children = [_joined(
-            stage, RUNNING, *counted, available(running.start),
+            stage, RUNNING, *counted, start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children)]
     return _with_checksum(*children[0])
@@ -103,6 +149,7 @@ def identified(stage: Stage, state: State) -> tuple[State, str]:
             f'has {len(state["children"])} epoch iterators of them, so its '
             'position cannot be told: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
+    scheme = state['scheme']
     others: list[tuple[Any, str]] = []
     for field in ('dataset', 'failed', 'leftover', 'rng'):
         part = state[field]
@@ -111,13 +158,13 @@ def identified(stage: Stage, state: State) -> tuple[State, str]:
                       if part == [] else copied_with_text(part))
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
-        state['scheme'], others,
+        None if scheme is None else _start_of(stage, scheme), others,
         [identified(stage_of(child), part) for child, part in zip(
             streams, state['children'], strict=True)], state.get('skipped'))
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
-            scheme: object, others: list[tuple[Any, str]],
+            start: SchemeStart | None, others: list[tuple[Any, str]],
             children: list[tuple[State, str]], skipped: object = None,
             ) -> tuple[State, str]:
     """Join the parts of a stage's state, and of its text.
@@ -125,9 +172,10 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     `skipped`: a field that a state has only if something was left out.
     """
-    described = encoded_fingerprint(stage)
+    described_text, copy_described = encoded_fingerprint(stage)
+    start_text, copy_start = (
+        ('null', None) if start is None else start.encoded)
     states, texts = zip(*children, strict=True) if children else ((), ())
-    start = None if scheme is None else _encoded_scheme(stage.stream, scheme)
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
     more, skipped_text = {}, ''
@@ -140,21 +188,19 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
         f'"format":{FORMAT},"leftover":{leftover_text},'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
-        f'"scheme":{"null" if start is None else start.text},'
-        f'{skipped_text}"stream":{described.text}}}')
+        f'"scheme":{start_text},'
+        f'{skipped_text}"stream":{described_text}}}')
     return {
-        'format': FORMAT, 'stream': described.copy(), 'epoch': epoch,
+        'format': FORMAT, 'stream': copy_described(), 'epoch': epoch,
         'position': position, 'requested': requested,
-        'scheme': None if start is None else start.copy(),
+        'scheme': None if copy_start is None else copy_start(),
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
         'failed': failed, 'children': list(states),
         **more}, text
 
 
-def _encoded_scheme(stream: StreamLike, state: object) -> Encoded:
-    """Return the state that a scheme had when the epoch began."""
-    stage = stage_of(stream)
-    known = stage.encoded_scheme
-    if known is None or known.source is not state:
-        known = stage.encoded_scheme = Encoded(state)
-    return known
+def _start_of(stage: Stage, state: object) -> SchemeStart:
+    """Return the start that a scheme's state is of, which is encoded once."""
+    start = None if stage.epoch is None else stage.epoch.start
+    return start if isinstance(start, SchemeStart) and (
+        start.source is state) else SchemeStart(state)

@@ -14,7 +14,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import KEPT_STAGE
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import (
-    FINISHED, NOT_STARTED, RUNNING, Position, Unavailable)
+    FINISHED, NOT_STARTED, RUNNING, Position, without_frames)
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import ShardedScheme, shard_of
 from fuel.schemes.shard import Shard
@@ -91,7 +91,7 @@ class Stage(Declared):
             f'in stage {self.name}, item {epoch.position} of the epoch')
         return error
 
-    def position(self, epoch: Epoch) -> Position | State | Unavailable:
+    def position(self, epoch: Epoch) -> Position | State | Exception:
         """Return where an epoch stands, after its end too if data are left."""
         raise self._has_no_position()
 
@@ -186,7 +186,7 @@ class Stage(Declared):
         try:
             end = self.position(epoch)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
-            end = Unavailable(error)
+            end = without_frames(error)
         epoch.finish(end)
         if not epoch.position:
             self.warn_of_empty_epoch(attributes)

@@ -5,11 +5,13 @@ one does (see :mod:`fuel.epochs.state_check`).
 """
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from fuel.epochs.skipped import Skipped
+from fuel.exceptions import StateMismatchError
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
 
@@ -19,35 +21,49 @@ RUNNING = 'running'
 FINISHED = 'finished'
 
 
-class Unavailable:
-    """A part of a state that cannot be had, and why not.
+_encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
 
-    `reason`: raised if it is wanted.
-    """
 
-    __slots__ = ('reason',)
+def as_text(value: object) -> str:
+    """Return plain data as JSON: short, with the keys in order."""
+    return _encoder.encode(value)
 
-    def __init__(self, reason: Exception) -> None:
-        # Its frames would keep what they work with alive.
-        self.reason = reason.with_traceback(None)
+
+#: Plain data that stay as they are: as JSON, and a function that returns what
+#: JSON gives back, in lists and dicts of its own.
+TextAndCopy: TypeAlias = 'tuple[str, Callable[[], Any]]'
+
+
+def encoded(value: object) -> TextAndCopy:
+    """Return plain data encoded, to be copied often."""
+    text = as_text(value)
+    return text, copier_of(json.loads(text))
 
 
 class SchemeStart:
-    """The state of a scheme that keeps a generator alone, made when it is
-    wanted.
+    """The state that a scheme had when an epoch began.
 
-    `before`: the state of the generator when the epoch began.
+    `data`: the state; the snapshot of a generator, if the scheme keeps that
+        alone: it is made plain when the state is wanted.
     """
 
-    def __init__(self, before: rng_state.Snapshot) -> None:
-        self._before = before
-        self._state: State | None = None
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        if not isinstance(data, rng_state.Snapshot):
+            self.source = data
 
-    def state(self) -> State:
-        """Return the state, the same object each time."""
-        if self._state is None:
-            self._state = {'rng': rng_state.as_plain(self._before)}
-        return self._state
+    @functools.cached_property
+    def source(self) -> Any:
+        """The state as plain data, the same object each time."""
+        return {'rng': rng_state.as_plain(self._data)}
+
+    @functools.cached_property
+    def encoded(self) -> TextAndCopy:
+        """The state encoded, once."""
+        return encoded(self.source)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._data,)
 
 
 class Position(NamedTuple):
@@ -56,27 +72,35 @@ class Position(NamedTuple):
     stream: StreamLike | None
     position: int
     requested: int
-    start: State | SchemeStart | Unavailable | None
+    start: SchemeStart | Exception | None
     dataset_position: object
     rng: rng_state.Snapshot | None
     leftover: object
     failed: tuple[int, ...]
-    children: list[Position | State | Unavailable]
+    children: list[Position | State | Exception]
     skipped: Skipped = Skipped()
     # Of a stage that begins its inputs anew: how their first epochs began.
     first_epochs: Any = None
 
 
+def without_frames(error: Exception) -> Exception:
+    """Return an error that is kept in the place of a part of a state.
+
+    Its frames would keep what they work with alive.
+    """
+    return error.with_traceback(None)
+
+
 def available(part: object) -> Any:
-    """Return a part of a state; raise the reason if it cannot be had."""
+    """Return a part of a state; raise the error that is in its place."""
     if isinstance(part, SchemeStart):
-        return part.state()
-    if isinstance(part, Unavailable):
-        raise part.reason
+        return part.source
+    if isinstance(part, Exception):
+        raise part
     return part
 
 
-def as_state(position: Position | State | Unavailable) -> State:
+def as_state(position: Position | State | Exception) -> State:
     """Return a position as plain data, ready for JSON."""
     if not isinstance(position, Position):
         state: State = available(position)
@@ -88,7 +112,7 @@ def as_state(position: Position | State | Unavailable) -> State:
     return state
 
 
-def shallow_state(position: Position | State | Unavailable) -> State:
+def shallow_state(position: Position | State | Exception) -> State:
     """Return a position as plain data, but for those of the inputs; with
     how their first epochs began, which no saved state says."""
     if not isinstance(position, Position):
@@ -116,42 +140,18 @@ def position_fields(position: Position) -> State:
 
 
 def position_of(iterator: Iterator[object]
-                ) -> Position | State | Unavailable:
+                ) -> Position | State | Exception:
     """Return the position of an epoch iterator, or why it has none."""
-    get_position: Callable[[], Position | State | Unavailable] | None = (
+    get_position: Callable[[], Position | State | Exception] | None = (
         getattr(iterator, 'get_position', None))
     if get_position is None:
-        return Unavailable(TypeError(
+        return TypeError(
             f'an epoch iterator of type {type(iterator).__name__} cannot tell '
-            'its position: let get_epoch_iterator() return a DataIterator'))
+            'its position: let get_epoch_iterator() return a DataIterator')
     try:
         return get_position()
     except Exception as error:  # noqa: BLE001 (raised if it is wanted)
-        return Unavailable(error)
-
-
-_encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
-
-
-def as_text(value: object) -> str:
-    """Return plain data as JSON: short, with the keys in order."""
-    return _encoder.encode(value)
-
-
-class Encoded:
-    """Plain data that stay as they are: encoded once, copied often.
-
-    `source`: what was encoded.
-    `text`: the same as JSON.
-    `copy`: returns what JSON gives back, in lists and dicts of its own.
-    """
-
-    __slots__ = ('copy', 'source', 'text')
-
-    def __init__(self, source: object) -> None:
-        self.source = source
-        self.text = as_text(source)
-        self.copy = copier_of(json.loads(self.text))
+        return without_frames(error)
 
 
 def copier_of(value: Any) -> Callable[[], Any]:
@@ -179,3 +179,57 @@ def copied_with_text(value: object) -> tuple[Any, str]:
     """Return a copy of what may differ from batch to batch, and its text."""
     text = as_text(value)
     return json.loads(text), text
+
+
+# Of the state of one worker of a loader.
+_SHARE_FORMAT = 1
+_SHARE_FIELDS = {'fuel', 'worker', 'num_workers', 'taken', 'stream'}
+
+
+def share_state(worker: int, num_workers: int, taken: int,
+                stream: State) -> State:
+    """Return the state of a worker as plain data.
+
+    The stream's part is a string, since torchdata looks for differences
+    in each number of a state after each batch.
+
+    `worker`, `num_workers`: which worker of how many; 0 of 0 in the process
+        of the loader.
+    `taken`: how many items it has read.
+    `stream`: state of the stream after these.
+    """
+    return {'fuel': _SHARE_FORMAT, 'worker': worker,
+            'num_workers': num_workers, 'taken': taken,
+            'stream': json.dumps(stream)}
+
+
+def of_stream(state: State) -> State:
+    """Return the state of a whole stream as loaders carry it."""
+    return share_state(0, 0, 0, state)
+
+
+def is_share_state(state: object) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether a state is one that loaders carry."""
+    return isinstance(state, Mapping) and 'fuel' in state
+
+
+def read_share_state(state: Mapping[str, Any]) -> State:
+    """Return the state of one worker with the stream's part as plain data,
+    which is not checked."""
+    counts = [state.get(name) for name in ('worker', 'num_workers', 'taken')]
+    if (set(state) != _SHARE_FIELDS or state['fuel'] != _SHARE_FORMAT
+            or not isinstance(state['stream'], str)
+            or not all(type(count) is int and count >= 0
+                       for count in counts)):
+        raise StateMismatchError(
+            'the state of a worker has not the fields that as_iterable() '
+            f'saves, {sorted(_SHARE_FIELDS)} in format {_SHARE_FORMAT}, but '
+            f'{sorted(map(str, state))}: it is damaged, or of another '
+            'version of Fuel')
+    try:
+        stream = json.loads(state['stream'])
+    except (ValueError, RecursionError) as error:
+        raise StateMismatchError(
+            "the field 'stream' of the state of a worker is no JSON "
+            f'({error}): the state is damaged') from None
+    return {**state, 'stream': stream}

@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from fuel.epochs.state import (
-    FINISHED, NOT_STARTED, RUNNING, as_text, available)
+    FINISHED, NOT_STARTED, RUNNING, as_text, available, is_share_state,
+    read_share_state)
 from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.first_names import with_first_names
 from fuel.epochs.sealing import checksum
-from fuel.epochs.share_state import is_share_state, read_share_state
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import StateMismatchError
@@ -45,12 +45,12 @@ def checked_state(stream: StreamLike, state: Any) -> State:
         return state  # type: ignore[no-any-return]
     if is_share_state(state):
         share = read_share_state(state)
-        if share.num_workers:
+        if share['num_workers']:
             raise StateMismatchError(
-                f'the state is that of worker {share.worker} of '
-                f'{share.num_workers}: save state_after(count) of '
+                f'the state is that of worker {share["worker"]} of '
+                f'{share["num_workers"]}: save state_after(count) of '
                 'as_iterable(), which is that of the stream')
-        state = share.stream
+        state = share['stream']
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '
@@ -130,12 +130,13 @@ def _check_frame(stage: Stage, state: State) -> None:
 
 
 def _check_fingerprint(stage: Stage, state: State) -> None:
-    saved, known = state['stream'], encoded_fingerprint(stage)
+    saved = state['stream']
+    known, copy_known = encoded_fingerprint(stage)
     with suppress(TypeError, ValueError, RecursionError):
         # Nearly always.
-        if as_text(saved) == known.text:
+        if as_text(saved) == known:
             return
-    present: State = known.copy()
+    present: State = copy_known()
     _check_shard(stage, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (

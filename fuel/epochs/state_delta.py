@@ -7,10 +7,10 @@ from fuel.epochs.epoch import Counter
 from fuel.epochs.sealing import count, find_counters
 from fuel.epochs.state import (
     Position,
-    Unavailable,
     as_state,
     available,
     position_fields,
+    without_frames,
 )
 from fuel.epochs.state_check import DAMAGE, is_same
 from fuel.exceptions import StateMismatchError
@@ -78,7 +78,7 @@ class StateDelta:
         self.base = state_of(iterator)
         self._counters: list[Counter] | None = None
         self._streams: list[object] | None = None
-        if isinstance(self.base, Unavailable) or not isinstance(
+        if isinstance(self.base, Exception) or not isinstance(
                 iterator, EpochIterator):
             return
         if iterator.only_counts():
@@ -87,9 +87,9 @@ class StateDelta:
         self._streams = _streams_of(iterator.get_position())
 
     @fault_point('state delta')
-    def changes(self, iterator: DataIterator) -> Changes | Unavailable | None:
+    def changes(self, iterator: DataIterator) -> Changes | Exception | None:
         """Return what has changed since the first state."""
-        if isinstance(self.base, Unavailable):
+        if isinstance(self.base, Exception):
             return None
         if self._counters is not None:
             counted = _count(self._counters)
@@ -102,17 +102,17 @@ class StateDelta:
                     return changes(self.base, position)
             return changes(self.base, available(state_of(iterator)))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
-            return Unavailable(error)
+            return without_frames(error)
 
 
-def state_of(iterator: DataIterator) -> State | Unavailable:
+def state_of(iterator: DataIterator) -> State | Exception:
     """Return the state of an epoch iterator, without what it is a state of,
     or why it has none."""
     try:
         return (iterator.present_state() if isinstance(
             iterator, EpochIterator) else iterator.state_dict())
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
-        return Unavailable(error)
+        return without_frames(error)
 
 
 def _streams_of(position: object) -> list[object]:

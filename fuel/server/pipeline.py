@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.sealing import identified
 from fuel.epochs.stage import stage_of
-from fuel.epochs.state import Unavailable
 from fuel.epochs.state_check import checked_state
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Buffers, Extent, Slot
@@ -105,13 +104,13 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
-        why = str(base.reason) if isinstance(base, Unavailable) else None
+        why = str(base) if isinstance(base, Exception) else None
         return Result(
             OPENED, request, {'base': self._saved(base), 'why': why}, [])
 
-    def _saved(self, state: State | Unavailable | None) -> State | None:
+    def _saved(self, state: State | Exception | None) -> State | None:
         """Return a state as clients save it; None if there is none."""
-        if state is None or isinstance(state, Unavailable):
+        if state is None or isinstance(state, Exception):
             return None
         return identified(stage_of(self.stream), state)[0]
 
@@ -146,7 +145,7 @@ class Pipeline:
         slot: Slot | None = request['slot']
         made = self._epochs.make(
             _ONLY, slot, is_wanted=not request['discard'])
-        changes = (None if isinstance(made.changes, Unavailable)
+        changes = (None if isinstance(made.changes, Exception)
                    else made.changes)
         if made.is_end:
             return Result(

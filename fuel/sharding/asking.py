@@ -13,15 +13,15 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import why_not_one_to_one
 from fuel.epochs.readers import known_length
 from fuel.epochs.stage import Stage, children_of, stage_of
-from fuel.epochs.state import Unavailable, available, shallow_state
+from fuel.epochs.state import Position, available, shallow_state
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, num_requests_of)
 from fuel.schemes.ordered import ConstantScheme
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Standing,
-    Start, scheme_kind, whole_scheme, why_unknown)
+    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
+    scheme_kind, whole_scheme, why_unknown)
 from fuel.sharding.made import Made, DatasetRows
 from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
 from fuel.sharding.pipeline import copied_scheme
@@ -119,7 +119,7 @@ class Begun(NamedTuple):
         return found
 
     @property
-    def standing(self) -> Standing | None:
+    def standing(self) -> Position | None:
         """From where the stage draws, if it has drawn more since."""
         return self.asked.standing.get(id(self.stage.stream))
 
@@ -141,7 +141,7 @@ class Begun(NamedTuple):
         present = Start(copied_scheme(scheme, self.asked.known, True), None)
         epoch, standing = self.epoch, self.standing
         if standing is not None:
-            present.scheme.load_state_dict(available(standing.scheme))
+            present.scheme.load_state_dict(available(standing.start))
         if self.is_past:
             assert self.state is not None
             return self.draws.add(Replay(
@@ -213,7 +213,7 @@ class Asked:
         identities.
     """
 
-    def __init__(self, standing: Sequence[Standing] = (),
+    def __init__(self, standing: Sequence[Position] = (),
                  datasets: dict[int, int] | None = None) -> None:
         self.draws = Draws([], [])
         self.known: dict[int, Any] = {}
@@ -332,8 +332,8 @@ class Asked:
             requests = begun.epoch.request_iterator
             if requests is not None and requests.is_random_access:
                 reason = ''
-            elif isinstance(begun.epoch.start, Unavailable):
-                reason = str(begun.epoch.start.reason)
+            elif isinstance(begun.epoch.start, Exception):
+                reason = str(begun.epoch.start)
         elif not is_original(stream, 'get_epoch_iterator'):
             reason = (f'{stage.name} has a get_epoch_iterator of its own, so '
                       'its requests are not known before the epoch')

@@ -13,7 +13,7 @@ import numpy
 
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import (
-    Position, SchemeStart, Unavailable, position_of)
+    Position, SchemeStart, position_of, without_frames)
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.base import (
     BatchScheme, DrawnOrder, IndexScheme, epoch_state, no_state)
@@ -212,17 +212,6 @@ class Known(NamedTuple):
         return self
 
 
-class Standing(NamedTuple):
-    """The state from which a stream draws.
-
-    `scheme`, `rng`: of its scheme, and of its generator, if it has them.
-    """
-
-    stream: StreamLike
-    scheme: State | SchemeStart | Unavailable | None
-    rng: rng_state.Snapshot | None
-
-
 class FirstEpochs:
     """The epochs of its inputs with which a stage began one of its own, of
     a stage that begins inputs anew.
@@ -231,12 +220,13 @@ class FirstEpochs:
         none of them has begun anew.
     `ends`: where the epochs were left; None of an input that has not begun
         anew.
-    `standing`: from where the streams drew as the first input began anew.
+    `standing`: from where the streams drew as the first input began anew:
+        of each the start of its scheme, and its generator, if it has them.
     """
 
     given: Sequence[int] = ()
-    ends: Sequence[Position | State | Unavailable | None] = ()
-    standing: Sequence[Standing] = ()
+    ends: Sequence[Position | State | Exception | None] = ()
+    standing: Sequence[Position] = ()
 
     def record(self, iterators: Sequence[Any], taken: Sequence[int],
                place: int) -> None:
@@ -251,7 +241,7 @@ class FirstEpochs:
                 return
             self.given = [one.epoch.requested - count for one, count in zip(
                 iterators, taken, strict=True)]
-            standing: list[Standing] = []
+            standing: list[Position] = []
             for iterator in iterators:
                 _add_standing(iterator.data_stream, standing)
             self.standing = standing
@@ -263,27 +253,27 @@ class FirstEpochs:
                     iterators, self.ends, strict=True))]
 
 
-def _add_standing(stream: StreamLike, found: list[Standing]) -> None:
+def _add_standing(stream: StreamLike, found: list[Position]) -> None:
     """Add from where the streams of a pipeline draw."""
     stage = stage_of(stream)
     scheme, rng = whole_scheme(stage.scheme), stage.generator
     if scheme is not None or rng is not None:
-        found.append(Standing(
-            stream, None if scheme is None else _standing_of(scheme),
-            None if rng is None else rng_state.take_snapshot(rng)))
+        found.append(Position(
+            stream, 0, 0, None if scheme is None else _start_of(scheme), None,
+            None if rng is None else rng_state.take_snapshot(rng), None, (),
+            []))
     for child in stage.inputs:
         _add_standing(child, found)
 
 
-def _standing_of(scheme: Any) -> State | SchemeStart | Unavailable:
+def _start_of(scheme: Any) -> SchemeStart | Exception:
     """Return the state from which a scheme draws, taken cheaply."""
     if keeps_generator_before(scheme):
         return SchemeStart(rng_state.take_snapshot(scheme.rng))
     try:
-        state: State = scheme_state(scheme)
+        return SchemeStart(scheme_state(scheme))
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
-        return Unavailable(error)
-    return state
+        return without_frames(error)
 
 
 class Draws:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
@@ -21,13 +21,6 @@ from fuel.typing import Batch, EpochReader, StreamLike
 
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
-
-
-class Standing(NamedTuple):
-    """Where an epoch stands before an item: left-overs, children."""
-
-    leftover: Any
-    children: list[Any]
 
 
 class ItemPlan:
@@ -73,8 +66,8 @@ class ItemPlan:
         """Leave all as it is where the whole epoch ends; the rank has come
         to an item that it does not get."""
 
-    def standing(self, item: int) -> Standing:
-        """Return where the stage stands before an item."""
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before an item, and where inputs stand."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -184,10 +177,10 @@ class DealtReader:
         last = self.dealer.last
         return marks(count, last.repeats, last.rows)
 
-    def standing(self) -> Standing:
-        """Return where the stage stands, of an order that is sought."""
+    def standing(self) -> tuple[object, list[Any]]:
+        """Return left-overs and positions of an order that is sought."""
         items = self.order.num_items
-        standing: Standing = self.order.standing(
+        standing: tuple[object, list[Any]] = self.order.standing(
             items if self._is_over else min(self.dealer.next, items))
         return standing
 

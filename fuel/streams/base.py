@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
-from fuel.epochs.midway import refuse_midway
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import KEPT_STAGE, KnownSources
-from fuel.epochs.sealing import sealed, sealed_epoch
+from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import SchemeStart, Unavailable
+from fuel.epochs.state import SchemeStart, without_frames
 from fuel.epochs.state_check import checked_state
 from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
@@ -311,9 +310,9 @@ class AbstractDataStream(NamedArguments):
                 requests = scheme.get_request_iterator()
                 stage.start = SchemeStart(scheme.generator_before(requests))
             else:
-                stage.start = scheme_state(scheme)
+                stage.start = SchemeStart(scheme_state(scheme))
         except TypeError as error:
-            stage.start = Unavailable(error)
+            stage.start = without_frames(error)
         if requests is None:
             requests = scheme.get_request_iterator()
         if not hasattr(requests, '__next__'):

@@ -6,7 +6,7 @@ import weakref
 
 from fuel.epochs.readers import position_in
 from fuel.epochs.state import (
-    FINISHED, RUNNING, Position, Unavailable,
+    FINISHED, RUNNING, Position,
     as_state, available, position_of)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.skipped import Skipped
@@ -97,11 +97,11 @@ class StreamStage(Stage):
             if epoch.request_iterator is not None and epoch.start is None:
                 # Whoever built the iterator chose the requests.
                 epoch.has_own_requests = True
-                epoch.start = Unavailable(TypeError(
+                epoch.start = TypeError(
                     'the position among requests that were passed to '
                     'DataIterator cannot be saved nor taken up as plain '
                     f'data: let {self.name}.get_epoch_iterator() make the '
-                    'iterator, or pickle the epoch iterator'))
+                    'iterator, or pickle the epoch iterator')
                 if resumed:
                     available(epoch.start)
             self.take_limit(epoch)
@@ -123,14 +123,16 @@ class StreamStage(Stage):
             None if scheme is None else shard_of(scheme))
         if shard is not None:
             return shard
-        if 'data_stream' in vars(self.stream):
+        shown = vars(self.stream)
+        if 'data_stream' in shown:
             iterators = self.iterators
             if len(iterators) == 1 and isinstance(
                     iterators[0], EpochIterator):
                 # The epoch of its input has begun.
                 below: Shard | None = iterators[0].epoch.shard
                 return below
-        return self.shard_of_inputs
+        # A stream of a data set reads no other.
+        return None if 'dataset' in shown else self.shard_of_inputs
 
     def take_limit(self, epoch: Epoch) -> None:
         """Share the limit of examples left out with the streams below."""
@@ -225,7 +227,7 @@ class StreamStage(Stage):
 
     # --- states ------------------------------------------------------------
 
-    def position(self, epoch: Epoch) -> Position | State | Unavailable:
+    def position(self, epoch: Epoch) -> Position | State | Exception:
         """Return where an epoch stands; see :meth:`Stage.position`."""
         if epoch.finished:
             end = epoch.end
@@ -255,15 +257,15 @@ class StreamStage(Stage):
             return standing
         if not defines_together(
                 type(self.stream), 'get_data', 'get_leftover'):
-            return Unavailable(TypeError(
+            return TypeError(
                 f'the position of the stage {self.name} cannot be saved as '
                 'plain data, since its get_data may keep things from one '
                 'call to the next: give the class the hooks get_leftover() '
                 '(which may return None) and set_leftover(leftover), or '
-                'pickle the epoch iterator instead')), self._positions()
+                'pickle the epoch iterator instead'), self._positions()
         return self.stream.get_leftover(), self._positions()
 
-    def _positions(self) -> list[Position | State | Unavailable]:
+    def _positions(self) -> list[Position | State | Exception]:
         """Return the positions of its inputs that a state holds.
 
         A stage with left-overs has an older one.  What failed since is added

@@ -5,7 +5,6 @@ import sys
 from itertools import chain
 from typing import Any
 
-from fuel.epochs.state import Unavailable
 from fuel.transformers.base import Transformer
 from fuel.utils.checks import saved_count
 
@@ -41,12 +40,12 @@ class Leftover:
         self.used = used
 
 
-def refused_position(stage: Transformer, what: str) -> Unavailable:
+def refused_position(stage: Transformer, what: str) -> Exception:
     """Return the position below what a user has assigned to a stage."""
-    return Unavailable(TypeError(
+    return TypeError(
         f'the position of a stage {type(stage).__name__} whose {what} was '
         'assigned cannot be saved as plain data: pickle the epoch iterator '
-        'instead'))
+        'instead')
 
 
 class LeftoverStage(Transformer):

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.sharding.order import EpochOrder, GivenOrder, ItemPart
 from fuel.sharding.planned import (
-    ItemPlan, Standing, items_of, read_at, read_rows_at, seek, source_of)
+    ItemPlan, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.sharding.stage_orders import CutOrder, MergedOrder, RowOrder
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
@@ -55,12 +55,12 @@ class OrderPlan(ItemPlan):
             else read_rows_at(children[place], item, rows)
             for place, items, rows in parts for item in items])
 
-    def standing(self, item: int) -> Standing:
-        """Return where the stage stands before an item."""
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before an item, and where inputs stand."""
         leftover, places = self.order.before(item)
         for child, place in zip(self.children, places, strict=True):
             seek(child, place)
-        return Standing(leftover, list(map(position_of, self.children)))
+        return leftover, list(map(position_of, self.children))
 
 
 def only(parts: list[Any]) -> Any:
@@ -196,11 +196,11 @@ class PiecePlan(ItemPlan):
             seek(self.child, self.num_items // self.times)
             position_of(self.child)
 
-    def standing(self, item: int) -> Standing:
-        """Return where the stage stands before a piece."""
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before a piece, and where the input stands."""
         stage: Any = self.stage()
         number, used = divmod(item, self.times) if self.times else (0, 0)
         besides = stage.besides_at(number)
         seek(self.child, number)
-        return Standing({**(besides or {}), 'used': used} if used
-                        else besides, [position_of(self.child)])
+        return ({**(besides or {}), 'used': used} if used else besides,
+                [position_of(self.child)])

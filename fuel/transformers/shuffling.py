@@ -16,7 +16,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.sharding.asking import Begun
 from fuel.sharding.draws import Draws
 from fuel.sharding.order import EpochOrder, ItemPart
-from fuel.sharding.planned import ItemPlan, Standing, items_of, read_at, seek
+from fuel.sharding.planned import ItemPlan, items_of, read_at, seek
 from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
@@ -383,13 +383,12 @@ class _BufferPlan(ItemPlan):
         self._go_to(item)
         return read_at(self.child, self._pop(held))
 
-    def standing(self, item: int) -> Standing:
-        """Return where the stage stands before an item."""
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before an item, and where the input stands."""
         self._go_to(item)
         stage, held = self.stage(), self.held
         assert stage is not None
         first = min((place for _, place, _ in held.heap), default=held.next)
         seek(self.child, first)
-        return Standing(
-            {'key': stage._key, 'item': item, 'last': held.last,
-             'first': first}, [position_of(self.child)])
+        return ({'key': stage._key, 'item': item, 'last': held.last,
+                 'first': first}, [position_of(self.child)])

@@ -8,7 +8,7 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.skipped import Skipped
-from fuel.epochs.state import RUNNING, Unavailable, as_state
+from fuel.epochs.state import RUNNING, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.meter import keep_sums
@@ -53,7 +53,7 @@ class TeamStage(RemoteStage):
         session = last_session(self.stream)
         state = self.pending if session is None else session.state()
         return Skipped() if state is None or isinstance(
-            state, Unavailable) else Skipped.in_state(state)
+            state, Exception) else Skipped.in_state(state)
 
     def position(self, epoch: Epoch) -> State:
         """Return the state of its input in the epoch, also at its end."""

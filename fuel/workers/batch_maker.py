@@ -15,7 +15,7 @@ import numpy
 
 from fuel.epochs.pipeline import child_streams, skip
 from fuel.epochs.stage import stage_of
-from fuel.epochs.state import RUNNING, Unavailable
+from fuel.epochs.state import RUNNING, without_frames
 from fuel.epochs.state_delta import Changes, StateDelta, state_of
 from fuel.kernels.epoch_iterator import (
     EpochIterator, StageMeter, last_wait)
@@ -74,8 +74,8 @@ class Made(NamedTuple):
     description: Any = None
     extents: list[Extent] | None = None
     error: Exception | None = None
-    changes: Changes | Unavailable | None = None
-    state: State | Unavailable | None = None
+    changes: Changes | Exception | None = None
+    state: State | Exception | None = None
     is_end: bool = False
     placement: Placement | None = None
     note: Note | None = None
@@ -276,13 +276,13 @@ class BatchMaker(Generic[Description]):
         return batch
 
     def _end(self, placement: Placement | None = None) -> Made:
-        state: State | Unavailable
+        state: State | Exception
         try:
             # The stream's own state is that of the epoch made last.
             state = (stage_of(self.stream).state()
                      if self._is_last() else state_of(self._opened))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
-            state = Unavailable(error)
+            state = without_frames(error)
         return Made([], state=state, is_end=True, placement=placement,
                     note=self._note(is_last=True))
 
@@ -393,5 +393,4 @@ def pickle_state(state: object) -> bytes:
     try:
         return pickle.dumps(state)
     except Exception:  # noqa: BLE001 - pickling runs any code
-        reason = state.reason if isinstance(state, Unavailable) else state
-        return pickle.dumps(Unavailable(TypeError(str(reason))))
+        return pickle.dumps(TypeError(str(state)))

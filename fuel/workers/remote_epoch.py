@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from fuel.epochs.midway import ADVICE
-from fuel.epochs.state import Unavailable
+from fuel.epochs.sealing import ADVICE
+from fuel.epochs.state import without_frames
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem, Waiting, take_note
@@ -45,8 +45,8 @@ class RemoteEpoch:
         self.num_ready = 0
         self.items: deque[Any] = deque()
         self.opened = False
-        self.base: State | Unavailable = Unavailable(WorkerError(
-            'the worker has not begun the epoch'))
+        self.base: State | Exception = WorkerError(
+            'the worker has not begun the epoch')
         self.failure: Exception | None = None
         self.final: bytes | None = None
 
@@ -60,7 +60,7 @@ class RemoteEpoch:
 
     def fail(self, error: Exception) -> None:
         """Record that there is no epoch, and why."""
-        self.base = Unavailable(error)
+        self.base = without_frames(error)
         self.failure, self.opened = error, True
 
 
@@ -71,15 +71,15 @@ class Receipt(NamedTuple):
     `changes`: pickled differences of the state after it.
     """
 
-    base: State | Unavailable
+    base: State | Exception
     changes: bytes
 
-    def state(self) -> State | Unavailable:
+    def state(self) -> State | Exception:
         """Return the state after it, or why there is none."""
         changes = pickle.loads(self.changes) if self.changes else None
-        if isinstance(self.base, Unavailable) or changes is None:
+        if isinstance(self.base, Exception) or changes is None:
             return self.base
-        if isinstance(changes, Unavailable):
+        if isinstance(changes, Exception):
             return changes
         state: State = changed(self.base, changes)
         return state

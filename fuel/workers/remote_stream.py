@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.midway import ADVICE
+from fuel.epochs.sealing import ADVICE
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import available
 from fuel.kernels.epoch_iterator import EpochIterator, PendingItem

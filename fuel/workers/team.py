@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuel.epochs.skipped import Skipped, SkipLimit, merged
-from fuel.epochs.state import Unavailable
+from fuel.epochs.state import without_frames
 from fuel.exceptions import BadRecordsError, WorkerError
 from fuel.typing import State
 from fuel.workers.remote_epoch import EpochWorker, Receipt, RemoteEpoch
@@ -89,7 +89,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     most_skipped = 0
     is_exact = False
-    end: State | Unavailable | None = None
+    end: State | Exception | None = None
 
     resume: State | None
 
@@ -147,7 +147,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         if error is not None:
             return
         state = self._with_skipped(receipt.state(), place)
-        if isinstance(state, Unavailable):
+        if isinstance(state, Exception):
             return
         limit = SkipLimit(self.most_skipped)
         limit.restore(Skipped.in_state(state))
@@ -160,10 +160,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         """Go on, in another team, where the reader is."""
         if self.has_begun():
             state = self.state()
-            if isinstance(state, Unavailable):
+            if isinstance(state, Exception):
                 assert self.team is not None
-                state.reason.add_note(str(self.team.error))
-                raise state.reason
+                state.add_note(str(self.team.error))
+                raise state
             self.resume, self.after, self.calls = state, False, ()
         self.begin(source())
 
@@ -181,7 +181,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         # What was delivered last came from this part.
         return self.parts[max(0, self.delivered - 1) % len(self.parts)].opened
 
-    def state(self) -> State | Unavailable:
+    def state(self) -> State | Exception:
         """Return the wrapped stream's state after what was delivered."""
         if self.parts:
             self.commit_delivered()
@@ -195,7 +195,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         assert self.resume is not None
         return self.resume
 
-    def position(self) -> State | Unavailable:
+    def position(self) -> State | Exception:
         """Return the state after what was delivered, also at the end one in
         the epoch, as a stage holds it that reads on."""
         if self.end is not None:
@@ -203,7 +203,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         if self.parts:
             self.commit_delivered()
             state = self._state_of_parts()
-            if (self.has_begun() or not isinstance(state, Unavailable)
+            if (self.has_begun() or not isinstance(state, Exception)
                     or self.resume is None or self.after):
                 return state
         assert self.resume is not None
@@ -214,18 +214,18 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         end = self.position() if self.is_over else None
         return (*reduced, {'end': end}) if isinstance(end, dict) else reduced
 
-    def _with_skipped(self, state: State | Unavailable, place: int,
-                      ) -> State | Unavailable:
+    def _with_skipped(self, state: State | Exception, place: int,
+                      ) -> State | Exception:
         """Return the state of a part with what all parts have left out."""
         base = self.parts[place].base
         others = [receipt.state() for other, receipt
                   in self._receipts.items() if other != place]
-        if isinstance(state, Unavailable) or isinstance(base, Unavailable):
+        if isinstance(state, Exception) or isinstance(base, Exception):
             return state
         return merged(state, [other for other in others if not isinstance(
-            other, Unavailable)], base) if others else state
+            other, Exception)], base) if others else state
 
-    def _state_of_parts(self) -> State | Unavailable:
+    def _state_of_parts(self) -> State | Exception:
         if self.latest is not None:
             return self._with_skipped(
                 self.latest.state(), (self.delivered - 1) % len(self.parts))
@@ -233,13 +233,13 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         try:
             self.team.workers[0].wait_until_open(self.parts[0])
         except WorkerError as error:
-            return Unavailable(error)
+            return without_frames(error)
         return self.parts[0].base
 
     def last_state(self) -> State | None:
         """Return the state that an epoch comes after; None if unknown."""
         state = self.state()
-        if not isinstance(state, Unavailable):
+        if not isinstance(state, Exception):
             return state
         return None if self.has_begun() else self.resume
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fuel.epochs.share_state import of_stream
+from fuel.epochs.state import of_stream
 from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import Session, items_left
 from fuel.interop.torch.examples import count_examples

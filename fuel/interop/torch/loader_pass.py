@@ -8,7 +8,7 @@ from types import TracebackType
 
 from torch._utils import ExceptionWrapper
 
-from fuel.epochs.share_state import of_stream
+from fuel.epochs.state import of_stream
 from fuel.epochs.state import FINISHED
 from fuel.interop.torch.epoch_register import Session, items_left
 from fuel.interop.torch.loader_dataset import LoaderDataset

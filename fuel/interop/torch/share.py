@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuel.epochs.pipeline import skip
-from fuel.epochs.share_state import ShareState, read_share_state
+from fuel.epochs.state import read_share_state, share_state
 from fuel.exceptions import StateMismatchError
 from fuel.typing import Batch, EpochIterator, State
 
@@ -27,7 +27,7 @@ def is_loader_state(state: object) -> bool:
         _SNAPSHOT in state or _YIELDED in state)
 
 
-def read_loader_state(state: Mapping[str, Any]) -> tuple[ShareState, int]:
+def read_loader_state(state: Mapping[str, Any]) -> tuple[State, int]:
     """Return the state of the worker whose item was delivered last, and how
     many more items were delivered since it was taken."""
     try:
@@ -37,7 +37,7 @@ def read_loader_state(state: Mapping[str, Any]) -> tuple[ShareState, int]:
             read_share_state(worker[_DATASET])
             for worker in state[_SNAPSHOT][_WORKERS].values()]
         steps = state[_STEPS]
-        return max(workers, key=lambda worker: worker.last), int(steps)
+        return max(workers, key=_last_read), int(steps)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, StateMismatchError):
             raise
@@ -45,6 +45,12 @@ def read_loader_state(state: Mapping[str, Any]) -> tuple[ShareState, int]:
             'the state of a StatefulDataLoader holds no state of '
             f'as_iterable(), where it is expected ({error!r}): save it from '
             'a loader over as_iterable(), with batches delivered') from error
+
+
+def _last_read(state: State) -> int:
+    """Return the number of the item read last, over all workers."""
+    worker, taken = int(state['worker']), int(state['taken'])
+    return worker + (taken - 1) * max(1, int(state['num_workers']))
 
 
 @dataclass(eq=False, repr=False)
@@ -97,9 +103,9 @@ class Share(Iterator[Any]):
             self._iterator = self.open_epoch()
         return self._iterator
 
-    def state(self) -> ShareState:
-        """Return where the worker stands."""
-        return ShareState(
+    def state(self) -> State:
+        """Return where the worker stands, as plain data."""
+        return share_state(
             self.worker, self.num_workers, self.taken,
             self.iterator.state_dict() if self.ended is None
             else self.ended)

@@ -13,8 +13,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 from fuel import config
 from fuel.describe.source_types import types_of
 from fuel.epochs.pipeline import require_one_to_one
-from fuel.epochs.share_state import (
-    ShareState, is_share_state, of_stream, read_share_state)
+from fuel.epochs.state import (
+    is_share_state, of_stream, read_share_state)
 from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
 from fuel.interop.torch import callers
@@ -90,7 +90,7 @@ class StreamIterable(IterableDataset[Any]):
         # What belongs to this process.
         self._share: Share | None = None
         self._sender: SlotSender | None = None
-        self._resumed: ShareState | None = None
+        self._resumed: State | None = None
         self._begun = 0
         self._reads_ahead = False
         # Whether a loader has read it in this process.
@@ -254,12 +254,13 @@ class StreamIterable(IterableDataset[Any]):
             self._register.begin_share(self.stream, session, worker))
         return Share(lambda: epoch, self._worker_reader(), worker, count)
 
-    def _resume(self, session: Session, state: ShareState) -> Share:
-        ended = state.stream if state.stream['epoch'] == FINISHED else None
+    def _resume(self, session: Session, state: State) -> Share:
+        worker, stream = state['worker'], state['stream']
+        ended = stream if stream['epoch'] == FINISHED else None
         epoch = self._with_targets(self._register.resume_share(
-            self.stream, session, state.worker, state.stream))
-        return Share(lambda: epoch, self._worker_reader(), state.worker,
-                     state.num_workers, state.taken, ended)
+            self.stream, session, worker, stream))
+        return Share(lambda: epoch, self._worker_reader(), worker,
+                     state['num_workers'], state['taken'], ended)
 
     def _read(self, iterator: EpochIterator[Batch]) -> Any:
         return self._convert(self._next_batch(iterator))
@@ -311,7 +312,7 @@ class StreamIterable(IterableDataset[Any]):
         if share is not None:
             if get_worker_info() is None:
                 callers.refuse_state_ahead(self.stream)
-            return share.state().as_dict()
+            return share.state()
         if get_worker_info() is None and self._register.last is not None:
             raise RuntimeError(
                 'the batches are read by workers of a DataLoader, or by a '
@@ -433,25 +434,26 @@ class StreamIterable(IterableDataset[Any]):
         self._clear_after_fork()
         if is_loader_state(state):
             share, count = read_loader_state(state)
-            self._load(share.stream, count)
+            self._load(share['stream'], count)
         elif is_share_state(state):
             self._load_share(read_share_state(state))
         else:
             self._load(dict(state))
 
-    def _load_share(self, state: ShareState) -> None:
+    def _load_share(self, state: State) -> None:
         info = get_worker_info()
         here = (0, 0) if info is None else (info.id, info.num_workers)
-        if (state.worker, state.num_workers) != here:
+        there = state['worker'], state['num_workers']
+        if there != here:
             raise StateMismatchError(
-                f'the state was saved by {_as_worker(*state[:2])}, but this '
+                f'the state was saved by {_as_worker(*there)}, but this '
                 f'is {_as_worker(*here)}: use as many workers as then, or '
                 'give the state of the whole loader to load_state_dict() of '
                 'as_iterable(), which goes on with any number')
         if info is None:
-            self._load(state.stream)
+            self._load(state['stream'])
         else:
-            self.stream.load_state_dict(state.stream)
+            self.stream.load_state_dict(state['stream'])
             self._resumed = state
 
     def _load(self, state: State, count: int = 0) -> None:

@@ -16,7 +16,7 @@ from fuel.schemes.shard import Shard
 from fuel.sharding.pipeline import can_seek, copied_pipeline
 from fuel.sharding.dealer import Dealt
 from fuel.sharding.planned import (
-    ItemPlan, ItemsInOrder, Standing, items_of, seek, source_of)
+    ItemPlan, ItemsInOrder, items_of, seek, source_of)
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
@@ -378,12 +378,11 @@ class MixturePlan(ItemPlan):
         """Go to the end of the epoch, where the next one may go on."""
         self.reader.skip_to(self.num_items)
 
-    def standing(self, item: int) -> Standing:
-        """Return where the mixture stands before an item."""
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before an item, and where inputs stand."""
         self.reader.skip_to(item)
-        return Standing(
-            self.mixture.state(),
-            list(map(position_of, self.reader.iterators)))
+        return (self.mixture.state(),
+                list(map(position_of, self.reader.iterators)))
 
 
 def _rows_of(child: Any) -> RowPlan:

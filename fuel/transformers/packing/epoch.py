@@ -94,24 +94,6 @@ class Block(NamedTuple):
     first: int
 
 
-class Checkpoint(NamedTuple):
-    """Where packing can begin again: before a block.
-
-    `position`: of the child.
-    `used`: how much of each open row was used.
-    `first`: number of the oldest open row.
-    """
-
-    position: Any
-    used: list[int]
-    first: int
-    counts: Counts
-
-    def is_delivered(self, count: int) -> bool:
-        """Return whether the first rows include all that were open."""
-        return self.first + len(self.used) <= count
-
-
 class PackedEpoch(Leftover):
     """Packs the sequences of one epoch.
 
@@ -137,7 +119,8 @@ class PackedEpoch(Leftover):
         self._packer = RowPacker(length, window, len(sources))
         self._delivered = 0
         self._counts = Counts()
-        self._checkpoints: list[Checkpoint] = []
+        # Before each block: the child's position, and the open rows.
+        self._begun: list[tuple[Any, State]] = []
         # Examples that were read and make no block yet.
         self._examples: list[Any] | None = None
         self._block: Block | None = None
@@ -157,7 +140,7 @@ class PackedEpoch(Leftover):
         self._pack(self._delivered + count, child)
         rows = self._packer.take(count)
         self._delivered += len(rows)
-        self._drop_checkpoints()
+        self._drop_begun()
         return rows
 
     def _pack(self, wanted: int, child: Iterator[Any]) -> None:
@@ -193,10 +176,8 @@ class PackedEpoch(Leftover):
     def _read_block(self, child: Iterator[Any]) -> None:
         """Read the next sequences; note the end of the child."""
         if self._examples is None:
-            self._checkpoints.append(Checkpoint(
-                position_of(child), self._packer.used, self._packer.first,
-                self._counts))
-            self.position = self._checkpoints[0].position
+            self._begun.append((position_of(child), self._open_rows()))
+            self.position = self._begun[0][0]
             self._examples = []
         try:
             parts = self._read_parts(child, self._examples)
@@ -258,25 +239,30 @@ class PackedEpoch(Leftover):
             numpy.array([piece.stop - piece.start for each in pieces
                          for piece in each], numpy.int64), [], first)
 
-    def _drop_checkpoints(self) -> None:
-        """Forget those that no state needs any more."""
-        kept = self._checkpoints
-        while len(kept) > 1 and kept[1].is_delivered(self._delivered):
+    def _drop_begun(self) -> None:
+        """Forget blocks from which no state begins again any more."""
+        kept = self._begun
+        while len(kept) > 1 and _end(kept[1][1]) <= self._delivered:
             kept.pop(0)
-            self.position = kept[0].position
+            self.position = kept[0][0]
         if self._refused and kept:
+            sequences = Counts(*kept[0][1]['counts']).sequences
             self._refused = [number for number in self._refused
-                             if number >= kept[0].counts.sequences]
+                             if number >= sequences]
+
+    def _open_rows(self) -> State:
+        """Return how much of each open row was used, the number of the
+        oldest, and what was read."""
+        return {'used': self._packer.used, 'first': self._packer.first,
+                'counts': list(self._counts)}
 
     def state(self) -> State:
         """Return where packing stands, as plain data."""
-        # Without a checkpoint nothing was read yet, or since a restart.
-        start = self._checkpoints[0] if self._checkpoints else Checkpoint(
-            None, self._packer.used, self._packer.first, self._counts)
+        # If no block has begun, nothing was read yet, or since a restart.
         return {
             'delivered': self._delivered, 'items': self.delivered_items,
-            'used': start.used, 'first': start.first,
-            'counts': list(start.counts), 'refused': list(self._refused),
+            **(self._begun[0][1] if self._begun else self._open_rows()),
+            'refused': list(self._refused),
             'kinds': [None if kind is None else [kind[0].str, list(kind[1])]
                       for kind in self.kinds]}
 
@@ -289,7 +275,7 @@ class PackedEpoch(Leftover):
         first, delivered = state['first'], state['delivered']
         if len(state['counts']) != len(Counts._fields):
             raise ValueError(f'counts must be {len(Counts._fields)} numbers')
-        if first + len(state['used']) > delivered:
+        if _end(state) > delivered:
             raise ValueError('rows were open that were not delivered')
         self._packer = RowPacker(self._length, self._window,
                                  len(self._sources), state['used'], first)
@@ -308,7 +294,12 @@ class PackedEpoch(Leftover):
         self._packer.take(delivered - first)
         self._delivered = delivered
         self.delivered_items = state['items']
-        self._drop_checkpoints()
+        self._drop_begun()
+
+
+def _end(rows: State) -> int:
+    """Return the number after that of the last open row."""
+    return int(rows['first']) + len(rows['used'])
 
 
 def _check_numbers(field: str, values: Any) -> None:
