@@ -163,6 +163,8 @@ class Stage(Declared):
             number = epoch.requested
             try:
                 data = self.reader_of(epoch).read()
+                if data is None and self.inputs:
+                    raise self._returned_none()
             except StopIteration:
                 self._finish(epoch)
                 raise
@@ -180,6 +182,14 @@ class Stage(Declared):
             epoch.position += epoch.step
             return data
         raise StopIteration
+
+    def _returned_none(self) -> TypeError:
+        sources = tuple(self.stream.sources)
+        return TypeError(
+            f'the stage {self.name} returned None, where a tuple of '
+            f'{len(sources)} is expected, one part for each of the sources '
+            f'{sources}: end its method with return, also where it changes '
+            'the data in place')
 
     def _finish(self, epoch: Epoch) -> None:
         attributes = epoch.attributes

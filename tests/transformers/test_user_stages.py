@@ -408,3 +408,34 @@ def test_types_that_a_stage_says_it_keeps_are_known():
     assert {'x', 'y'} == below.keys()
     assert Doubled(source()).known_types() == {
         name: known._replace(shape=None) for name, known in below.items()}
+
+
+class Forgets(Stage):
+    """Changes the data in place, and returns nothing."""
+
+    def transform_batch(self, batch):
+        batch[0][:] = 0
+
+
+class PureForgets(Forgets):
+    pure = True
+    transform_batch = Forgets.transform_batch
+
+
+class ForgetsData(Stage):
+    def get_data(self, request=None):
+        next(self.child_epoch_iterator)
+
+
+@pytest.mark.parametrize('stage', [Forgets, PureForgets, ForgetsData])
+@pytest.mark.parametrize('below', [False, True])
+def test_none_from_a_stage_is_refused_for_each_item(stage, below):
+    """None would be an item, or an error of the stage above."""
+    stream = stage(source())
+    epoch = (Plain(stream) if below else stream).get_epoch_iterator()
+    for _ in range(4):
+        with pytest.raises(TypeError, match=(
+                rf'stage {stage.__name__} returned None, where a tuple of 2 '
+                r"is expected, .* sources \('x', 'y'\)")):
+            next(epoch)
+    assert list(epoch) == []
