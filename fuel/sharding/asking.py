@@ -20,11 +20,13 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.ordered import ConstantScheme
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
-    scheme_kind, whole_scheme, why_unknown)
+    Draws, KeyStart, Known, ListedRequests, Replay, Start, scheme_kind,
+    whole_scheme, why_unknown)
+from fuel.sharding.first_epochs import FirstEpochs
 from fuel.sharding.made import Made, DatasetRows
 from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
 from fuel.sharding.pipeline import copied_scheme
+from fuel.sharding.shared_draws import shared_draws
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_original
@@ -196,6 +198,10 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
     """Return the order of all ranks, of the epoch of a stream that is
     running, or that its next iterator begins."""
     asked, stage = Asked(), stage_of(stream)
+    shared = shared_draws(stream)
+    if shared.now:
+        return Unordered(shared.now)
+    asked.draws.unknown = shared.later
     with stage.lock:
         running = (None if stage.pending is not None or stage.is_left()
                    else stage.epoch)
@@ -295,7 +301,12 @@ class Asked:
         """
         if not (stage.passes_items_on and len(stage.inputs) == 1):
             return Unordered(f'the items of {stage.name} are made elsewhere')
-        return self.next_epoch(stage.inputs[0], state)
+        # It has generators of its own there.
+        known, self.known = self.known, {}
+        try:
+            return self.next_epoch(stage.inputs[0], state)
+        finally:
+            self.known = known
 
     def _of_stage(self, stage: Stage, inputs: list[EpochOrder], begun: Begun,
                   ) -> EpochOrder:

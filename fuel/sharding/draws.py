@@ -11,20 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.epochs.stage import stage_of
-from fuel.epochs.state import (
-    Position, SchemeStart, position_of, without_frames)
-from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.base import (
     BatchScheme, DrawnOrder, IndexScheme, epoch_state, no_state)
 from fuel.schemes.iteration_scheme import (
-    ShardedScheme, is_random_access, keeps_generator_before, parts_of_scheme,
-    scheme_state)
+    ShardedScheme, is_random_access, parts_of_scheme)
 from fuel.schemes.iterator_requests import ConcatenatedRequests, as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.sharding.order import KINDS, Kind, UnknownOrderError
 from fuel.sharding.pipeline import copied_scheme
-from fuel.typing import SchemeLike, State, StreamLike
+from fuel.typing import SchemeLike, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import defines_together, is_original
 
@@ -212,81 +207,20 @@ class Known(NamedTuple):
         return self
 
 
-class FirstEpochs:
-    """The epochs of its inputs with which a stage began one of its own, of
-    a stage that begins inputs anew.
-
-    `given`: how many items each input had given before; empty as long as
-        none of them has begun anew.
-    `ends`: where the epochs were left; None of an input that has not begun
-        anew.
-    `standing`: from where the streams drew as the first input began anew:
-        of each the start of its scheme, and its generator, if it has them.
-    """
-
-    given: Sequence[int] = ()
-    ends: Sequence[Position | State | Exception | None] = ()
-    standing: Sequence[Position] = ()
-
-    def record(self, iterators: Sequence[Any], taken: Sequence[int],
-               place: int) -> None:
-        """Record that an input begins anew.
-
-        `iterators`: the present epochs of all of them.
-        `taken`: how many items of each the epoch of the stage has had.
-        """
-        if not self.given:
-            if not all(isinstance(one, EpochIterator) for one in iterators):
-                # They have no order.
-                return
-            self.given = [one.epoch.requested - count for one, count in zip(
-                iterators, taken, strict=True)]
-            standing: list[Position] = []
-            for iterator in iterators:
-                _add_standing(iterator.data_stream, standing)
-            self.standing = standing
-            self.ends = [None] * len(iterators)
-        if self.ends[place] is None:
-            self.ends = [
-                position_of(iterator) if place == other else end
-                for other, (iterator, end) in enumerate(zip(
-                    iterators, self.ends, strict=True))]
-
-
-def _add_standing(stream: StreamLike, found: list[Position]) -> None:
-    """Add from where the streams of a pipeline draw."""
-    stage = stage_of(stream)
-    scheme, rng = whole_scheme(stage.scheme), stage.generator
-    if scheme is not None or rng is not None:
-        found.append(Position(
-            stream, 0, 0, None if scheme is None else _start_of(scheme), None,
-            None if rng is None else rng_state.take_snapshot(rng), None, (),
-            []))
-    for child in stage.inputs:
-        _add_standing(child, found)
-
-
-def _start_of(scheme: Any) -> SchemeStart | Exception:
-    """Return the state from which a scheme draws, taken cheaply."""
-    if keeps_generator_before(scheme):
-        return SchemeStart(rng_state.take_snapshot(scheme.rng))
-    try:
-        return SchemeStart(scheme_state(scheme))
-    except Exception as error:  # noqa: BLE001 - raised if it is wanted
-        return without_frames(error)
-
-
 class Draws:
     """The requests and keys that a pipeline draws for an epoch.
 
     `starts`: what is drawn from, in the order in which an epoch begins.
     `after`: what the next epoch draws from; None for what is left of a start
         when it was drawn from.
+    `unknown`: why it is not known what further epochs draw, '' if it is.
     """
 
-    def __init__(self, starts: list[Any], after: list[Any]) -> None:
+    def __init__(self, starts: list[Any], after: list[Any],
+                 unknown: str = '') -> None:
         self.starts = starts
         self.after = after
+        self.unknown = unknown
         self._drawn: dict[int, Any] = {}
         self._copies: list[Any] = []
         self._left: list[Any] = []
@@ -299,7 +233,7 @@ class Draws:
         return len(self.starts) - 1
 
     def __reduce__(self) -> Any:
-        return Draws, (self.starts, self.after)
+        return Draws, (self.starts, self.after, self.unknown)
 
     def at(self, place: int) -> Any:
         """Return what is drawn at a place: a permutation when it is asked
@@ -314,22 +248,32 @@ class Draws:
                 for ours, later in zip(
                     self._copies, self.after, strict=True)]
         if place not in self._drawn:
-            places = [place] if self._copies[place].is_computed else [
-                other for other, start in enumerate(self._copies)
-                if not start.is_computed]
+            places = [place] if self._is_alone(place) else [
+                other for other in range(len(self._copies))
+                if not self._is_alone(other)]
             for other in places:
                 if other not in self._drawn:
                     self._drawn[other] = self._copies[other].draw()
         return self._drawn[place]
 
+    def _is_alone(self, place: int) -> bool:
+        """Return whether what is drawn at a place does not depend on what
+        was drawn at others."""
+        start = self._copies[place]
+        return start.is_computed and not (isinstance(start, Start) and any(
+            isinstance(other, Start) and other.scheme is start.scheme
+            for other in self._copies if other is not start))
+
     def following(self, places: Collection[int] | None = None) -> Draws:
         """Return what is drawn for the next epoch: of all of the pipeline,
         or of what draws at some places."""
+        if places is None and self.unknown:
+            raise UnknownOrderError(self.unknown)
         kept = list(map(self.at, range(len(self.starts))))
         known: dict[int, Any] = {}
         left = [start.copied(known) for start in self._left]
         if places is None:
-            return Draws(left, [None] * len(left))
+            return Draws(left, [None] * len(left), self.unknown)
         return Draws(
             [start if place in places else Known(kept[place])
              for place, start in enumerate(left)],

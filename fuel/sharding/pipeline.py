@@ -250,7 +250,10 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
     """
     if is_deep and not is_original(scheme, 'get_request_iterator'):
         return copy.deepcopy(scheme, known)
-    ours = copy.copy(scheme)
+    if id(scheme) in known:
+        ours: SchemeLike = known[id(scheme)]
+        return ours
+    ours = known[id(scheme)] = copy.copy(scheme)
     rng_state.copy_generators(ours, known)
     for name, value in vars(ours).items():
         # Most are numbers and the like.

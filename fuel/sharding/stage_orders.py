@@ -256,6 +256,16 @@ class MergedOrder(EpochOrder):
         counts = [part.num_items for part in self.inputs]
         return None if None in counts else min(counts)
 
+    def count_to(self, stop: int) -> int:
+        """Return how many items there are, or at least `stop`."""
+        return min([part.count_to(stop) for part in self.inputs])
+
+    def make(self, item: int) -> Made:
+        """Return what an item is made of."""
+        if self.num_items is None and self.count_to(item + 1) <= item:
+            raise IndexError(f'the epoch has no item {item}')
+        return super().make(item)
+
     @property
     def batch_size(self) -> Any:
         """The size of all items but the last, None if it differs."""
@@ -302,6 +312,12 @@ class TakenOrder(EpochOrder):
         """True if the input is read to its end."""
         count = self.inputs[0].num_items
         return count is not None and count <= self.most
+
+    def make(self, item: int) -> Made:
+        """Return what an item is made of."""
+        if item >= self.most:
+            raise IndexError(f'the epoch has no item {item}')
+        return super().make(item)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the item of that number."""

@@ -397,7 +397,7 @@ def test_order_of_a_mixture_is_not_made_unless_it_is_asked_for():
     found = calls_of(lambda: list(stream))
     assert sum(stream.restarts.values()) > 5
     assert not found['fuel.sharding.asking']
-    assert found['fuel.sharding.draws'] < 30
+    assert found['fuel.sharding.first_epochs'] < 30
 
 
 def test_order_of_workers_is_that_of_the_stream_they_run():

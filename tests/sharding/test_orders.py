@@ -3,8 +3,11 @@
 The oracle is the data: each row holds its number and its data set.
 """
 import pickle
+import random
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 import numpy
@@ -64,20 +67,23 @@ def state_of(stream):
         return None
 
 
-def can_be_read(number):
+def can_be_read(make):
     """Return whether a pipeline has items: batches of several streams that
     stand beside each other may differ in size."""
     try:
-        delivered(build(number))
+        delivered(make())
     except ValueError:
         return False
     return True
 
 
-def check_asked(number):
+def check_asked(make):
     """Compare three epochs of a pipeline with what was said before, during
-    and after; return its first order."""
-    plain, stream = build(number), build(number)
+    and after; return its first order.
+
+    `make`: returns the pipeline, a new one each time.
+    """
+    plain, stream = make(), make()
     first, starts = epoch_order(stream), random_orders.starts_of(stream)
     later = later_epochs(first)
     for epoch in range(3):
@@ -109,6 +115,60 @@ def check_asked(number):
     return first
 
 
+def check_resumed(make, count):
+    """Compare what is left of an epoch with what is said of its state.
+
+    `count`: how many items were read before.
+    """
+    stream = make()
+    epoch = iter(stream)
+    delivered(epoch, count)
+    state = state_of(stream)
+    if state is None or state['epoch'] != 'running':
+        return
+    resumed, starts = make(), random_orders.starts_of(stream)
+    resumed.load_state_dict(state)
+    order = epoch_order(resumed)
+    if order.kind != 'none':
+        first, known = known_from(order, starts)
+        assert first <= count
+        rest = delivered(resumed, MOST - count)
+        assert known[count - first:] == rest
+
+
+def check_untouched(make, number):
+    """Ask a pipeline 100 times, and compare two epochs with those of one that
+    is not asked."""
+    plain, stream, choose = make(), make(), random.Random(number)
+    moments = sorted(choose.choices(range(2 * MOST), k=100))
+    for epoch in range(2):
+        theirs, ours = iter(plain), iter(stream)
+        for item in range(MOST):
+            while moments and moments[0] <= epoch * MOST + item:
+                moments.pop(0)
+                ask(stream, choose)
+            expected = delivered(theirs, 1)
+            assert expected == delivered(ours, 1)
+            assert state_of(plain) == state_of(stream)
+            if not expected:
+                break
+        del theirs, ours
+    for _ in moments:
+        ask(stream, choose)
+    assert delivered(plain) == delivered(stream)
+
+
+def ask(stream, choose):
+    """Ask for items of a pipeline, and of its later epochs."""
+    order = epoch_order(stream)
+    if choose.random() < .5:
+        order = pickle.loads(pickle.dumps(order))
+    with suppress(UnknownOrderError, IndexError):
+        order = order.epoch(choose.randint(0, 2))
+        for item in choose.choices(range(MOST), k=3):
+            order[item]
+
+
 def later_epochs(order):
     """Return the orders of two further epochs, as far as they are known."""
     if order.kind == 'none' or _is_endless(order):
@@ -124,15 +184,15 @@ def _is_endless(order):
     return order.num_items is not None and len(order) > MOST
 
 
-def check_share(number, ranks, by, uneven):
+def check_share(make, ranks, by, uneven):
     """Compare what each rank delivers with its share of the order; return
     whether ranks can share it so."""
-    order = epoch_order(build(number))
+    order = epoch_order(make())
     if order.kind == 'none' or _is_endless(order):
         return False
     epochs = [order, *later_epochs(order).values()][:2]
     for rank in range(ranks):
-        stream = build(number)
+        stream = make()
         try:
             stream = stream.shard(rank, ranks, by=by, uneven=uneven)
         except (TypeError, ValueError, NotImplementedError):
@@ -144,16 +204,20 @@ def check_share(number, ranks, by, uneven):
     return True
 
 
-def check_all(numbers):
+def check_all(numbers, builder):
     """Check pipelines, and their orders in another process; return how many
     of them are known, and how many shares."""
     orders, shares = [], 0
-    for number in filter(can_be_read, numbers):
-        order = check_asked(number)
+    for number in numbers:
+        make = partial(build, number, builder)
+        if not can_be_read(make):
+            continue
+        order = check_asked(make)
         if order.kind != 'none':
-            orders.append((order, random_orders.starts_of(build(number))))
+            orders.append((order, random_orders.starts_of(make())))
+        check_resumed(make, number % 11)
         shares += check_share(
-            number, 1 + number % 4,
+            make, 1 + number % 4,
             'example' if number % 3 == 0 else 'batch',
             ['uneven', 'drop', 'pad'][number // 4 % 3])
     assert in_another_process(orders) == [
@@ -184,19 +248,48 @@ def in_another_process(orders):
 
 
 # Streams that stand beside each other may differ in length.
-@pytest.mark.filterwarnings('ignore:the streams merged', 'ignore:an epoch')
-def test_orders_of_random_pipelines_say_what_is_delivered():
+pytestmark = pytest.mark.filterwarnings(
+    'ignore:the streams merged', 'ignore:an epoch')
+BUILDERS = pytest.mark.parametrize(
+    'builder', [random_orders.Build, random_orders.Tangled])
+
+
+@pytest.mark.parametrize(('builder', 'fewest', 'fewest_shares'), [
+    (random_orders.Build, 20, 5), (random_orders.Tangled, 20, 2)])
+def test_orders_of_random_pipelines_say_what_is_delivered(
+        builder, fewest, fewest_shares):
     """Before, during and after an epoch, and of each rank."""
-    known, shares = check_all(range(30))
-    assert known > 20
-    assert shares > 5
+    known, shares = check_all(range(30), builder)
+    assert known > fewest
+    assert shares > fewest_shares
 
 
-@pytest.mark.filterwarnings('ignore:the streams merged', 'ignore:an epoch')
+@pytest.mark.parametrize(('builder', 'fewest', 'fewest_shares'), [
+    (random_orders.Build, 1400, 400), (random_orders.Tangled, 1400, 100)])
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-def test_orders_of_two_thousand_pipelines_say_what_is_delivered():
+def test_orders_of_two_thousand_pipelines_say_what_is_delivered(
+        builder, fewest, fewest_shares):
     """The long form."""
-    known, shares = check_all(range(2000))
-    assert known > 1400
-    assert shares > 400
+    known, shares = check_all(range(2000), builder)
+    assert known > fewest
+    assert shares > fewest_shares
+
+
+@BUILDERS
+def test_epoch_that_was_asked_delivers_what_one_delivers_that_was_not(
+        builder):
+    """Asking draws from nothing that an epoch draws from."""
+    for number in range(6):
+        check_untouched(partial(build, number, builder), number)
+
+
+@BUILDERS
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_asking_three_hundred_pipelines_changes_nothing(builder):
+    """The long form."""
+    for number in range(300):
+        make = partial(build, number, builder)
+        if can_be_read(make):
+            check_untouched(make, number)

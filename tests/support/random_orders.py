@@ -244,14 +244,65 @@ class Build:
             lambda: Take(make(depth - 1), choose.randint(0, 9))])()
 
 
-def build(number):
+class Tangled(Build):
+    """Builds pipelines whose parts draw from what others draw from, or are
+    read twice."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.made = []
+
+    def pipeline(self):
+        """Return a stage that reads several streams, and one behind it."""
+        make = self.random.choice([self.batches, self.examples])
+        stream = self._several(make, self.random.randint(1, 3))
+        if not stream.produces_examples or self.random.random() < .5:
+            return stream
+        return ShuffleBuffer(stream, self.random.randint(1, 7), seed=2)
+
+    def _rng(self):
+        if self.random.random() < .8:
+            return self.shared
+        return super()._rng()
+
+    def _plain(self, stream):
+        stream = super()._plain(stream)
+        if self.random.random() < .1:
+            stream = Drawing(
+                stream, stream.produces_examples, rng=self.shared)
+        self.made.append(stream)
+        return stream
+
+    def _again(self, single, new):
+        """Return a stream that is read already, or a new one."""
+        alike = [stream for stream in self.made
+                 if stream.produces_examples == single]
+        if alike and self.random.random() < .15:
+            return self.random.choice(alike)
+        return new()
+
+    def batches(self, depth):
+        """Return a pipeline of batches."""
+        return self._again(False, lambda: super(Tangled, self).batches(depth))
+
+    def examples(self, depth):
+        """Return a pipeline of examples."""
+        return self._again(True, lambda: super(Tangled, self).examples(depth))
+
+
+def build(number, builder=Build):
     """Return a random pipeline; the same number makes the same one."""
-    return Build(number).pipeline()
+    return builder(number).pipeline()
 
 
 def starts_of(stream):
     """Return what the first row holds of each data set of a pipeline."""
+    # Each data set has another one.
+    return list(dict.fromkeys(_starts(stream)))
+
+
+def _starts(stream):
     if hasattr(stream, 'dataset'):
         return [stream.dataset.first]
     inputs = getattr(stream, 'data_streams', None) or [stream.data_stream]
-    return sum(map(starts_of, inputs), [])
+    return sum(map(_starts, inputs), [])
