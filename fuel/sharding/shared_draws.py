@@ -42,7 +42,7 @@ class Drawing(NamedTuple):
     elsewhere: int
 
 
-class Shared(NamedTuple):
+class UnknownOrders(NamedTuple):
     """Reasons for which an order is not known.
 
     `now`: why the present order is not known, '' if it is.
@@ -53,12 +53,12 @@ class Shared(NamedTuple):
     later: str = ''
 
 
-def shared_draws(stream: StreamLike) -> Shared:
+def shared_draws(stream: StreamLike) -> UnknownOrders:
     """Return what is not known of the order of a pipeline, since generators
     are shared."""
     going_on = [stage for stage in _walk(stream) if not stage.goes_back]
     if len(set(map(id, going_on))) < len(going_on):
-        return Shared(
+        return UnknownOrders(
             f'{going_on[0].name} goes on in the next epoch where it stands, '
             'and is read twice: read it once, or mix copies of it')
     found = list(_drawings(stream, itertools.count(1)))
@@ -71,12 +71,12 @@ def shared_draws(stream: StreamLike) -> Shared:
                   'what each of them draws depends on how far the other was '
                   'read: give each a generator of its own')
         if _are_mixed(one, other):
-            return Shared(reason)
+            return UnknownOrders(reason)
         if one.is_late or other.is_late or one.mixtures != other.mixtures:
             later = later or reason
     lazy = [one.name for one in found
             if one.is_late and one.is_order and one.sources]
-    return Shared(later=later or (
+    return UnknownOrders(later=later or (
         f'{lazy[0]} draws while its requests are read' if lazy else ''))
 
 
@@ -125,7 +125,9 @@ def _drawings(stream: StreamLike, numbers: Iterator[int],
 def _generators_of(stage: Stage) -> frozenset[int]:
     """Return the identities of the generator of a stage, and of its bits."""
     rng = stage.generator
-    return frozenset({id(rng), id(getattr(rng, 'bit_generator', rng))})
+    bits = rng.bit_generator if isinstance(
+        rng, numpy.random.Generator) else rng
+    return frozenset({id(rng), id(bits)})
 
 
 def _sources_of(scheme: Any) -> Iterator[int]:

@@ -54,7 +54,7 @@ def test_batch_hands_out_every_example_once(numbers, size, strictness):
 @given(st.integers(0, 12), st.integers(1, 5), st.sampled_from([0, 1]),
        st.none() | st.integers(1, 14), st.booleans())
 def test_batch_counts_its_items(count, size, strictness, requested, drop_last):
-    """Also where the scheme requests a smaller last batch."""
+    """A smaller last batch that the scheme requests counts too."""
     scheme = ConstantScheme(size, requested, drop_last=drop_last)
     stream = Batch(DataStream(
         IndexableDataset(numpy.arange(count)),
