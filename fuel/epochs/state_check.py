@@ -17,6 +17,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import (
     ShardedScheme,
+    keeps_generator_before,
     num_requests_of,
     parts_of_scheme,
     scheme_state,
@@ -61,8 +62,10 @@ def checked_state(stream: StreamLike, state: Any) -> State:
 def _checked(stage: Stage, state: State) -> State:
     """Return a checked copy of the state of a stage and those below."""
     with stage.lock:
-        crc, state = state.get('crc', ...), {
-            key: value for key, value in state.items() if key != 'crc'}
+        crc = state.get('crc', ...)
+        if crc is not ...:
+            state = {**state}
+            del state['crc']
         _check_frame(stage, state)
         _check_fingerprint(stage, state)
         _check_fields(stage, state)
@@ -236,8 +239,8 @@ def _check_fields(stage: Stage, state: State) -> None:
             _refuse(stage, field, state[field], 'a number from 0 on')
         if epoch != RUNNING and state[field]:
             _refuse(stage, field, state[field], f'0 where epoch is {epoch!r}')
-    if not _are_offsets(state['failed']) or (
-            epoch != RUNNING and state['failed']):
+    if state['failed'] != [] and (
+            epoch != RUNNING or not _are_offsets(state['failed'])):
         _refuse(stage, 'failed', state['failed'],
                 'a list of ascending numbers from 0 on')
     if state['leftover'] is not None and (
@@ -295,6 +298,11 @@ def _check_scheme(stage: Stage, state: State) -> None:
 
 def _is_taken_up(scheme: Any, saved: State) -> bool:
     """Return whether a scheme takes a state up as it is."""
+    if keeps_generator_before(scheme) and is_original(
+            scheme, 'load_state_dict'):
+        # It has no other state.
+        rng = rng_state.saved_again(scheme.rng, saved['rng'])
+        return as_text({'rng': rng}) == as_text(saved)
     before = scheme_state(scheme)
     _check_generators_in(scheme, saved)
     try:

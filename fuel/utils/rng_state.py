@@ -147,13 +147,25 @@ _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
 
 def set_state(rng: SavedGenerator, state: Mapping[str, Any]) -> None:
     """Put a generator into a state that :func:`get_state` returned."""
-    found = check_generator_state(rng, state)
+    _put(rng, check_generator_state(rng, state))
+
+
+def _put(rng: SavedGenerator, state: Any) -> None:
+    """Put a generator into a state as it takes it."""
     if isinstance(rng, random.Random):
-        rng.setstate(found)
+        rng.setstate(state)
     elif isinstance(rng, numpy.random.RandomState):
-        rng.set_state(found)
+        rng.set_state(state)
     else:
-        rng.bit_generator.state = found
+        rng.bit_generator.state = state
+
+
+def saved_again(rng: SavedGenerator, state: Mapping[str, Any],
+                ) -> dict[str, Any]:
+    """Return the state of a copy of a generator that took up a saved one."""
+    found, ours = check_generator_state(rng, state), copy.deepcopy(rng)
+    _put(ours, found)
+    return get_state(ours)
 
 
 def check_generator_state(rng: object, state: object) -> Any:
