@@ -157,8 +157,6 @@ class Epoch(EpochPosition):
 
     def failed_after(self, requested: int) -> tuple[int, ...]:
         """Return the failed reads from a number on, counted from there."""
-        if not self.failed and not self.skipped:
-            return ()
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])

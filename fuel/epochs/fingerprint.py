@@ -6,9 +6,10 @@ say where data lie or how fast they come.
 from __future__ import annotations
 
 import functools
+import json
 import types
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.first_names import FIRST_NAMES
-from fuel.epochs.state import TextAndCopy, encoded
+from fuel.epochs.state import as_text, copier_of
 from fuel.epochs.stage import Stage
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
@@ -26,6 +27,10 @@ from fuel.utils.arguments import PlainArgument, kept_values
 
 FORMAT = 3
 
+# Of a stream, its scheme and its data set: the name of its class in a
+# fingerprint, and the start of the names of its arguments there.
+_OWNERS = (('class', ''), ('scheme', 'scheme '), ('data set', 'data set '))
+
 # Types of values that are compared, since they may be made anew.
 _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 
@@ -33,30 +38,44 @@ _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 _LONGEST = 16
 
 
-def encoded_fingerprint(stage: Stage) -> TextAndCopy:
-    """Return the fingerprint of a stream, which seldom changes."""
+def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
+                        is_copied: bool = True) -> tuple[str, Any]:
+    """Return the fingerprint of a stream as JSON, which seldom changes, and
+    a function that returns what JSON gives back.
+
+    `is_sharded`: whether streams that are read may take a share.
+    `is_copied`: whether copies are wanted, not the text alone.
+    """
     known: _Known | None = stage.fingerprint
-    # Asked once: what decides it is the class.
-    is_bound = stage.depends_on_data if known is None else known.is_bound
+    is_bound = None if known is None else known.is_bound
+    if is_bound is None and is_sharded:
+        # Asked once: what decides it is the class.
+        is_bound = stage.depends_on_data
     inputs = _inputs_of(stage, is_bound)
-    if known is None or not _are_same(known.inputs, inputs):
+    if known is None or known.is_bound is not is_bound or not _are_same(
+            known.inputs, inputs):
         known = stage.fingerprint = _Known(
-            inputs, is_bound, encoded(_described(inputs)))
-    return known.encoded
+            inputs, is_bound, as_text(_described(inputs)))
+    if is_copied and known.copy is None:
+        known = stage.fingerprint = known._replace(
+            copy=copier_of(json.loads(known.text)))
+    return known.text, known.copy
 
 
 class _Known(NamedTuple):
     """The fingerprint of a stream, and what it was made of.
 
-    `is_bound`: whether it names the rank, if there are several.
+    `is_bound`: whether it names the rank, if there are several; None if that
+        was not asked.
     """
 
     inputs: list[Any]
-    is_bound: bool
-    encoded: TextAndCopy
+    is_bound: bool | None
+    text: str
+    copy: Callable[[], Any] | None = None
 
 
-def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:
+def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
     """Return what a fingerprint is made of.
 
     These are the sources, the share that the streams take which are read,
@@ -105,30 +124,23 @@ def _described(inputs: list[Any]) -> State:
     shard = next(values)
     if shard is not None:
         described['shard'] = [shard.rank, shard.num_shards]
-    _describe_object(described, next(values), 'class', '', values)
-    for title in ('scheme', 'data set'):
+    for title, prefix in _OWNERS:
         cls = next(values)
         if cls is None:
             continue
-        _describe_object(described, cls, title, f'{title} ', values)
-        count = next(values)
+        described[title] = name_of(cls)
+        for name in next(values).splitlines():
+            value = next(values)
+            if value is not None:
+                described[prefix + name] = _describe(value)
+        rng = next(values)
+        if rng is not None and (kind := rng_state.kind_of(rng)) is not None:
+            described[f'{prefix}rng'] = kind
+        count = next(values) if prefix else None
         # NaN, of what has no end, is not equal to itself.
         if isinstance(count, (int, numpy.integer)):
-            described[f'{title} num_examples'] = int(count)
+            described[f'{prefix}num_examples'] = int(count)
     return described
-
-
-def _describe_object(described: State, cls: type, title: str, prefix: str,
-                     values: Iterator[Any]) -> None:
-    """Add what is known of an object of a class."""
-    described[title] = name_of(cls)
-    for name in next(values).splitlines():
-        value = next(values)
-        if value is not None:
-            described[prefix + name] = _describe(value)
-    rng = next(values)
-    if rng is not None and rng_state.is_generator(rng):
-        described[f'{prefix}rng'] = rng_state.kind_of(rng)
 
 
 def name_of(named: Any) -> str:

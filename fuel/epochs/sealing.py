@@ -108,7 +108,8 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     counts = None if counters is None else count(counters)
     if counters is None or counts is None or epoch.finished:
         stage = stage_of(stream)
-        state = _with_checksum(*identified(stage, stage.state_of(epoch)))
+        state = _with_checksum(*identified(
+            stage, stage.state_of(epoch), stage.shard is not None))
         # Now it is known that there is a state.
         epoch.counters = None if epoch.finished else find_counters(
             stream, epoch)
@@ -122,7 +123,7 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
         children = [_joined(
             stage, RUNNING, *counted, start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
-            children)]
+            children, is_sharded=False)]
     return _with_checksum(*children[0])
 
 
@@ -136,9 +137,13 @@ def checksum(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def identified(stage: Stage, state: State) -> tuple[State, str]:
+def identified(stage: Stage, state: State, is_sharded: bool = True,
+               ) -> tuple[State, str]:
     """Return a copy of a state, with the fingerprint of each stage of its
-    pipeline, and its text."""
+    pipeline, and its text.
+
+    `is_sharded`: whether the pipeline may take a share.
+    """
     owner = stage.state_owner
     if owner is None:
         return copied_with_text(state)
@@ -156,23 +161,26 @@ def identified(stage: Stage, state: State) -> tuple[State, str]:
         # Nearly always there is nothing.
         others.append((None, 'null') if part is None else ([], '[]')
                       if part == [] else copied_with_text(part))
+    is_sharded = is_sharded and stage.own_shard is None
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
         None if scheme is None else _start_of(stage, scheme), others,
-        [identified(stage_of(child), part) for child, part in zip(
-            streams, state['children'], strict=True)], state.get('skipped'))
+        [identified(stage_of(child), part, is_sharded) for child, part in zip(
+            streams, state['children'], strict=True)],
+        is_sharded, state.get('skipped'))
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             start: SchemeStart | None, others: list[tuple[Any, str]],
-            children: list[tuple[State, str]], skipped: object = None,
-            ) -> tuple[State, str]:
+            children: list[tuple[State, str]], is_sharded: bool,
+            skipped: object = None) -> tuple[State, str]:
     """Join the parts of a stage's state, and of its text.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
+    `is_sharded`: whether streams that are read may take a share.
     `skipped`: a field that a state has only if something was left out.
     """
-    described_text, copy_described = encoded_fingerprint(stage)
+    described_text, copy_described = encoded_fingerprint(stage, is_sharded)
     start_text, copy_start = (
         ('null', None) if start is None else start.encoded)
     states, texts = zip(*children, strict=True) if children else ((), ())

@@ -106,7 +106,7 @@ def as_state(position: Position | State | Exception) -> State:
         state: State = available(position)
         return state
     state = {**position_fields(position), 'epoch': RUNNING,
-             'children': [as_state(child) for child in position.children]}
+             'children': list(map(as_state, position.children))}
     if position.skipped.count:
         state.update(position.skipped.as_field())
     return state

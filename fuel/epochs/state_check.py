@@ -56,25 +56,29 @@ def checked_state(stream: StreamLike, state: Any) -> State:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '
             f"'format', got {type(state).__name__}")
-    return _checked(owner, state)
+    return _checked(owner, state, owner.shard is not None)
 
 
-def _checked(stage: Stage, state: State) -> State:
-    """Return a checked copy of the state of a stage and those below."""
+def _checked(stage: Stage, state: State, is_sharded: bool) -> State:
+    """Return a checked copy of the state of a stage and those below.
+
+    `is_sharded`: whether the pipeline may take a share.
+    """
     with stage.lock:
         crc = state.get('crc', ...)
         if crc is not ...:
             state = {**state}
             del state['crc']
         _check_frame(stage, state)
-        _check_fingerprint(stage, state)
+        is_sharded = is_sharded and stage.own_shard is None
+        _check_fingerprint(stage, state, is_sharded)
         _check_fields(stage, state)
-        children = _checked_children(stage, state)
+        children = _checked_children(stage, state, is_sharded)
         if crc is not ...:
             _check_sum(crc, state)
-        return {key: children if key == 'children' else copy.deepcopy(value)
-                for key, value in state.items() if key not in (
-                    'format', 'stream')}
+        own = {**state, 'children': []}
+        del own['format'], own['stream']
+        return {**copy.deepcopy(own), 'children': children}
 
 
 def _check_sum(crc: object, state: State) -> None:
@@ -90,7 +94,8 @@ def _check_sum(crc: object, state: State) -> None:
             'take an older state')
 
 
-def _checked_children(stage: Stage, state: State) -> list[State]:
+def _checked_children(stage: Stage, state: State, is_sharded: bool,
+                      ) -> list[State]:
     states, inputs = state['children'], stage.inputs
     if len(inputs) != len(states):
         _refuse(stage, 'children', states, f'{len(inputs)} states')
@@ -99,7 +104,8 @@ def _checked_children(stage: Stage, state: State) -> list[State]:
         if not isinstance(part, dict) or 'format' not in part:
             _refuse(stage, 'children', states, 'a list of states')
         owner = child.state_owner
-        checked.append(part if owner is None else _checked(owner, part))
+        checked.append(part if owner is None else _checked(
+            owner, part, is_sharded))
         if owner is not None and state['epoch'] == RUNNING \
                 and checked[-1]['epoch'] != RUNNING:
             _refuse(child, 'epoch', checked[-1]['epoch'],
@@ -132,14 +138,14 @@ def _check_frame(stage: Stage, state: State) -> None:
         _refuse(stage, 'children', state['children'], 'a list')
 
 
-def _check_fingerprint(stage: Stage, state: State) -> None:
+def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
     saved = state['stream']
-    known, copy_known = encoded_fingerprint(stage)
+    known, _ = encoded_fingerprint(stage, is_sharded, is_copied=False)
     with suppress(TypeError, ValueError, RecursionError):
         # Nearly always.
         if as_text(saved) == known:
             return
-    present: State = copy_known()
+    present: State = encoded_fingerprint(stage, is_sharded)[1]()
     _check_shard(stage, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
@@ -303,13 +309,14 @@ def _is_taken_up(scheme: Any, saved: State) -> bool:
         # It has no other state.
         rng = rng_state.saved_again(scheme.rng, saved['rng'])
         return as_text({'rng': rng}) == as_text(saved)
-    before = scheme_state(scheme)
-    _check_generators_in(scheme, saved)
+    before, is_own = scheme_state(scheme), is_original(
+        scheme, 'load_state_dict')
+    if not is_own:
+        _check_generators_in(scheme, saved)
     try:
         scheme.load_state_dict(copy.deepcopy(saved))
         # A user's may take up what an older version of it saved.
-        return not is_original(scheme, 'load_state_dict') or is_same(
-            scheme.state_dict(), saved)
+        return not is_own or is_same(scheme.state_dict(), saved)
     finally:
         scheme.load_state_dict(before)
 
@@ -325,13 +332,13 @@ def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
 
 
 def _check_dataset(stage: Stage, state: State) -> None:
-    dataset: Any = stage.dataset
     saved = state['dataset']
     if saved is None:
         if state['epoch'] == RUNNING and vars(stage.stream).get(
                 'data_state') is not None:
             _refuse(stage, 'dataset', saved, 'a position')
         return
+    dataset: Any = stage.dataset
     name = type(dataset).__name__
     if dataset is None or state['epoch'] == NOT_STARTED or (
             not takes_positions(dataset)):

@@ -829,7 +829,9 @@ def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
     if below:
         stage.depend_on(below.values())
     found = stream._get_sources()
-    if type(found) is not tuple or not _are_assigned(stream):
+    if type(found) is not tuple or not _are_assigned(type(stream)) or (
+            # It may be changed in place.
+            type(vars(stream).get('data_streams')) is list):
         return found
     origins: list[tuple[Any, Any]] = []
     dataset: Any = stage.dataset
@@ -851,19 +853,13 @@ def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
 _READ = frozenset({'data_stream', 'data_streams', 'dataset'})
 
 
-def _are_assigned(stream: AbstractDataStream) -> bool:
-    """Return whether all assignments are noticed that change what a stream
-    reads: not of a list that is changed in place, say."""
-    return (type(vars(stream).get('data_streams')) is not list
-            and _READ.isdisjoint(stream.epoch_attributes)
-            and not _has_members(type(stream)))
-
-
 @cached
-def _has_members(cls: type) -> bool:
-    """Return whether a class has an attribute or a property in the place of
-    what its objects read."""
-    return any(not _READ.isdisjoint(vars(base)) for base in cls.__mro__)
+def _are_assigned(cls: type[AbstractDataStream]) -> bool:
+    """Return whether it is noticed if objects of a class are to read another
+    stream: not if that belongs to an epoch, or the class has an attribute or
+    a property in its place."""
+    return _READ.isdisjoint(cls.epoch_attributes) and all(
+        _READ.isdisjoint(vars(base)) for base in cls.__mro__)
 
 
 def _takes_stream_by_name(stage: type) -> bool:

@@ -239,31 +239,32 @@ class StreamStage(Stage):
             rng = rng_state.generator_in(self.stream)
             start = epoch.start
             data_state = epoch.attributes.get('data_state')
-            kept, children = self._standing(epoch)
+            if epoch.shard is not None and self._is_planned:
+                reader: Any = self.reader_of(epoch)
+                kept, children = reader.standing()
+            else:
+                kept = self.stream.get_leftover() if defines_together(
+                    type(self.stream), 'get_data', 'get_leftover'
+                    ) else self._without_leftover()
+                children = self._positions()
             requested = epoch.requested
             return Position(
                 self.stream, epoch.position, requested, start,
                 None if data_state is None
                 else position_in(self.dataset, data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
-                kept, epoch.failed_after(requested), children,
+                kept, epoch.failed_after(requested) if (
+                    epoch.failed or epoch.skipped) else (), children,
                 epoch.left_out, epoch.attributes.get('_first_epochs'))
 
-    def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
-        """Return the stage's left-overs, and where its inputs stand."""
-        if self._is_planned:
-            reader: Any = self.reader_of(epoch)
-            standing: tuple[object, list[Any]] = reader.standing()
-            return standing
-        if not defines_together(
-                type(self.stream), 'get_data', 'get_leftover'):
-            return TypeError(
-                f'the position of the stage {self.name} cannot be saved as '
-                'plain data, since its get_data may keep things from one '
-                'call to the next: give the class the hooks get_leftover() '
-                '(which may return None) and set_leftover(leftover), or '
-                'pickle the epoch iterator instead'), self._positions()
-        return self.stream.get_leftover(), self._positions()
+    def _without_leftover(self) -> TypeError:
+        """Return why left-overs are not known of a class without the hook."""
+        return TypeError(
+            f'the position of the stage {self.name} cannot be saved as plain '
+            'data, since its get_data may keep things from one call to the '
+            'next: give the class the hooks get_leftover() (which may return '
+            'None) and set_leftover(leftover), or pickle the epoch iterator '
+            'instead')
 
     def _positions(self) -> list[Position | State | Exception]:
         """Return the positions of its inputs that a state holds.
@@ -273,8 +274,8 @@ class StreamStage(Stage):
         """
         iterators = self.iterators
         position = self.stream.get_child_position()
-        positions = ([position_of(iterator) for iterator in iterators]
-                     if position is None else [position])
+        positions = (list(map(position_of, iterators)) if position is None
+                     else [position])
         for place, (position, child) in enumerate(
                 zip(positions, iterators, strict=False)):
             if not isinstance(child, EpochIterator):
