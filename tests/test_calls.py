@@ -8,19 +8,19 @@ from support import benchmarks
 # is reached. What is wanted is in ``benchmarks/calls.py``.
 MOST = {
     'building': {1: 81, 8: 270, 32: 918},
-    'iter()': {1: 78, 8: 267, 32: 915},
-    'first batch': {1: 46, 8: 172, 32: 604},
+    'iter()': {1: 76, 8: 265, 32: 913},
+    'first batch': {1: 44, 8: 163, 32: 571},
     'item': {1: 3, 8: 24, 32: 96},
-    'second state_dict': {1: 41, 8: 132, 32: 444},
-    'load_state_dict': {1: 159, 8: 614, 32: 2174},
-    'iter() resumed': {1: 96, 8: 348, 32: 1212},
-    'shard': {1: 115, 8: 409, 32: 1417},
+    'second state_dict': {1: 37, 8: 121, 32: 409},
+    'load_state_dict': {1: 130, 8: 473, 32: 1649},
+    'iter() resumed': {1: 95, 8: 347, 32: 1211},
+    'shard': {1: 94, 8: 325, 32: 1117},
 }
 MOST_OF_A_MIXTURE = {
-    'shard': 487, 'iter()': 327, 'first batch': 348, 'further': 96,
-    'state_dict': 681, 'load_state_dict': 853}
+    'shard': 342, 'iter()': 322, 'first batch': 269, 'further': 66,
+    'state_dict': 522, 'load_state_dict': 542}
 MOST_OF_OTHERS = {
-    'epoch over HDF5 opened, with its first batch': 109,
+    'epoch over HDF5 opened, with its first batch': 103,
     # It waits now and then, which takes five calls more.
     'batch of MultiProcessing, in the consumer': 38}
 
