@@ -80,7 +80,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `team`: None before the first batch is asked for after unpickling.
     `parts`: the epoch in each worker.
     `delivered`: how many batches and errors of these parts were delivered.
-    `latest`: receipt of the last of them.
+    `receipts`: of what each part delivered last, by its number.
     `most_skipped`: how many examples that fail the workers may leave out; a
         state has those of all of them.
     `end`: the position of an epoch that was over when it was pickled.
@@ -101,9 +101,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.team: Team | None = None
         self.parts: list[RemoteEpoch] = []
         self.delivered = 0
-        self.latest: Receipt | None = None
-        # The last of each part.
-        self._receipts: dict[int, Receipt] = {}
+        self.receipts: dict[int, Receipt] = {}
 
     def begin(self, team: Team, last: WorkerSession | None = None) -> None:
         """Begin the epoch in a team, perhaps that of the epoch before."""
@@ -116,8 +114,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             'is_exact': self.is_exact}, follows)
         self.team = team
         self.delivered = 0
-        self.latest = None
-        self._receipts = {}
+        self.receipts = {}
 
     def receive(self, source: Callable[[], Team]) -> None:
         """Receive the next batch of the workers, which is pending then."""
@@ -169,10 +166,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""
-        if self.most_skipped:
-            self._receipts[self.delivered % len(self.parts)] = receipt
+        self.receipts[self.delivered % len(self.parts)] = receipt
         self.delivered += 1
-        self.latest = receipt
 
     def has_begun(self) -> bool:
         """Return whether the state of the epoch is known without waiting."""
@@ -218,17 +213,17 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
                       ) -> State | Exception:
         """Return the state of a part with what all parts have left out."""
         base = self.parts[place].base
-        others = [receipt.state() for other, receipt
-                  in self._receipts.items() if other != place]
+        others = [receipt.state() for other, receipt in self.receipts.items()
+                  if other != place] if self.most_skipped else []
         if isinstance(state, Exception) or isinstance(base, Exception):
             return state
         return merged(state, [other for other in others if not isinstance(
             other, Exception)], base) if others else state
 
     def _state_of_parts(self) -> State | Exception:
-        if self.latest is not None:
-            return self._with_skipped(
-                self.latest.state(), (self.delivered - 1) % len(self.parts))
+        if self.receipts:
+            last = (self.delivered - 1) % len(self.parts)
+            return self._with_skipped(self.receipts[last].state(), last)
         assert self.team is not None
         try:
             self.team.workers[0].wait_until_open(self.parts[0])
