@@ -79,15 +79,21 @@ def batch_of(examples: Sequence[Made]) -> Made:
     found: list[Made] = []
     for dataset, group in itertools.groupby(examples, _dataset_of):
         alike = list(group)
-        found += [batch_of([one]) for one in alike] if dataset is None else [
+        found += [_as_batch(one) for one in alike] if dataset is None else [
             DatasetRows(dataset, [one.rows for one in alike
                            if isinstance(one, DatasetRows)])]
     return join_parts(found)
 
 
+def _as_batch(made: Made) -> Made:
+    """Return a single example of several parts or rows as a batch."""
+    return batch_of([made]) if isinstance(made, Merged) else made
+
+
 def _dataset_of(made: Made) -> int | None:
-    """Return the data set of rows, None of several parts."""
-    return made.dataset if isinstance(made, DatasetRows) else None
+    """Return the data set of a row, None of several rows or parts."""
+    return made.dataset if isinstance(made, DatasetRows) and not isinstance(
+        made.rows, _SEVERAL) else None
 
 
 def cut_rows(made: Made, rows: slice) -> Made:

@@ -20,9 +20,9 @@ from fuel.sharding.stage_orders import cut_order, example_order
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.cache import as_size, examples_of
-from fuel.transformers.expand import Expand, LazyPieces, Pieces
+from fuel.transformers.expand import Expand
 from fuel.transformers.leftovers import (
-    Leftover, LeftoverStage, refused_position)
+    LazyPieces, Leftover, LeftoverStage, Pieces, refused_position)
 from fuel.transformers.plans import ExamplePlan, ExamplesOfRows
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import (
@@ -305,6 +305,8 @@ class Unpack(Expand):
     def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
+        if not covers(self, 'order_items', ('expand',)):
+            return super().order_items(inputs, begun)
         return example_order(inputs[0])
 
     @property

@@ -19,9 +19,8 @@ from fuel.sharding.pipeline import can_seek_rows
 from fuel.sharding.stage_orders import row_order
 from fuel.streams.arguments import LabelOptions
 from fuel.transformers.base import check_count
-from fuel.transformers.expand import LazyPieces
 from fuel.transformers.leftovers import (
-    Leftover, LeftoverStage, refused_position)
+    LazyPieces, Leftover, LeftoverStage, refused_position)
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of

@@ -1,8 +1,7 @@
 """Stages that make none, one or several items of each that they read."""
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from fuel.epochs.epoch import Epoch
@@ -10,10 +9,12 @@ from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
+from fuel.sharding.asking import Begun
+from fuel.sharding.order import EpochOrder, Unordered
 from fuel.sharding.pipeline import can_seek
 from fuel.transformers.base import as_tuple, missing
-from fuel.transformers.leftovers import Leftover, LeftoverStage
-from fuel.transformers.plans import PiecePlan
+from fuel.transformers.leftovers import LazyPieces, LeftoverStage, Pieces
+from fuel.transformers.plans import PieceOrder, PiecePlan, counted
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative
 from fuel.utils.overrides import is_own
@@ -276,9 +277,24 @@ class Expand(LeftoverStage):
 
     def open_plan(self, epoch: Epoch) -> Any:
         """Return what makes any piece of an epoch."""
+        child = epoch.attributes['child_epoch_iterator']
         return PiecePlan(
-            self, epoch.attributes['child_epoch_iterator'],
-            self._said() or 0)
+            self, child, self._order_pieces(counted(child), self._said() or 0))
+
+    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+                    ) -> EpochOrder:
+        """Return the order of an epoch."""
+        times = self._said()
+        if times is None:
+            return Unordered(
+                f'the stage {type(self).__name__} makes pieces of each item, '
+                'and how many is not known before it is read: let '
+                'num_pieces() return it where it is called without an item')
+        return self._order_pieces(inputs[0], times)
+
+    def _order_pieces(self, below: EpochOrder, times: int) -> PieceOrder:
+        return PieceOrder(below, times, bool(self.produces_examples),
+                          type(self).__name__)
 
     def read_piece(self, number: int, piece: int, is_new: bool) -> Any:
         """Return a piece of an item by its number, for a plan.
@@ -303,98 +319,3 @@ class Expand(LeftoverStage):
         besides = self.kept_besides()
         # The count of a seeded stage is that of its items.
         return besides and {**besides, 'item': number}
-
-
-class LazyPieces(Sequence[Any]):
-    """Pieces that are made when they are asked for.
-
-    `make`: returns one, by its number.
-    `size`: how many there are.
-    """
-
-    def __init__(self, make: Callable[[int], Any], size: int) -> None:
-        self.make = make
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, number: Any) -> Any:
-        return self.make(range(self.size)[number])
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self.make, range(self.size))
-
-
-class Pieces(Leftover):
-    """The pieces of an item, those that were delivered among them.
-
-    It is an iterator of those that are left.
-
-    `made`: gives those that are left.
-    `before`: what the stage kept besides, before the item was read.
-    `item`: named in errors.
-    `error`: raised behind those that are left.
-    """
-
-    error: Exception | None = None
-    # Number of the first one in `parts`.
-    _first = 0
-
-    def __init__(self, position: object, found: Any,
-                 size: int | None = None, before: Any = None,
-                 item: Any = None) -> None:
-        if type(found) is LazyPieces:
-            size = found.size
-        elif isinstance(found, Sequence):
-            size = len(found)
-        super().__init__(
-            position, found, sys.maxsize if size is None else size)
-        self.before = before
-        self.item = item
-        self.made: Iterator[Any] = self._from(0)
-
-    def _from(self, used: int) -> Iterator[Any]:
-        """Return what is left behind some pieces."""
-        found = self.parts
-        if type(found) is LazyPieces:
-            return map(found.make, range(used, found.size))
-        if isinstance(found, Sequence):
-            return map(found.__getitem__, range(
-                used - self._first, len(found)))
-        return iter(found)
-
-    def __iter__(self) -> Pieces:
-        return self
-
-    def __next__(self) -> Any:
-        piece = next(self.made)
-        self.used += 1
-        return piece
-
-    def skip(self, used: int) -> None:
-        """Leave out the pieces that were delivered."""
-        super().skip(used)
-        self.made = self._from(used)
-        if not isinstance(self.parts, Sequence):
-            for number in range(used):
-                if next(self.made, _END) is _END:
-                    self.size = number
-                    super().skip(used)
-
-    def __getstate__(self) -> dict[str, Any]:
-        if not isinstance(self.parts, Sequence):
-            # Generators cannot be pickled, but what they make can.
-            left: list[Any] = []
-            try:
-                for piece in self.made:
-                    left.append(piece)  # noqa: PERF402 - kept after an error
-            except Exception as error:  # noqa: BLE001 - raised in its turn
-                self.error = error
-            self.parts, self._first = left, self.used
-            self.made = self._from(self.used)
-        return {**vars(self), 'made': None, 'item': None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.made = self._from(self.used)

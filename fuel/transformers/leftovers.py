@@ -2,11 +2,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from fuel.transformers.base import Transformer
 from fuel.utils.checks import saved_count
+
+# Ends the pieces of an item; a piece may be None by mistake.
+_END = object()
 
 
 class Leftover:
@@ -38,6 +42,101 @@ class Leftover:
                     f'now it has only {self.size}' if self.size
                     else 'it is empty now') + ': the data have changed')
         self.used = used
+
+
+class LazyPieces(Sequence[Any]):
+    """Pieces that are made when they are asked for.
+
+    `make`: returns one, by its number.
+    `size`: how many there are.
+    """
+
+    def __init__(self, make: Callable[[int], Any], size: int) -> None:
+        self.make = make
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.make(range(self.size)[number])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.make, range(self.size))
+
+
+class Pieces(Leftover):
+    """The pieces of an item, those that were delivered among them.
+
+    It is an iterator of those that are left.
+
+    `made`: gives those that are left.
+    `before`: what the stage kept besides, before the item was read.
+    `item`: named in errors.
+    `error`: raised behind those that are left.
+    """
+
+    error: Exception | None = None
+    # Number of the first one in `parts`.
+    _first = 0
+
+    def __init__(self, position: object, found: Any,
+                 size: int | None = None, before: Any = None,
+                 item: Any = None) -> None:
+        if type(found) is LazyPieces:
+            size = found.size
+        elif isinstance(found, Sequence):
+            size = len(found)
+        super().__init__(
+            position, found, sys.maxsize if size is None else size)
+        self.before = before
+        self.item = item
+        self.made: Iterator[Any] = self._from(0)
+
+    def _from(self, used: int) -> Iterator[Any]:
+        """Return what is left behind some pieces."""
+        found = self.parts
+        if type(found) is LazyPieces:
+            return map(found.make, range(used, found.size))
+        if isinstance(found, Sequence):
+            return map(found.__getitem__, range(
+                used - self._first, len(found)))
+        return iter(found)
+
+    def __iter__(self) -> Pieces:
+        return self
+
+    def __next__(self) -> Any:
+        piece = next(self.made)
+        self.used += 1
+        return piece
+
+    def skip(self, used: int) -> None:
+        """Leave out the pieces that were delivered."""
+        super().skip(used)
+        self.made = self._from(used)
+        if not isinstance(self.parts, Sequence):
+            for number in range(used):
+                if next(self.made, _END) is _END:
+                    self.size = number
+                    super().skip(used)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not isinstance(self.parts, Sequence):
+            # Generators cannot be pickled, but what they make can.
+            left: list[Any] = []
+            try:
+                for piece in self.made:
+                    left.append(piece)  # noqa: PERF402 - kept after an error
+            except Exception as error:  # noqa: BLE001 - raised in its turn
+                self.error = error
+            self.parts, self._first = left, self.used
+            self.made = self._from(self.used)
+        return {**vars(self), 'made': None, 'item': None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.made = self._from(self.used)
 
 
 def refused_position(stage: Transformer, what: str) -> Exception:

@@ -5,7 +5,9 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fuel.sharding.order import EpochOrder, GivenOrder, ItemPart
+from fuel.sharding.made import Made
+from fuel.sharding.order import (
+    EpochOrder, GivenOrder, ItemPart, UnknownOrderError)
 from fuel.sharding.planned import (
     ItemPlan, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.sharding.stage_orders import CutOrder, MergedOrder, RowOrder
@@ -163,25 +165,80 @@ class MergedPlan(OrderPlan):
             self.read(self.num_items)
 
 
+class PieceOrder(EpochOrder):
+    """Pieces of the items of an input, as many of each.
+
+    All rows of an item are those that each of its pieces is made of.
+
+    `times`: how many pieces an item makes.
+    `is_single`: whether they are single examples.
+    `name`: of the stage.
+    """
+
+    def __init__(self, below: EpochOrder, times: int, is_single: bool,
+                 name: str) -> None:
+        self.inputs = below,
+        self.times = times
+        self.is_single = is_single
+        self.name = name
+
+    @property
+    def num_items(self) -> Any:
+        """The number of pieces."""
+        count = self.inputs[0].num_items
+        return count and count * self.times
+
+    @property
+    def unsized(self) -> str:
+        """Why it is not known which rows a piece has, '' if it is."""
+        if self.is_single and self.inputs[0].is_single:
+            return ''
+        return (f'which rows a piece of {self.name} has is not known, since '
+                'expand makes it')
+
+    def size(self, item: int) -> int:
+        """Raise an error unless a piece is a single example."""
+        if self.unsized:
+            raise UnknownOrderError(self.unsized)
+        return 1
+
+    def make(self, item: int) -> Made:
+        """Return all rows that a piece is made of."""
+        number, _ = self.find(item)
+        if not self.times or self.inputs[0].count_to(number + 1) <= number:
+            raise IndexError(f'the epoch has no item {item}')
+        return super().make(item)
+
+    def find(self, item: int) -> tuple[int, int]:
+        """Return the item of a piece, and the number of the piece there."""
+        return divmod(item, self.times) if self.times else (0, 0)
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the item that a piece is of."""
+        return ItemPart(0, (self.find(item)[0],)),
+
+
 class PiecePlan(ItemPlan):
     """Pieces of the items of a stream that can be sought, as many of each.
 
     `stage`: makes the pieces (Expand).
+    `order`: the order of the pieces.
     """
 
-    def __init__(self, stage: Any, child: DataIterator, times: int) -> None:
+    def __init__(self, stage: Any, child: DataIterator, order: PieceOrder,
+                 ) -> None:
         # Held weakly, since its epoch has this plan.
         self.stage = weakref.ref(stage)
         self.child = child
-        self.times = times
-        self.num_items = times * items_of(child)
+        self.order = order
+        self.num_items: Any = order.num_items
         self.number = -1
         self.used = 0
 
     def read(self, item: int) -> Batch:
         """Return a piece."""
         stage: Any = self.stage()
-        number, piece = divmod(item, self.times)
+        number, piece = self.order.find(item)
         is_new = number != self.number or piece < self.used
         if is_new:
             seek(self.child, number)
@@ -192,14 +249,14 @@ class PiecePlan(ItemPlan):
 
     def end(self, item: int) -> None:
         """Leave the stream where the stage does."""
-        if self.times:
-            seek(self.child, self.num_items // self.times)
+        if self.num_items:
+            seek(self.child, self.order.find(self.num_items)[0])
             position_of(self.child)
 
     def standing(self, item: int) -> tuple[object, list[Any]]:
         """Return the left-overs before a piece, and where the input stands."""
         stage: Any = self.stage()
-        number, used = divmod(item, self.times) if self.times else (0, 0)
+        number, used = self.order.find(item)
         besides = stage.besides_at(number)
         seek(self.child, number)
         return ({**(besides or {}), 'used': used} if used else besides,

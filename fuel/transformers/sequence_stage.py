@@ -10,7 +10,8 @@ import numpy
 
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import check_count
-from fuel.transformers.expand import Expand, LazyPieces
+from fuel.transformers.expand import Expand
+from fuel.transformers.leftovers import LazyPieces
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive, saved_count

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from fuel.streams.arguments import StreamOptions
-from fuel.transformers.expand import LazyPieces, Pieces
-from fuel.transformers.leftovers import refused_position
+from fuel.transformers.leftovers import LazyPieces, Pieces, refused_position
 from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import StreamLike
 from fuel.utils.arguments import is_stream

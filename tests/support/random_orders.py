@@ -26,6 +26,7 @@ from fuel.transformers import (
     Cache,
     Cast,
     Chain,
+    Expand,
     Merge,
     Mix,
     Rename,
@@ -63,6 +64,30 @@ class Drawing(RandomTransformer):
         else:
             self.rng.random_sample(count)
         return batch
+
+
+class Repeated(Expand):
+    """A stage that gives each item so many times."""
+
+    def __init__(self, data_stream, times, **kwargs):
+        super().__init__(data_stream, **kwargs)
+        self.times = times
+
+    def num_pieces(self, item=None):
+        """Return how many times."""
+        return self.times
+
+    def expand(self, item):
+        """Return the item, so many times."""
+        return [item] * self.times
+
+
+class Counted(Repeated):
+    """A stage that does not say before how often it does."""
+
+    def num_pieces(self, item=None):
+        """Return how many times an item is given."""
+        return None if item is None else self.times
 
 
 class Sizes(IterationScheme):
@@ -252,6 +277,13 @@ class Tangled(Build):
         super().__init__(number)
         self.made = []
 
+    def _repeated(self, stream):
+        """Return a stream with a stage that makes pieces, or none."""
+        chance = self.random.random()
+        if chance < .15:
+            return Repeated(stream, self.random.randint(0, 3))
+        return Counted(stream, 2) if chance < .17 else stream
+
     def pipeline(self):
         """Return a stage that reads several streams, and one behind it."""
         make = self.random.choice([self.batches, self.examples])
@@ -266,7 +298,7 @@ class Tangled(Build):
         return super()._rng()
 
     def _plain(self, stream):
-        stream = super()._plain(stream)
+        stream = self._repeated(super()._plain(stream))
         if self.random.random() < .1:
             stream = Drawing(
                 stream, stream.produces_examples, rng=self.shared)
