@@ -66,6 +66,23 @@ def test_streams_of_one_mixture_may_draw_from_one_generator():
     assert said(later) == rows(stream)
 
 
+def test_ranks_begin_streams_that_share_a_generator_anew_in_turn():
+    """A rank that skips the items of others does what one of one does."""
+    def build():
+        rng = numpy.random.RandomState(2)
+        return forever(shuffled(rng, 6), shuffled(rng, 4), most=40)
+
+    whole = rows(build())
+    for rank in range(8):
+        stream = build().shard(rank, 8)
+        epoch = iter(stream)
+        found = [next(epoch)[-1].tolist() for _ in range(4)]
+        order = epoch_order(stream)
+        assert said(order) == whole
+        found += [batch[-1].tolist() for batch in epoch]
+        assert found == whole[rank::8]
+
+
 def test_next_epoch_of_what_a_mixture_draws_beside_is_not_known():
     """Its generator stands then where the mixture leaves it."""
     rng = numpy.random.RandomState(2)

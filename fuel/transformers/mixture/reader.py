@@ -197,27 +197,19 @@ class MixtureReader:
         while start < stop and not mixture.is_over():
             left = numpy.array(list(map(self._left, self._places)))
             counts = mixture.counts(start, stop)
-            longer = numpy.flatnonzero(counts > left)
-            if mixture.stop == 'forever' or not longer.size:
-                for place in longer.tolist():
-                    self._skip_epochs(place, counts, left)
+            if not (counts > left).any():
                 self._skip_counts(counts)
                 return True
+            # Streams may share a generator, so they begin anew in turn.
             end = mixture.first_beyond(start, stop, left)
             self._skip_counts(mixture.counts(start, end))
-            mixture.end(int(mixture.counts(end, end + 1).argmax()))
+            place = int(mixture.counts(end, end + 1).argmax())
+            if mixture.end(place):
+                self._restart(place)
+                if not self._left(place):
+                    raise self._empty(place)
             start = end
         return start >= stop
-
-    def _skip_epochs(self, place: int, counts: Counts, left: Counts) -> None:
-        """Skip a stream to the epoch that the last of some items is in."""
-        while counts[place] > left[place]:
-            self.mixture.taken[place] += left[place]
-            counts[place] -= left[place]
-            self._restart(place)
-            left[place] = self._left(place)
-            if not left[place]:
-                raise self._empty(place)
 
     def _skip_counts(self, counts: Counts) -> None:
         for place, count in enumerate(counts.tolist()):
