@@ -1,15 +1,16 @@
-"""Decoded chunks, remembered within a budget of bytes for each file.
+"""Decoded chunks, remembered within a budget of bytes.
 
-All sources of one file, or of the same files, share a `ChunkCache`, and all
-readers of the same chunks in this process share a `ChunkStore`; both live as
-long as a reader.
+All files of this process share a `ChunkCache`, but those that were given a
+budget have one each. All readers of the same chunks share a `ChunkStore`. Both
+live as long as a reader.
 """
 from __future__ import annotations
 
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -26,23 +27,30 @@ Decoded = NDArray[numpy.uint8]
 Decode: TypeAlias = Callable[[Sequence[int], Sequence[Decoded]], None]
 
 _lock = threading.Lock()
+# The key of the cache of the files that were given no budget.
+_OF_ALL = 'all'
 _caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
     weakref.WeakValueDictionary())
 
 
-def cache_of(identity: Hashable, budget: int) -> ChunkCache:
+def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
     """Return the cache of a file or of several, made when it is first asked
-    for."""
+    for.
+
+    `budget`: None for the one that all files share which are given none.
+    """
+    key = _OF_ALL if budget is None else identity
+    most = default_budget() if budget is None else budget
     with _lock:
-        cache = _caches.get(identity)
+        cache = _caches.get(key)
         if cache is None:
-            cache = _caches[identity] = ChunkCache(budget)
-        cache.budget = max(cache.budget, budget)
+            cache = _caches[key] = ChunkCache(most)
+        cache.budget = max(cache.budget, most)
         return cache
 
 
 class ChunkCache:
-    """The budget of one file.
+    """The budget of one file, or of all that were given none.
 
     `used`: bytes that are remembered now.
     """
@@ -55,7 +63,7 @@ class ChunkCache:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.clock = Clock()
-        self._stores: weakref.WeakValueDictionary[Hashable, ChunkStore] = (
+        self._stores: weakref.WeakValueDictionary[Hashable, Any] = (
             weakref.WeakValueDictionary())
         self.unlock()
 
@@ -68,17 +76,21 @@ class ChunkCache:
         """Bytes of decoded chunks that are held."""
         return sum(store.used_bytes for store in self.stores())
 
-    def stores(self) -> list[ChunkStore]:
+    def stores(self) -> list[PieceStore]:
         """Return the stores that are in use."""
         return list(self._stores.values())
 
     def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
               ) -> ChunkStore:
         """Return the chunks of one source."""
+        return self.keep(name, lambda: ChunkStore(self, nbytes))
+
+    def keep(self, name: Hashable, make: Callable[[], Store]) -> Store:
+        """Return the store of a name, made when it is first asked for."""
         with self.lock:
-            store = self._stores.get(name)
+            store: Store | None = self._stores.get(name)
             if store is None:
-                store = self._stores[name] = ChunkStore(self, nbytes)
+                store = self._stores[name] = make()
             return store
 
     def make_room(self, nbytes: int) -> bool:
@@ -94,9 +106,9 @@ class ChunkCache:
     def _forget(self, nbytes: int) -> None:
         """Forget chunks of at least so many bytes, oldest first."""
         stores = [store for store in self.stores() if store.used_bytes]
-        chunks = [store.slots.held() for store in stores]
+        chunks = [store.held() for store in stores]
         times = numpy.concatenate([
-            store.slots.last_used[mine] for store, mine in zip(
+            store.last_used[mine] for store, mine in zip(
                 stores, chunks, strict=True)])
         owners = numpy.repeat(numpy.arange(len(stores)),
                               [len(mine) for mine in chunks])
@@ -107,7 +119,39 @@ class ChunkCache:
             nbytes -= stores[owners[place]].forget(int(numbers[place]))
 
 
-class ChunkStore:
+class PieceStore(ABC):
+    """Base of the stores of what is remembered of one source, in numbered
+    pieces.
+
+    `last_used`: shape (pieces,), dtype int64; when each was last needed.
+    """
+
+    last_used: NDArray[numpy.int64]
+
+    @property
+    @abstractmethod
+    def used_bytes(self) -> int:
+        """Bytes of the pieces that are remembered (int)."""
+
+    @abstractmethod
+    def held(self) -> NDArray[numpy.intp]:
+        """Return the numbers of the pieces that are remembered."""
+
+    @abstractmethod
+    def forget(self, piece: int) -> int:
+        """Forget a piece and return how many bytes it had. A batch that is
+        being copied keeps it alive."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Forget what other threads are decoding: a child made by a fork
+        does not have those threads."""
+
+
+Store = TypeVar('Store', bound=PieceStore)
+
+
+class ChunkStore(PieceStore):
     """The decoded chunks of one source.
 
     `nbytes`: shape (chunks,), dtype int64; of each chunk, decoded.
@@ -119,9 +163,11 @@ class ChunkStore:
                  nbytes: NDArray[numpy.int64]) -> None:
         self.cache = cache
         self.slots = Slots(nbytes)
+        self.last_used = self.slots.last_used
         self.num_decoded = 0
-        self._have_one_size = nbytes.size < 2 or bool(
-            nbytes.min() == nbytes.max())
+        # The last one may be shorter.
+        self._have_one_size = nbytes.size < 3 or bool(
+            nbytes[:-1].min() == nbytes[:-1].max())
         self._buffers = Buffers()
         # Of the chunks that are being decoded.
         self._decoding: dict[int, threading.Lock] = {}
@@ -132,6 +178,11 @@ class ChunkStore:
     def used_bytes(self) -> int:
         """Bytes of the chunks that are remembered (int)."""
         return self.slots.held_nbytes + sum(list(self._filling.values()))
+
+    def held(self) -> NDArray[numpy.intp]:
+        """See :meth:`PieceStore.held`."""
+        held: NDArray[numpy.intp] = self.slots.held()
+        return held
 
     def get(self, chunk: int, decode: Decode) -> Decoded:
         """Return a chunk; have it decoded if no thread does already."""
@@ -210,8 +261,7 @@ class ChunkStore:
         return nbytes if self._have_one_size else buffer_nbytes(nbytes)
 
     def forget(self, chunk: int) -> int:
-        """Forget a chunk and return how many bytes it had. A batch that is
-        being copied keeps it alive."""
+        """See :meth:`PieceStore.forget`."""
         forgotten = self.slots[chunk]
         if forgotten is None:
             return 0
@@ -220,8 +270,7 @@ class ChunkStore:
         return forgotten.nbytes
 
     def abandon(self) -> None:
-        """Forget what other threads are decoding: a child made by a fork
-        does not have those threads."""
+        """See :meth:`PieceStore.abandon`."""
         self._decoding.clear()
         self._filling.clear()
 
@@ -239,7 +288,7 @@ at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
 
 
 def default_budget() -> int:
-    """Return the budget of a file for which none was given."""
+    """Return the budget of all files together that were given none."""
     wanted: int | None = config.chunk_cache_bytes
     if wanted is None:
         return min(2 << 30, usable_memory() // 4)

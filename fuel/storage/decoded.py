@@ -1,146 +1,48 @@
 """Rows of chunks that went through filters, each decoded once."""
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections import deque
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, TypeAlias
 
-import numpy
-from numpy.typing import NDArray
-
-from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
+from fuel.kernels.gather import OUTSIDE
 from fuel.storage import plugin_filters
-from fuel.storage.background import Background
 from fuel.storage.buffers import scratch
 from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
+from fuel.storage.chunks import ChunkReader
 from fuel.storage.errors import raise_lack
 from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.filter_lengths import check_filter_lengths
 from fuel.storage.filters import decode_chunk
 from fuel.storage.joined_file import files_at
 from fuel.storage.layout import is_known
-from fuel.storage.mapped import (
-    DirectReader, IndexArray, PartNames, Wanted)
+from fuel.storage.mapped import IndexArray, PartNames
 from fuel.storage.part_index import PartIndex
 from fuel.storage.parts import Parts
 from fuel.storage.paging import Blocks
-from fuel.utils.threads import map_chunks, number_of_threads
-
-# For so many requests, chunks that are expected count as used later than
-# those that were: they must not be forgotten before they are read.
-PROTECTED = 1000
-# Of so many bytes, chunks are decoded together: a core's cache holds them.
-TOGETHER = 3 << 18
-
-#: Of a batch, rows that follow each other in a chunk: place in the batch,
-#: number of rows, first row.
-Piece: TypeAlias = tuple[int, int, int]
 
 
-class DecodedReader(DirectReader):
-    """Rows copied out of decoded chunks.
-
-    Chunks are read and decoded on all cores and remembered within the
-    budget of the files.
+class DecodedReader(ChunkReader):
+    """Rows of chunks of HDF5, which are remembered within the budget of the
+    files.
 
     `index`: of the arrays that chunks belong to.
-    `store`: what is remembered.
     """
 
-    _rows: DecodedRows
-
-    # Rows of a range that are looked up at once.
-    PORTION = 1 << 16
-
     def __init__(self, file: FileBytes, name: str, parts: Parts,
-                 index: PartIndex, cache_bytes: int,
+                 index: PartIndex, cache_bytes: int | None,
                  part_names: PartNames | None = None) -> None:
-        super().__init__(file, name, parts, part_names)
-        self._index = index
-        self._num_stored = int((parts.addresses != MISSING).sum())
-        self.rows_of_chunk = int(parts.table['block_rows'].min())
-        self._blocks = self._find_blocks()
-        self._background = Background()
-        self._wanted: deque[tuple[int, int]] = deque()
         # Loads OpenSSL, which files without filters do not need.
         from hashlib import blake2b
         # Whoever reads the same chunks in another way shares them.
         chunks = blake2b(parts.addresses.tobytes())
         chunks.update(parts.nbytes.tobytes())
-        self.store = cache_of(file.identity, cache_bytes).store(
-            chunks.digest(), parts.nbytes)
-        self._rows = DecodedRows(
-            parts.kernel, parts.addresses, self.store.slots,
-            self.store.cache.clock)
-        self._watch()
-
-    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """See :meth:`Reader.prefetch_budget`."""
-        if self._remembers_all() or self._remembers(rows):
-            return None
-        return self.store.cache.budget // 2
-
-    def _remembers_all(self) -> bool:
-        return self.store.slots.num_held == self._num_stored
-
-    def _remembers(self, rows: slice | IndexArray) -> bool:
-        """Return whether all chunks of some rows are remembered."""
-        if isinstance(rows, slice):
-            rows = self._parts.rows_of_blocks(rows.start, rows.stop)
-        chunks = self._parts.chunks_of(rows)
-        needed = chunks[self._parts.addresses[chunks] >= 0]
-        slots = self.store.slots
-        return all(slots[chunk] is not None for chunk in needed.tolist())
-
-    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
-        """See :meth:`Reader.prefetch`."""
-        soon = self.store.cache.clock.tick() + PROTECTED
-        nbytes, absent = self._rows.expect(
-            numpy.ascontiguousarray(rows, numpy.intp), budget, soon)
-        if nbytes > budget:
-            return None
-        # In the order of their numbers, which is mostly that of the file.
-        wanted = [(chunk, soon) for chunk in sorted(absent)]
-        if self._remote is None:
-            self._decode_later(*wanted)
-            return nbytes
-        for one in wanted:
-            self._remote.when_here(*self._ranges(numpy.array(one[:1])),
-                                   partial(self._decode_later, one))
-        return nbytes
-
-    def _decode_later(self, *wanted: tuple[int, int]) -> None:
-        """Have chunks decoded in the background: of each its number, and
-        when it is expected to be used."""
-        self._wanted.extend(wanted)
-        self._background.add(*[self._decode_ahead] * len(wanted))
-
-    def _decode_ahead(self) -> None:
-        """Decode chunks, unless they were used since they were expected.
-
-        If many wait, several: what Python does for each takes longer than it
-        seems, since decoding pushes its data out of the processor's cache.
-        """
-        wanted, slots = self._wanted, self.store.slots
-        if not wanted:
-            # Another task took its chunk.
-            return
-        count = 1 + len(wanted) // (2 * max(1, self._background.num_workers))
-        chunks: list[int] = []
-        nbytes = 0
-        with contextlib.suppress(IndexError):
-            while len(chunks) < count and nbytes < TOGETHER:
-                chunk, expected = wanted.popleft()
-                # It may be expected by later requests as well.
-                if slots.last_used[chunk] >= expected:
-                    chunks.append(chunk)
-                    nbytes += slots.nbytes(chunk)
-        if chunks:
-            self.store.fill(chunks, self.decode)
+        super().__init__(file, name, parts, cache_of(
+            file.identity, cache_bytes).store(
+                (file.identity, chunks.digest()), parts.nbytes), part_names)
+        self._bytes = file
+        self._index = index
+        self._blocks = self._find_blocks()
 
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
@@ -179,71 +81,13 @@ class DecodedReader(DirectReader):
         ends = starts[stored], (starts + sizes)[stored]
         return ends if self._blocks is None else self._blocks.widen(*ends)
 
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        batch = self._new_batch(stop - start)
-        for low in range(start, stop, self.PORTION):
-            high = min(stop, low + self.PORTION)
-            self._copy((low, high), batch[low - start:high - start])
-        return self._in_native_order(batch)
-
-    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        batch = self._new_batch(len(rows))
-        self._copy(rows, batch)
-        return self._in_native_order(batch)
-
-    def _read_ranges(self, starts: IndexArray,
-                     counts: IndexArray) -> NDArray[Any]:
-        batch = self._new_batch(int(counts.sum()))
-        self._copy((starts, counts), batch)
-        return self._in_native_order(batch)
-
-    def _copy(self, rows: Wanted, batch: NDArray[Any]) -> None:
-        try:
-            absent, are_current = self._rows.copy(rows, batch)
-        except IndexError as error:
-            raise IndexError(
-                f'{self.path}, source {self.name!r}: {error}') from None
-        if absent:
-            self._fetch_all(absent, batch)
-        # Also if all chunks were remembered: a file may be another now.
-        if not are_current or self._remote is not None:
-            self._file.check()
-
-    def _fetch_all(self, absent: list[tuple[int, list[Piece]]],
-                   batch: NDArray[Any]) -> None:
-        """Decode the chunks that a batch lacks."""
-        # In the order of the file, which is that of the disk.
-        addresses = self._parts.addresses
-        absent.sort(key=lambda found: int(addresses[found[0]]))
-        if self._remote is not None:
-            # All of them, before the first is waited for.
-            self._remote.request(*self._ranges(numpy.array([
-                chunk for chunk, _ in absent])), is_urgent=True)
-
-        def fetch(begin: int, end: int) -> None:
-            for chunk, pieces in absent[begin:end]:
-                self._fetch(chunk, pieces, batch)
-
-        # Threads that decode ahead leave no core for more of them.
-        map_chunks(fetch, len(absent), num_threads=max(
-            1, number_of_threads() - self._background.num_workers))
-
-    def _fetch(self, chunk: int, pieces: list[Piece],
-               batch: NDArray[Any]) -> None:
-        """Decode a chunk that a batch lacks and copy its rows."""
-        try:
-            decoded = self.store.get(chunk, self.decode)
-        except ValueError as error:
-            raise self._damaged(pieces[0][2], str(error)) from error
-        self._rows.copy_chunk(chunk, decoded, pieces, batch)
-
     def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
         """Fill arrays with chunks as they were before the filters.
 
         The file is checked afterwards: what is remembered was read in the
         state that it is remembered under.
         """
-        files = files_at(self._file, self._parts.addresses[chunks])
+        files = files_at(self._bytes, self._parts.addresses[chunks])
         try:
             # All of them first, which is one call for neighbours.
             stored = self._read_stored(chunks, outs, len(files) == 1)
@@ -267,7 +111,7 @@ class DecodedReader(DirectReader):
                 (following, _) in itertools.pairwise(ranges)):
             sizes = [nbytes for _, nbytes in ranges]
             whole = scratch.take(sum(sizes)).data
-            if self._file.read_into(whole, ranges[0][0]) == len(whole):
+            if self._bytes.read_into(whole, ranges[0][0]) == len(whole):
                 ends = itertools.accumulate(sizes)
                 return [whole[end - size:end]
                         for size, end in zip(sizes, ends, strict=True)]
@@ -287,7 +131,7 @@ class DecodedReader(DirectReader):
 
     def _read_one(self, address: int, nbytes: int) -> memoryview:
         stored = scratch.take(nbytes).data
-        count = self._file.read_into(stored, address)
+        count = self._bytes.read_into(stored, address)
         if count < nbytes:
             raise ValueError(f'the disk gave {count} of the {nbytes} bytes of '
                              f'its chunk')

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fuel.kernels.batches import Part, PlainRows
 from fuel.kernels.gather import MappedRows, Rows
 from fuel.kernels.memory import empty
-from fuel.storage.file_bytes import Ends, FileBytes, is_remote
-from fuel.storage.joined_file import files_of, starts_of, states_of
+from fuel.storage.file_bytes import Ends, FileBytes, Versioned, is_remote
+from fuel.storage.joined_file import (
+    JoinedFile, files_of, starts_of, states_of)
 from fuel.storage.paging import paging_of
 from fuel.storage.parts import Parts
 from fuel.storage.reader import Reader, check_ranges, rows_of_ranges
@@ -28,7 +29,8 @@ Wanted: TypeAlias = (
 
 
 class DirectReader(Reader):
-    """What the readers of bytes share: where rows lie, and the files.
+    """Base of the readers whose batches are copied in C, from where a table
+    of parts says that rows lie.
 
     `file`: one, or several as one.
     `part_names`: the names of the parts in errors; None if there is one.
@@ -36,7 +38,7 @@ class DirectReader(Reader):
 
     _rows: Rows
 
-    def __init__(self, file: FileBytes, name: str, parts: Parts,
+    def __init__(self, file: Versioned, name: str, parts: Parts,
                  part_names: PartNames | None = None) -> None:
         dtype = parts.element.dtype
         self._row_shape = *parts.row_shape, *dtype.shape
@@ -46,7 +48,8 @@ class DirectReader(Reader):
             dtype.base)
         self._file = file
         self._remote = file if is_remote(file) else None
-        self.files: Sequence[FileBytes] = files_of(file)
+        self.files: Sequence[Versioned] = file.files if isinstance(
+            file, JoinedFile) else (file,)
         self._is_native = self._stored_type == self.dtype
         self._parts = parts
         self._part_names = part_names
@@ -61,13 +64,10 @@ class DirectReader(Reader):
         return PlainRows(self._rows, self.shape[1:], self.dtype) if (
             self._is_native) else None
 
-    @abstractmethod
-    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """See :meth:`Reader.byte_ranges`."""
-
     def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return the byte ranges that rows need and nobody holds decoded."""
-        return self.byte_ranges(rows)
+        """Return the byte ranges that rows need and nobody holds decoded, of
+        a remote file."""
+        raise NotImplementedError
 
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
@@ -130,7 +130,8 @@ class MappedReader(DirectReader):
         self._rows = MappedRows(
             parts.kernel, parts.addresses, list(zip(
                 starts_of(file).tolist(),
-                [one.memory for one in self.files], strict=True)))
+                [one.memory for one in files_of(file)], strict=True)))
+        self._sizes = [one.size for one in files_of(file)]
         # Without chunks that end outside of their file.
         parts.addresses = self._rows.addresses
         self._paging = paging_of(file)
@@ -163,6 +164,8 @@ class MappedReader(DirectReader):
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
         """See :meth:`Reader.byte_ranges`."""
         return self._paging.widen(*self._pieces(rows))
+
+    _missing_ranges = byte_ranges
 
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
@@ -247,7 +250,7 @@ class MappedReader(DirectReader):
     def _size_at(self, row: int) -> int:
         """Return the size of the file that a row lies in."""
         part = self._parts.part_of(row)
-        return self.files[int(self._parts.table['file'][part])].size
+        return self._sizes[int(self._parts.table['file'][part])]
 
 
 def all_rows(rows: Wanted) -> IndexArray:

@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError, FuelError
-from fuel.kernels import native
+from fuel.storage.arrays import ArrayReader
 from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
 from fuel.remote.location import RemotePath, located
@@ -87,7 +87,8 @@ def _entry(file: FileBytes, archive: zipfile.ZipFile,
     where = f'{file.path}, source {name!r}'
     with archive.open(entry) as stream:
         if entry.compress_type != zipfile.ZIP_STORED:
-            return ArrayReader(file, name, _read_all(stream, where))
+            return ArrayReader(
+                file.path, name, _read_all(stream, where), (file,))
         head = file.read(entry.header_offset, LOCAL_HEADER.size)
         signature, *lengths = LOCAL_HEADER.unpack(head)
         if signature != b'PK\x03\x04':
@@ -118,7 +119,8 @@ def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
             f'{where}: the array needs {nbytes} bytes from byte {offset} on, '
             f'but the file has {file.size}; it was cut')
     if not nbytes:
-        return ArrayReader(file, name, numpy.empty(shape, dtype))
+        return ArrayReader(
+            file.path, name, numpy.empty(shape, dtype), (file,))
     if not by_columns or len(shape) == 1:
         return MappedReader(file, name, one_part(
             shape, dtype, numpy.array([offset], numpy.int64)))
@@ -139,8 +141,8 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
     except ValueError:
         # Rows of so many elements: a row touches as many pages.
         content = file.read(offset, math.prod(shape) * dtype.itemsize)
-        return ArrayReader(file, name, numpy.ascontiguousarray(
-            numpy.frombuffer(content, dtype).reshape(shape, order='F')))
+        return ArrayReader(file.path, name, numpy.frombuffer(
+            content, dtype).reshape(shape, order='F'), (file,))
 
 
 def _read_header(stream: IO[bytes], where: str,
@@ -178,26 +180,6 @@ def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
     # To the end, where the checksum is looked at.
     _check_size(done, done + len(stream.read(1)), where)
     return numpy.ascontiguousarray(array)
-
-
-class ArrayReader(Reader):
-    """Rows of an array in memory."""
-
-    def __init__(self, file: FileBytes, name: str,
-                 array: NDArray[Any]) -> None:
-        super().__init__(file.path, name, array.shape, array.dtype)
-        self.files = (file,)
-        self._array = native(array)
-
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if rows.size:
-            self._check_rows(int(rows.min()), int(rows.max()))
-        return self._array.take(rows, axis=0)
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        if start < stop:
-            self._check_rows(start, stop - 1)
-        return self._array[start:stop].copy()
 
 
 def is_archive(path: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels.gather import MISSING
 from fuel.kernels.part_table import ALL_ROWS, PART, PartTable
 from fuel.kernels.tiles import Tiles
 from fuel.storage.file_bytes import Ends
@@ -210,3 +211,30 @@ def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],
     return Parts(
         shape[1:], Element(dtype, dtype), [PartKind(tile_shape, fill)], table,
         addresses, numpy.full(len(addresses), nbytes, numpy.int64))
+
+
+def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
+                     lengths: Sequence[int], files: Sequence[int],
+                     num_files: int) -> Parts:
+    """Return the parts of a source, each of them one chunk.
+
+    `lengths`: how many rows each has.
+    `files`: the number of the file of each, of `num_files`.
+    """
+    table = numpy.zeros(len(lengths), PART)
+    table['rows'] = lengths
+    table['block_rows'] = numpy.maximum(lengths, 1)
+    table['first_chunk'] = numpy.arange(len(lengths))
+    table['file'] = files
+    nbytes = math.prod(row_shape) * dtype.itemsize
+    return Parts(
+        row_shape, Element(dtype, dtype),
+        [PartKind(row_shape, numpy.zeros((), dtype))], table,
+        numpy.where(table['rows'] > 0, numpy.arange(len(lengths)), MISSING),
+        numpy.multiply(lengths, nbytes, dtype=numpy.int64), num_files)
+
+
+def copies_as_bytes(dtype: numpy.dtype[Any],
+                    row_shape: tuple[int, ...]) -> bool:
+    """Return whether rows are bytes that may be copied, and some of them."""
+    return not dtype.hasobject and dtype.itemsize * math.prod(row_shape) > 0

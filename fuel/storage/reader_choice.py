@@ -11,7 +11,6 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.part_table import ALL_ROWS, PART
-from fuel.storage.chunk_cache import default_budget
 from fuel.storage.decoded import DecodedReader
 from fuel.storage.h5py_reader import H5PYReader, JoinedReader
 from fuel.storage.joined_file import join_files, starts_of
@@ -204,9 +203,8 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
 
     is_one = len(index.datasets) == 1 and rows.pieces is None
     names = None if is_one else name_part
-    budget = default_budget() if cache_bytes is None else cache_bytes
     reader: DirectReader = (
-        DecodedReader(file, name, parts, index, budget, names)
+        DecodedReader(file, name, parts, index, cache_bytes, names)
         if index.is_filtered else MappedReader(file, name, parts, names))
     reader.part_bounds = _bounds(rows, parts.table['rows'])
     if index.is_ragged:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
+from support.fuel_calls import calls_of_batches
 
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
@@ -374,3 +375,11 @@ def test_file_of_other_types_is_refused(tmp_path, rows):
         with pytest.raises(StateMismatchError,
                            match='had examples of float64, shape .2,.'):
             next(epoch_of(dataset))
+
+
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+def test_batches_of_archives_call_no_python(tmp_path, save):
+    """Of those that are compressed neither, which are in memory."""
+    x, y = numpy.arange(80.).reshape(40, 2), numpy.arange(40, dtype='>i4')
+    save(tmp_path / 'a.npz', x=x, y=y.astype('i4'))
+    assert [] == calls_of_batches(NPYDataset(tmp_path / 'a.npz'), [x, y], 4)

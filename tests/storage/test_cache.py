@@ -1,4 +1,5 @@
 """Decoded chunks: decoded once while remembered, within a budget."""
+import contextlib
 import gc
 import linecache
 import os
@@ -81,6 +82,25 @@ def test_readers_of_one_file_share_chunks_and_budget(path, file):
         assert first.store.cache is other.store.cache
         assert 10 * CHUNK >= first.store.cache.used
         assert 10 * CHUNK == first.store.cache.budget
+
+
+def test_files_without_a_budget_share_one(tmp_path):
+    """A program with many files remembers no more than with one."""
+    config.chunk_cache_bytes = 10 * 40
+    readers = []
+    with contextlib.ExitStack() as files:
+        for number in range(6):
+            name = tmp_path / f'{number}.h5'
+            with h5py.File(name, 'w') as file:
+                file.create_dataset('x', data=numpy.arange(
+                    100, dtype='i4'), chunks=(10,), compression='gzip')
+            readers.append(choose_reader(files.enter_context(
+                h5py.File(name, 'r'))['x']))
+            assert numpy.arange(100).tolist() == readers[-1].read(
+                slice(None)).tolist()
+        caches = {reader.store.cache for reader in readers}
+        assert 1 == len(caches)
+        assert 10 * 40 >= caches.pop().used > 0
 
 
 def test_cache_ends_with_its_last_reader(path):

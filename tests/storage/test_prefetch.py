@@ -143,7 +143,7 @@ def test_chunks_that_wait_are_decoded_together(waiting, path, monkeypatch):
 def test_chunks_together_have_few_bytes(waiting, monkeypatch):
     """One more than fits at most."""
     reader, go_on, together = waiting
-    monkeypatch.setattr('fuel.storage.decoded.TOGETHER', 2 * CHUNK)
+    monkeypatch.setattr('fuel.storage.chunks.TOGETHER', 2 * CHUNK)
     reader.prefetch(numpy.arange(64, 160, 8), 20 * CHUNK)
     go_on.set()
     wait_until(lambda: reader.store.num_decoded == 13)

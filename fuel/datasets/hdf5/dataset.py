@@ -81,7 +81,8 @@ class H5PYDataset(Dataset):
         How many bytes of decoded chunks may be remembered for this file, by
         all data sets that read it in this process; the largest number that
         one of them asks for counts. It matters for compressed files only.
-        Defaults to the setting ``chunk_cache_bytes``.
+        Defaults to None: the file shares the setting ``chunk_cache_bytes``
+        with all others that are given no number.
     storage_options : dict, optional
         Arguments of the file system of fsspec that a URL belongs to, such
         as credentials. Defaults to none: they come from the environment.
