@@ -1,203 +1,204 @@
-"""Rows that are stored in groups which are decoded whole.
+"""Rows that are stored in groups which other libraries decode whole.
 
 Row groups of Parquet and chunks of Zarr are such groups, and so are the record
-batches of Arrow: other libraries decode them, and what was decoded is kept.
+batches of Arrow.
 """
 from __future__ import annotations
 
-import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels import take
+from fuel.exceptions import DamagedFileError
+from fuel.kernels.batches import Part
+from fuel.storage.arrays import ArrayReader
+from fuel.storage.chunk_cache import ChunkCache, Decoded, cache_of
+from fuel.storage.chunks import ChunkReader, Piece
+from fuel.storage.file_bytes import Versioned
+from fuel.storage.joined_file import JoinedFile
+from fuel.storage.mapped import IndexArray
+from fuel.storage.object_store import ObjectStore
+from fuel.storage.parts import copies_as_bytes, parts_of_lengths
 from fuel.storage.reader import Reader, own_objects
-from fuel.utils.forks import Step, each_at_fork
 
 #: Returns the rows of a group, by its number.
 ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
-#: Raises an error if what stores some rows has changed since it was opened.
-CheckRows: TypeAlias = Callable[[NDArray[numpy.intp]], None]
-
-# What an object in an array takes beside its data, about.
-OBJECT_BYTES = 64
 
 
-class GroupCache:
-    """Decoded rows of the sources of a data set that are read, within one
-    budget of bytes.
+class NoFile:
+    """Stands for the file of data in memory, whose state is not known."""
 
-    A source of which all rows fit takes its bytes when it is first read; the
-    groups of others share what is left, and those not used for longest are
-    forgotten. Each source keeps the group that it read last.
+    is_remote = False
+    _numbers = itertools.count()
 
-    `budget`: bytes.
-    `lock`: held by whoever reads.
-    """
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.identity: tuple[int, ...] = next(self._numbers),
 
-    def __init__(self, budget: int) -> None:
-        self._free = budget
-        # Groups, with their bytes, by source and number.
-        self._groups: OrderedDict[
-            tuple[str, int], tuple[NDArray[Any], int]] = OrderedDict()
-        self._newest: dict[str, int] = {}
-        self.unlock()
-        _caches.add(self)
+    def check(self) -> None:
+        """Do nothing: who changes data in memory changes the examples."""
 
-    def unlock(self) -> None:
-        """Make a new lock, for a child made by a fork."""
-        self.lock = threading.RLock()
-
-    def take(self, nbytes: int) -> bool:
-        """Take bytes for all rows of a source; return whether they fit."""
-        groups = sum(size for _, size in self._groups.values())
-        if nbytes > self._free + groups:
-            return False
-        self._free -= nbytes
-        self._forget()
+    def is_current(self) -> bool:
+        """Return True."""
         return True
 
-    def find(self, source: str, group: int) -> NDArray[Any] | None:
-        """Return a group, if it is remembered."""
-        found = self._groups.get((source, group))
-        if found is None:
-            return None
-        self._groups.move_to_end((source, group))
-        self._newest[source] = group
-        return found[0]
 
-    def keep(self, source: str, group: int, rows: NDArray[Any]) -> None:
-        """Remember a group."""
-        size = _size(rows)
-        self._groups[source, group] = rows, size
-        self._newest[source] = group
-        self._free -= size
-        self._forget()
+class Groups(NamedTuple):
+    """The groups of a source.
 
-    def _forget(self) -> None:
-        """Forget groups until there is room, the oldest first."""
-        for source, group in list(self._groups) if self._free < 0 else ():
-            if self._newest[source] != group:
-                self._free += self._groups.pop((source, group))[1]
-                if self._free >= 0:
-                    return
-
-
-class GroupedReader(Reader):
-    """Rows of one source, in groups.
-
-    Where all rows fit in the budget they become one array, each group decoded
-    when it is first needed. Otherwise groups are remembered, and those not
-    used for longest are dropped.
-
-    `lengths`: number of rows in each group.
-    `read_group`: decodes a group. The array may be read-only, and a view.
-    `cache`: of what is decoded, of all sources.
-    `check`: called with rows that were read, before they are returned.
+    `path`, `name`, `shape`, `dtype`: see :class:`Reader`.
+    `lengths`: how many rows each group has.
+    `read`: decodes a group, of the state of the file that was opened. The
+        array may be read-only, and a view. Several threads call it.
+    `file`: what is looked at whether it has changed.
+    `file_of_group`: the number of the file of each group, of those of
+        `file`; None if that is one.
+    `column`: what tells the source from others of the file.
+    `check`: raises an error if the file of a group has changed; None if only
+        decoding looks at that.
     """
 
-    def __init__(self, path: str, name: str, shape: tuple[int, ...],
-                 dtype: numpy.dtype[Any], lengths: Sequence[int],
-                 read_group: ReadGroup, cache: GroupCache,
-                 check: CheckRows | None = None) -> None:
-        super().__init__(path, name, shape, dtype)
-        self._starts = numpy.concatenate(
-            [[0], numpy.cumsum(lengths, dtype=numpy.intp)]).astype(numpy.intp)
-        self._read_group = read_group
-        self._cache = cache
-        self._check = check
-        # All rows, of which the groups that are missing are to be decoded.
-        self._rows: NDArray[Any] | None = None
-        self._missing: NDArray[numpy.bool_] | None = None
+    path: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: numpy.dtype[Any]
+    lengths: Sequence[int]
+    read: ReadGroup
+    file: Versioned
+    file_of_group: Sequence[int] | None
+    column: Hashable
+    check: Callable[[int], None] | None = None
 
     @property
-    def num_groups(self) -> int:
-        """Number of groups (int)."""
-        return len(self._starts) - 1
+    def files(self) -> Sequence[Versioned]:
+        """The files, () where there is none (sequence of Versioned)."""
+        return (() if isinstance(self.file, NoFile) else self.file.files
+                if isinstance(self.file, JoinedFile) else (self.file,))
 
-    def _resident_rows(self) -> NDArray[Any] | None:
-        """Return the array of all rows, None if there is none to be."""
-        if self._rows is not None:
-            return self._rows
-        if self.num_groups == 1:
-            self._rows = self._decode(0)
-        elif not self.dtype.hasobject and self._cache.take(
-                self.dtype.itemsize * math.prod(self.shape)):
-            self._rows = numpy.empty(self.shape, self.dtype)
-            self._missing = numpy.ones(self.num_groups, bool)
-        return self._rows
+    @property
+    def key(self) -> Hashable:
+        """The key under which groups are remembered."""
+        return self.file.identity, self.column
 
-    def _decode(self, group: int) -> NDArray[Any]:
+    def decode(self, group: int) -> NDArray[Any]:
         """Return the rows of a group, checked."""
-        rows = self._read_group(group)
-        length = int(self._starts[group + 1] - self._starts[group])
-        if rows.shape != (length, *self.shape[1:]):
-            raise self._damaged(
-                int(self._starts[group]),
-                f'group {group} has the shape {rows.shape} in the place of '
-                f'{(length, *self.shape[1:])}')
-        return rows
+        rows = self.read(group)
+        expected = self.lengths[group], *self.shape[1:]
+        if rows.shape != expected:
+            raise DamagedFileError(
+                f'{self.path}, source {self.name!r}: group {group} has the '
+                f'shape {rows.shape} in the place of {expected}; the file is '
+                'damaged: restore it from its origin')
+        return rows.astype(self.dtype, copy=False)
 
-    def _fill(self, rows: NDArray[Any], missing: NDArray[numpy.bool_],
-              groups: NDArray[numpy.intp]) -> None:
-        """Decode those of some groups that are missing in all rows."""
-        for group in numpy.unique(groups[missing[groups]]).tolist():
-            rows[self._starts[group]:self._starts[group + 1]] = self._decode(
-                group)
-            missing[group] = False
-        if not missing.any():
-            self._missing = None
 
-    def _group(self, group: int) -> NDArray[Any]:
-        """Return the rows of a group, decoded unless it is remembered."""
-        found = self._cache.find(self.name, group)
-        if found is None:
-            found = self._decode(group)
-            self._cache.keep(self.name, group, found)
-        return found
+def open_groups(groups: Groups, budget: int | None) -> Reader:
+    """Return a reader of the rows of groups.
 
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if not len(rows):
-            return numpy.empty((0, *self.shape[1:]), self.dtype)
-        self._check_rows(int(rows.min()), int(rows.max()))
-        with self._cache.lock:
-            batch = self._copy(rows)
-        if self._check is not None:
-            self._check(rows)
-        return own_objects(batch)
+    `budget`: bytes of decoded groups that the sources of the files share;
+        None for those that all files share.
+    """
+    if len(groups.lengths) == 1:
+        return WholeReader(groups)
+    cache = cache_of(groups.file.identity, budget)
+    if copies_as_bytes(groups.dtype, groups.shape[1:]):
+        return GroupReader(groups, cache)
+    return ObjectReader(groups, cache)
 
-    def _copy(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        resident = self._resident_rows()
-        if resident is not None and self._missing is None:
-            return take(resident, rows)
-        groups = numpy.searchsorted(self._starts, rows, side='right') - 1
-        if resident is not None and self._missing is not None:
-            self._fill(resident, self._missing, groups)
-            return take(resident, rows)
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        for group in numpy.unique(groups).tolist():
-            places = numpy.flatnonzero(groups == group)
-            batch[places] = self._group(group)[
-                rows[places] - self._starts[group]]
+
+class WholeReader(Reader):
+    """Rows of a single group, which is decoded when it is first needed and
+    stays in memory."""
+
+    def __init__(self, groups: Groups) -> None:
+        super().__init__(groups.path, groups.name, groups.shape, groups.dtype)
+        self.files = groups.files
+        self._groups = groups
+
+    @functools.cached_property
+    def _rows(self) -> ArrayReader:
+        return ArrayReader(self.path, self.name, self._groups.decode(0),
+                           self.files)
+
+    def direct(self) -> Part | None:
+        """See :meth:`Reader.direct`."""
+        return self._rows.direct()
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        batch: NDArray[Any] = self._rows.read(rows)
         return batch
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
 
-def _size(rows: NDArray[Any]) -> int:
-    """Return about how many bytes decoded rows take."""
-    if not rows.dtype.hasobject:
-        return rows.nbytes
-    return rows.nbytes + sum(
-        OBJECT_BYTES + (element.nbytes if isinstance(element, numpy.ndarray)
-                        else len(element) if hasattr(element, '__len__')
-                        else 0)
-        for element in rows)
+class GroupReader(ChunkReader):
+    """Rows of groups of plain values, each of which is a chunk."""
+
+    def __init__(self, groups: Groups, cache: ChunkCache) -> None:
+        parts = parts_of_lengths(
+            groups.shape[1:], groups.dtype, groups.lengths,
+            groups.file_of_group or [0] * len(groups.lengths),
+            max(1, len(groups.files)))
+        self._groups = groups
+        # What was decoded last, where nothing can be remembered.
+        self._newest: tuple[int, Decoded] | None = None
+        super().__init__(groups.file, groups.name, parts, cache.store(
+            groups.key, parts.nbytes))
+        self.path, self.files = groups.path, groups.files
+
+    def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
+        """See :meth:`ChunkReader.decode`."""
+        for group, out in zip(chunks, outs, strict=True):
+            rows = self._groups.decode(group)
+            out.view(self.dtype).reshape(rows.shape)[...] = rows
+
+    def _fetch(self, chunk: int, pieces: list[Piece],
+               batch: NDArray[Any]) -> None:
+        """Decode a group that a batch lacks and copy its rows."""
+        newest = self._newest
+        if newest is None or newest[0] != chunk:
+            newest = self._newest = chunk, self.store.get(chunk, self.decode)
+        self._rows.copy_chunk(chunk, newest[1], pieces, batch)
 
 
-_caches = each_at_fork(Step.OWNERSHIP, in_child=GroupCache.unlock)
+class ObjectReader(Reader):
+    """Rows of groups of objects, such as text."""
+
+    def __init__(self, groups: Groups, cache: ChunkCache) -> None:
+        super().__init__(groups.path, groups.name, groups.shape, groups.dtype)
+        self.files = groups.files
+        self._groups = groups
+        self._starts = numpy.cumsum([0, *groups.lengths], dtype=numpy.intp)
+        self.store = cache.keep(groups.key, lambda: ObjectStore(
+            cache, len(groups.lengths)))
+        self._newest: tuple[int, NDArray[Any]] | None = None
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        if not len(rows):
+            return batch
+        self._check_rows(int(rows.min()), int(rows.max()))
+        found = numpy.searchsorted(self._starts, rows, side='right') - 1
+        for group in numpy.unique(found).tolist():
+            places = numpy.flatnonzero(found == group)
+            batch[places] = self._group(group)[
+                rows[places] - self._starts[group]]
+            if self._groups.check is not None:
+                self._groups.check(group)
+        return own_objects(batch)
+
+    def _group(self, group: int) -> NDArray[Any]:
+        """Return the rows of a group."""
+        newest = self._newest
+        if newest is None or newest[0] != group:
+            newest = self._newest = group, self.store.get(
+                group, self._groups.decode)
+        return newest[1]
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))

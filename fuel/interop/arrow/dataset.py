@@ -21,8 +21,9 @@ from fuel.interop.arrow.files import (
     is_divided, located_by_split, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage import Reader
-from fuel.storage.chunk_cache import default_budget
-from fuel.storage.grouped import GroupCache, GroupedReader, ReadGroup
+from fuel.storage.file_bytes import Versioned
+from fuel.storage.grouped import Groups, NoFile, ReadGroup, open_groups
+from fuel.storage.joined_file import join_files
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
@@ -54,10 +55,13 @@ class ArrowDataset(RowsDataset):
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
-        How much of what was decoded is kept. Defaults to the setting
-        ``chunk_cache_bytes``. Data that fit are decoded once; of others, read
-        them in an order that stays within a few row groups, such as
-        :class:`~fuel.schemes.BlockShuffledScheme`.
+        How many bytes of decoded row groups may be remembered for these
+        files, by all data sets that read them in this process. Defaults to
+        None: they share the setting ``chunk_cache_bytes`` with all others
+        that are given no number. Data that fit are decoded once; read others
+        in an order that stays within a few row groups, such as
+        :class:`~fuel.schemes.BlockShuffledScheme`. A single row group stays
+        in memory whatever the number is.
     masks : str or sequence of str, optional
         Sources whose nulls are 0 or False where NumPy has none, each
         followed by a source ``NAME_mask``, which is False there.
@@ -138,8 +142,8 @@ class ArrowDataset(RowsDataset):
             self._table = as_table(data)
         self.columns = columns
         self.masks = masks
-        self.cache_bytes = default_budget() if cache_bytes is None else (
-            not_negative('cache_bytes', cache_bytes))
+        self.cache_bytes = None if cache_bytes is None else not_negative(
+            'cache_bytes', cache_bytes)
         self.load()
         if by_split:
             lasts = numpy.cumsum([len(paths) for paths in by_split.values()])
@@ -157,15 +161,18 @@ class ArrowDataset(RowsDataset):
             raise ValueError(f'{parts[0].path} has no columns')
         self._categories = _classes(parts, columns)
         self._part_paths = [part.path for part in parts]
-        cache = GroupCache(self.cache_bytes)
+        files = [file for part in parts for file in part.files]
+        file: Versioned = join_files(files) if files else NoFile(
+            parts[0].path)
         masks = masks_of(self.masks, columns)
         readers: dict[str, Reader] = {}
         for name in with_masks(columns, masks):
             how = (Column.read_mask if name in masks else
                    Column.read_blanked if f'{name}_mask' in masks
                    else Column.read)
-            readers[name] = _reader(
-                parts, name, columns[masks.get(name, name)], cache, how)
+            readers[name] = open_groups(_groups(
+                parts, name, columns[masks.get(name, name)], file, how),
+                self.cache_bytes)
         self.readers = readers
         self._bounds = numpy.cumsum([0, *[
             sum(part.lengths(parts[0].names[0])) for part in parts]])
@@ -227,10 +234,10 @@ def _classes(parts: Sequence[ArrowPart],
     return found
 
 
-def _reader(parts: Sequence[ArrowPart], source: str,
-            named: str | Sequence[str], cache: GroupCache,
-            how: ReadColumn) -> GroupedReader:
-    """Return the reader of a source of one or several columns.
+def _groups(parts: Sequence[ArrowPart], source: str,
+            named: str | Sequence[str], file: Versioned,
+            how: ReadColumn) -> Groups:
+    """Return the groups of a source of one or several columns.
 
     `how`: what reads a group of a column: its rows, or its mask.
     """
@@ -258,11 +265,11 @@ def _reader(parts: Sequence[ArrowPart], source: str,
         dtype = numpy.dtype(bool)
         shape = () if isinstance(named, str) else (len(names),)
 
-    reader = GroupedReader(
+    return Groups(
         parts[0].path, source, (sum(first.lengths), *shape), dtype,
-        first.lengths, read, cache, first.check)
-    reader.files = [file for part in parts for file in part.files]
-    return reader
+        first.lengths, read, file, first.part_of_group,
+        (tuple(names), isinstance(named, str), how.__name__, dtype.str),
+        first.check)
 
 
 def from_pandas(frame: object, **kwargs: Any) -> ArrowDataset:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from fuel.interop.arrow.columns import (
     without_nulls)
 from fuel.interop.arrow.messages import (
     BATCH, DICTIONARY, MAX_ROWS, ArrowMessage, messages)
-from fuel.storage.file_bytes import FileBytes, Versioned
+from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean
@@ -56,7 +57,7 @@ class ArrowPart(ABC):
         self._tensors = {field.name: field.type for field, arrow in zip(
             fields, schema.types, strict=True) if field.type != arrow}
         #: What is looked at whether it has changed.
-        self.files: Sequence[Versioned] = ()
+        self.files: Sequence[FileBytes] = ()
         self.names = [*self.names, *self.constants]
         # Groups of columns of which the bytes were checked.
         self._is_valid: set[tuple[str, int]] = set()
@@ -192,15 +193,24 @@ class ParquetPart(FilePart):
         # Not mapped: a file that is cut would end the process. What is read
         # is read by its place, so forked children share no position.
         source, watched = _open_watched(path)
-        self._file = file = pyarrow.parquet.ParquetFile(
+        file = pyarrow.parquet.ParquetFile(
             source, page_checksum_verification=True)
+        self._source, self._metadata = source, file.metadata
+        self._open = threading.local()
         counts = [file.metadata.row_group(group).num_rows
                   for group in range(file.num_row_groups)]
         super().__init__(watched, file.schema_arrow, counts, constants)
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        return self._file.read_row_group(group, columns=[name]).column(name)
+        # Each thread has its own, which shares what was read of the footer.
+        file = vars(self._open).get('file')
+        if file is None:
+            file = self._open.file = pyarrow.parquet.ParquetFile(
+                self._source, metadata=self._metadata,
+                page_checksum_verification=True)
+        return file.read_row_group(
+            group, columns=[name], use_threads=False).column(name)
 
 
 class IPCFilePart(FilePart):
@@ -224,6 +234,8 @@ class IPCFilePart(FilePart):
                 f'while it was being opened')
         super().__init__(file, schema, counts, constants)
         self._reader = functools.cache(self._open)
+        # Dictionaries are read when they are first needed.
+        self._lock = threading.Lock()
 
     def _open(self, name: str) -> pyarrow.ipc.RecordBatchFileReader:
         """Return what reads one column only."""
@@ -233,7 +245,8 @@ class IPCFilePart(FilePart):
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        return self._reader(name).get_batch(group).column(name)
+        with self._lock:
+            return self._reader(name).get_batch(group).column(name)
 
 
 class IPCStreamPart(FilePart):
@@ -323,8 +336,9 @@ class Column:
         self._groups = [(part, group)
                         for part, each in zip(parts, lengths, strict=True)
                         for group in range(len(each))]
-        # The row after the last of each part.
-        self._stops = numpy.cumsum([sum(each) for each in lengths])
+        #: The number of the part of each group.
+        self.part_of_group = [
+            number for number, each in enumerate(lengths) for _ in each]
 
     def read(self, group: int) -> NDArray[Any]:
         """Return the rows of a group."""
@@ -342,14 +356,9 @@ class Column:
         part, number = self._groups[group]
         return part.mask(self._name, number)
 
-    def check(self, rows: NDArray[numpy.intp]) -> None:
-        """Raise an error if a file of some rows was changed."""
-        parts = self._parts
-        if len(parts) > 1:
-            parts = [parts[place] for place in numpy.unique(
-                numpy.searchsorted(self._stops, rows, side='right'))]
-        for part in parts:
-            part.check()
+    def check(self, group: int) -> None:
+        """Raise an error if the file of a group was changed."""
+        self._groups[group][0].check()
 
 
 def _type_in(parts: Sequence[ArrowPart], name: str) -> pyarrow.DataType:

@@ -13,8 +13,8 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr.folder import Folder, folder_of
-from fuel.storage.chunk_cache import default_budget
-from fuel.storage.grouped import GroupCache, GroupedReader
+from fuel.storage.grouped import Groups, NoFile, open_groups
+from fuel.storage.layout import native_type
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
@@ -81,8 +81,8 @@ class ZarrDataset(RowsDataset):
                  cache_bytes: int | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._origin = store
-        self.cache_bytes = default_budget() if cache_bytes is None else (
-            not_negative('cache_bytes', cache_bytes))
+        self.cache_bytes = None if cache_bytes is None else not_negative(
+            'cache_bytes', cache_bytes)
         self._labels: dict[str, tuple[str, ...]] = {}
         self.load()
         if self._labels:
@@ -106,10 +106,11 @@ class ZarrDataset(RowsDataset):
                         if (labels := _labels_of(array))}
         folders = {path: Folder(path) if path else None for path in map(
             folder_of, arrays.values())}
-        cache = GroupCache(self.cache_bytes)
+        nowhere = NoFile(str(self._origin))
         self.readers = {
-            name: _reader(array, name, str(self._origin), cache,
-                          folders[folder_of(array)])
+            name: open_groups(_groups(
+                array, name, str(self._origin), folders[folder_of(array)]
+                or nowhere), self.cache_bytes)
             for name, array in arrays.items()}
 
     def _open(self) -> dict[str, Any]:
@@ -138,20 +139,20 @@ def _labels_of(array: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names) else ()
 
 
-def _reader(array: zarr.Array[Any], name: str, path: str, cache: GroupCache,
-            folder: Folder | None) -> GroupedReader:
-    """Return a reader of the chunks of an array, by their first axis."""
+def _groups(array: zarr.Array[Any], name: str, path: str,
+            file: Folder | NoFile) -> Groups:
+    """Return the chunks of an array, by their first axis."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
     count = array.shape[0]
     lengths = [min(size, count - start) for start in range(0, count, size)]
     dtype = array.dtype
     if not isinstance(dtype, numpy.dtype) or dtype.kind not in 'biufcmMSUV':
         dtype = numpy.dtype(object)
-    reader = GroupedReader(
-        path, name, array.shape, dtype, lengths,
-        _decoder(array, name, path, size, dtype, folder), cache)
-    reader.files = () if folder is None else (folder,)
-    return reader
+    folder = None if isinstance(file, NoFile) else file
+    return Groups(
+        path, name, array.shape, native_type(dtype), lengths,
+        _decoder(array, name, path, size, dtype, folder), file, None,
+        array.name)
 
 
 def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,

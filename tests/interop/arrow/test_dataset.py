@@ -11,13 +11,15 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fuel_calls import calls_of_batches
 
 import fuel
 from fuel.bin import fuel_convert
 from fuel.datasets import H5PYDataset, Windows
 from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow import ArrowDataset, from_pandas
-from fuel.schemes import BlockShuffledScheme, ShuffledScheme
+from fuel.schemes import (
+    BlockShuffledScheme, SequentialScheme, ShuffledScheme)
 from fuel.streams import DataStream
 from fuel.testing import check_dataset, check_stream
 from fuel.transformers import MultiProcessing
@@ -587,3 +589,28 @@ def test_windows_know_their_file(tmp_path):
     assert found.file == str(tmp_path / 'part-2.parquet')
     with pytest.raises(IndexError):
         windows.provenance(N)
+
+
+@pytest.mark.parametrize('kind', ['table', 'chunks', 'parquet', 'folder'])
+def test_batches_that_are_remembered_call_no_python(tmp_path, kind):
+    """As those of contiguous HDF5: numbers, truth values, times, tensors."""
+    sources = ('number', 'weight', 'flag', 'image', 'pair', 'time')
+    dataset = ArrowDataset(write(tmp_path, kind), sources=sources)
+    columns = ArrowDataset(table(), sources=sources).get_data(
+        None, slice(0, N))
+    assert [] == calls_of_batches(dataset, columns, 4)
+
+
+def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
+        tmp_path):
+    """Batches that are copied in C are, of the first group and of others."""
+    for row in 0, N - 1:
+        path = write(tmp_path, 'parquet')
+        dataset = ArrowDataset(path, sources=('weight',))
+        stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+            [row] * 20 + [*range(N)], 5))
+        iterator = iter(list(stream) and stream)
+        next(iterator)
+        pyarrow.parquet.write_table(table(N + 1), path)
+        with pytest.raises(DamagedFileError, match='while in use'):
+            list(iterator)

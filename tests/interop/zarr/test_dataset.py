@@ -1,5 +1,7 @@
 """Zarr stores as data sets."""
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy
@@ -7,11 +9,13 @@ import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fuel_calls import calls_of_batches
 
 import fuel
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr import ZarrDataset
 from fuel.schemes import ShuffledScheme
+from fuel.storage.grouped import Groups
 from fuel.streams import DataStream
 from fuel.testing import check_dataset, check_stream
 from fuel.transformers import MultiProcessing
@@ -208,3 +212,30 @@ def test_stores_are_recognised(version, shards, tmp_path):
         assert numpy.array_equal(IMAGES[labels], images)
     assert LABELS.tolist() == sorted(numpy.concatenate(
         [*first, *(labels for _, labels in rest)]).tolist())
+
+
+def test_batches_that_are_remembered_call_no_python(tmp_path):
+    """As those of contiguous HDF5."""
+    dataset = ZarrDataset(write(tmp_path))
+    assert [] == calls_of_batches(dataset, [IMAGES, LABELS], 3)
+
+
+def test_chunks_are_decoded_once_by_threads_at_once(tmp_path, monkeypatch):
+    """Outside of locks: two chunks are decoded at the same time."""
+    both = threading.Barrier(2, timeout=30)
+    dataset = ZarrDataset(write(tmp_path), sources=('images',))
+    decoded = []
+    real = Groups.decode
+
+    def decode(groups, number):
+        decoded.append(number)
+        if number < 2:
+            both.wait()
+        return real(groups, number)
+
+    monkeypatch.setattr(Groups, 'decode', decode)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda row: dataset.get_data(None, [row])[0],
+                              [0, 5, 1, 6]))
+    assert numpy.array_equal(IMAGES[[0, 5, 1, 6]], numpy.concatenate(found))
+    assert [0, 1] == sorted(decoded)
