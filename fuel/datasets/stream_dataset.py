@@ -19,7 +19,7 @@ from fuel.datasets.run_bounds import runs_in
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.sharding.planned import seek, source_of
-from fuel.sharding.pipeline import check_draws, copied_pipeline
+from fuel.sharding.shard_pipeline import check_draws, copied_pipeline
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.base import load_no_state, no_state
 from fuel.schemes.iteration_scheme import IterationScheme

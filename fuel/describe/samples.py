@@ -23,7 +23,7 @@ from fuel.epochs.readers import close_state
 from fuel.epochs.stage import stage_of
 from fuel.remote.urls import is_url
 from fuel.schemes.iteration_scheme import is_scheme, parts_of_scheme
-from fuel.sharding.pipeline import copied_pipeline
+from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.utils.arguments import safely
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_bytes, count_rows, iterate_rows

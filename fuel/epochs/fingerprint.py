@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.first_names import FIRST_NAMES
+from fuel.epochs.moved_names import FIRST_NAMES
 from fuel.epochs.state import as_text, copier_of
 from fuel.epochs.stage import Stage
 from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.stage import stage_of
 from fuel.schemes.sharded_requests import RankRequests
 from fuel.typing import Batch, StreamLike
 from fuel.utils.overrides import covers
@@ -45,57 +45,6 @@ class SourceExamples(NamedTuple):
 
 # Of many examples, how many an error lists.
 SHOWN = 10
-# What follows for the stages that are run by workers.
-_NOT_SHARED = 'so several workers cannot share it'
-_NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
-
-
-# Of single examples that a stream may leave out.
-_LEAVES_OUT = (
-    "a stream of examples with on_error='skip' leaves out some",
-    ['let the data stream make batches, by its batch_size'])
-
-
-def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
-                     instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
-    """Refuse a pipeline of which not every item can be made by itself."""
-    stage = stage_of(stream)
-    leaves_out = (stage.dataset is not None and stage.most_skipped > 0
-                  and stage.stream.produces_examples)
-    if leaves_out or not stage.one_to_one:
-        reason, remedies = (why_not_one_to_one(stage)
-                            if not leaves_out else _LEAVES_OUT)
-        ways = ', or '.join([*remedies, *instead])
-        raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
-    for child in stage.inputs:
-        require_one_to_one(child, consequence, instead)
-
-
-def is_skippable(stream: StreamLike) -> bool:
-    """Return whether items of a pipeline can be skipped without reading."""
-    stage = stage_of(stream)
-    return stage.one_to_one and all(map(is_skippable, stage.inputs))
-
-
-def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
-    """Return the reason, and what removes it."""
-    if stage.dataset is not None:
-        return (f'the stream {stage.name} over '
-                f'{type(stage.dataset).__name__} is read in order'), [
-                    'give it an iteration scheme']
-    if stage.generator is not None:
-        return (f'what the stage {stage.name} draws depends on the batches '
-                'before'), [
-                    'give it seed= instead', 'use a stage that takes seed=']
-    # Batches of examples, which a data set can make as well.
-    makes_batches = not stage.stream.produces_examples and any(
-        child.produces_examples for child in stage.inputs)
-    return (f'the stage {stage.name} does not make one item of each that it '
-            'reads, or keeps things from one item to the next'), (
-        ['let the data stream make batches, by its batch_size']
-        if makes_batches else [])
-
-
 def skip(iterator: DataIterator, count: int) -> None:
     """Skip the next items of an epoch of a one-to-one pipeline."""
     if count:

@@ -10,7 +10,7 @@ from fuel.epochs.state import (
     read_share_state)
 from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
-from fuel.epochs.first_names import with_first_names
+from fuel.epochs.moved_names import with_first_names
 from fuel.epochs.sealing import checksum
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of

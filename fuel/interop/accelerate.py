@@ -5,7 +5,7 @@ import warnings
 import weakref
 from typing import Any
 
-from fuel.sharding.pipeline import sharding_of
+from fuel.sharding.shard_pipeline import sharding_of
 from fuel.utils.extras import from_extra
 
 with from_extra('accelerate', 'accelerate', 'torch'):

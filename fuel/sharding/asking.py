@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import why_not_one_to_one
 from fuel.epochs.readers import known_length
+from fuel.epochs.seeking import why_not_one_to_one
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.epochs.state import Position, available, shallow_state
 from fuel.kernels.epoch_iterator import EpochIterator
@@ -25,7 +25,7 @@ from fuel.sharding.draws import (
 from fuel.sharding.first_epochs import FirstEpochs
 from fuel.sharding.made import Made, DatasetRows
 from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
-from fuel.sharding.pipeline import copied_scheme
+from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.sharding.shared_draws import shared_draws
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state

@@ -18,7 +18,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.iterator_requests import ConcatenatedRequests, as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.sharding.order import KINDS, Kind, UnknownOrderError
-from fuel.sharding.pipeline import copied_scheme
+from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import SchemeLike, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import defines_together, is_original

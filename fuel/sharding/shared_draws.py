@@ -16,7 +16,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.base import no_state
 from fuel.schemes.iteration_scheme import parts_of_scheme
 from fuel.sharding.draws import whole_scheme
-from fuel.sharding.pipeline import copied_scheme
+from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import StreamLike
 from fuel.utils import rng_state
 

@@ -20,7 +20,7 @@ from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
-from fuel.sharding.pipeline import shard_pipeline, warn_if_uneven
+from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs

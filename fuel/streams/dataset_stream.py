@@ -9,7 +9,7 @@ from fuel.epochs.readers import (
     close_state, known_length, open_reader, state_beside)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
-from fuel.sharding.pipeline import check_agreement, warn_if_uneven
+from fuel.sharding.shard_pipeline import check_agreement, warn_if_uneven
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of

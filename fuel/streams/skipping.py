@@ -12,14 +12,15 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import is_skippable, skip, source_examples
+from fuel.epochs.pipeline import skip, source_examples
+from fuel.epochs.seeking import is_skippable
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import children_of, Stage, stage_of
 from fuel.epochs.state import Position, as_state
 from fuel.schemes.shard import BatchPart
 from fuel.schemes.sharded_requests import RowRequests, as_splittable
-from fuel.sharding.pipeline import copied_pipeline
+from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.planned import source_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.arguments import safely

@@ -16,7 +16,7 @@ from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state, shard_of
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
-from fuel.sharding.pipeline import check_draws
+from fuel.sharding.shard_pipeline import check_draws
 from fuel.sharding.planned import DealtReader, ItemsInOrder
 from fuel.streams.skipping import recover
 from fuel.typing import EpochReader, State

@@ -14,10 +14,11 @@ import numpy
 
 from fuel.datasets import IndexableDataset
 from fuel.describe.source_types import SourceType, types_of
+from fuel.epochs.seeking import can_seek_rows
 from fuel.epochs.stage import stage_of
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.schemes.shard import Shard
-from fuel.sharding.pipeline import can_seek_rows, shard_pipeline
+from fuel.sharding.shard_pipeline import shard_pipeline
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
 from fuel.testing.promises import (

@@ -9,13 +9,13 @@ from typing import Any
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, source_examples
+from fuel.epochs.seeking import can_seek, can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.requests import num_batches, warn_of_no_batch
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.pipeline import can_seek, can_seek_rows
 from fuel.sharding.stage_orders import cut_order, example_order
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import check_count

@@ -10,12 +10,12 @@ import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.seeking import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.pipeline import can_seek_rows
 from fuel.sharding.stage_orders import row_order
 from fuel.streams.arguments import LabelOptions
 from fuel.transformers.base import check_count

@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
+from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder, Unordered
-from fuel.sharding.pipeline import can_seek
 from fuel.transformers.base import as_tuple, missing
 from fuel.transformers.leftovers import LazyPieces, LeftoverStage, Pieces
 from fuel.transformers.plans import PieceOrder, PiecePlan, counted

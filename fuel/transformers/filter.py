@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
+from fuel.epochs.seeking import can_seek
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.pipeline import can_seek
 from fuel.sharding.stage_orders import TakenOrder
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer

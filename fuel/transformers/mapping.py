@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.sharding.pipeline import WholeBatches
+from fuel.sharding.shard_pipeline import WholeBatches
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count

@@ -18,7 +18,7 @@ from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.kernels import draws
 from fuel.schemes.shard import BatchPart
-from fuel.sharding.pipeline import refuse_split, sharding_of
+from fuel.sharding.shard_pipeline import refuse_split, sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.transformers.base import Transformer
 from fuel.typing import RandomGenerator

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
+from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.pipeline import can_seek
 from fuel.sharding.stage_orders import ChainedOrder, MergedOrder
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KeptLabels, StreamOptions

@@ -11,13 +11,13 @@ from typing import Any, Unpack
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.seeking import can_seek
 from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
 from fuel.sharding.asking import Begun
 from fuel.sharding.draws import Draws
 from fuel.sharding.order import EpochOrder, ItemPart
 from fuel.sharding.planned import ItemPlan, items_of, read_at, seek
-from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.transformers.options import SeededOptions

@@ -17,12 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import let_run
+from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
-from fuel.sharding.pipeline import can_seek
 from fuel.typing import Batch, StreamLike
 from fuel.utils.crew import Crew
 from fuel.utils.threads import end_thread_at_exit

@@ -328,7 +328,7 @@ class Store(dict):
 def rank(monkeypatch):
     """Return a function that shares a pipeline as a rank does, which is a
     process of a group of four: of several pipelines, one after another."""
-    from fuel.sharding import pipeline
+    from fuel.sharding import shard_pipeline
     store = Store()
     monkeypatch.setitem(sys.modules, 'torch.distributed',
                         types.SimpleNamespace(
@@ -338,7 +338,7 @@ def rank(monkeypatch):
 
     def share(*shares):
         # A process has a count of its own.
-        pipeline.counts.clear()
+        shard_pipeline.counts.clear()
         for shard in shares:
             batches().shard(*shard)
 

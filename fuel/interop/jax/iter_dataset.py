@@ -6,7 +6,7 @@ from typing import Any
 
 import grain
 
-from fuel.sharding.pipeline import copied_pipeline
+from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.exceptions import StateMismatchError
 from fuel.typing import Naming, State, StreamLike
 from fuel.utils.checks import positive

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import keras
 
 from fuel.epochs.pipeline import length_of
-from fuel.sharding.pipeline import sharding_of
+from fuel.sharding.shard_pipeline import sharding_of
 from fuel.exceptions import StateMismatchError
 from fuel.transformers import MultiProcessing
 from fuel.typing import Batch, EpochIterator, State, StreamLike

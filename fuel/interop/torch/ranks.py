@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from fuel.epochs.pipeline import length_of
-from fuel.sharding.pipeline import sharding_of
+from fuel.sharding.shard_pipeline import sharding_of
 from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
 from fuel.utils.forks import Step, each_at_fork

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.stage import stage_of
 from fuel.kernels.memory import empty
-from fuel.sharding.pipeline import WholeBatches
+from fuel.sharding.shard_pipeline import WholeBatches
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.base import check_count
 from fuel.transformers.image.base import BATCH_AXES

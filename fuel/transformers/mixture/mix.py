@@ -10,13 +10,13 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
+from fuel.epochs.seeking import batch_size_below, can_seek
 from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.sharding.asking import Begun, GoesOn
 from fuel.sharding.order import EpochOrder, Unordered
-from fuel.sharding.pipeline import batch_size_below, can_seek
 from fuel.sharding.planned import ENDLESS, items_of
 from fuel.transformers.base import ALL
 from fuel.transformers.mixture.order import Beginning, MixedOrder

@@ -52,6 +52,7 @@ class Mixture:
         self.since = 0
         self._total: int | None = None
         self.first_epochs = FirstEpochs()
+
     def choose(self, point: int) -> int:
         """Return the stream whose interval a point lies in; StopIteration if
         the mixture is over."""

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import is_skippable, length_of, skip
+from fuel.epochs.pipeline import length_of, skip
+from fuel.epochs.seeking import can_seek, is_skippable
 from fuel.epochs.state import as_state, position_of
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.schemes.shard import Shard
-from fuel.sharding.pipeline import can_seek, copied_pipeline
+from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.dealer import Dealt
 from fuel.sharding.planned import (
     ItemPlan, ItemsInOrder, items_of, seek, source_of)

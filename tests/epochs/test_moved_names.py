@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from fuel.datasets import IndexableDataset
-from fuel.epochs.first_names import FIRST_NAMES
+from fuel.epochs.moved_names import FIRST_NAMES
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream

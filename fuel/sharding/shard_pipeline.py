@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import (
-    batch_size_of, chooses_examples, is_random_access, is_scheme,
-    num_examples_of, num_requests_of, parts_of_scheme)
+    is_scheme,
+    num_examples_of, parts_of_scheme)
 from fuel.schemes.shard import Shard
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
@@ -146,51 +146,6 @@ def _check_padding(stage: Stage, shard: Shard) -> None:
             "use uneven='drop' or 'uneven', or stop='last'")
     for child in stage.inputs:
         _check_padding(stage_of(child), shard)
-
-
-def can_seek(stream: StreamLike, forward: bool = False) -> bool:
-    """Return whether an epoch can go to any of its items at once; if
-    `forward`, whether it can to those that follow."""
-    waiting = [stream]
-    while waiting:
-        stage = stage_of(waiting.pop())
-        if not stage.one_to_one:
-            return False
-        if stage.dataset is not None:
-            # Not how many are left out before an example.
-            if not _is_known(stage.scheme) or (
-                    stage.most_skipped and stage.stream.produces_examples):
-                return False
-            continue
-        inputs = stage.inputs
-        if not inputs or not (forward or stage.goes_back):
-            return False
-        waiting += inputs
-    return True
-
-
-def batch_size_below(stream: StreamLike) -> int | None:
-    """Return the size of the batches of a stream some rows of which can be
-    read, None of any other."""
-    stage = stage_of(stream)
-    if stage.stream.produces_examples or stage.reads_several or (
-            stage.most_skipped or not can_seek(stream)):
-        return None
-    if stage.dataset is not None:
-        return batch_size_of(stage.scheme)
-    return (batch_size_below(stage.inputs[0]) if stage.keeps_rows
-            else None)
-
-
-def can_seek_rows(stream: StreamLike) -> bool:
-    """Return whether an epoch can give some rows of any of its batches."""
-    return batch_size_below(stream) is not None
-
-
-def _is_known(scheme: SchemeLike | None) -> bool:
-    """Return whether any request of a scheme is known by its number."""
-    return (is_random_access(scheme) and chooses_examples(scheme)
-            and num_requests_of(scheme) is not None)
 
 
 def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,
