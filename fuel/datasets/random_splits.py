@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.config_parser import config
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.given_splits import ExampleSplits
+from fuel.datasets.splits import ExampleSplits
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.runs import RunDataset

@@ -10,19 +10,17 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.given_splits import check_splits
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_orders import (
-    IndexArray, Order, concatenate, length, pick, simplify)
+from fuel.datasets.row_orders import IndexArray, Order, length, pick
 from fuel.datasets.row_readers import direct_batches, read_file
 from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
     check_same_types)
+from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
-from fuel.kernels import as_indices
 from fuel.kernels.batches import Batches
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
@@ -30,7 +28,6 @@ from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader, Request
-from fuel.utils.checks import in_order
 
 
 class SplitDataset(Dataset):
@@ -239,28 +236,6 @@ class RowsDataset(SplitDataset):
         return parts
 
 
-def order_of_splits(splits: Mapping[str, Any] | None,
-                    which_sets: Sequence[str] | None,
-                    num_rows: int) -> Order:
-    """Return the rows of some splits, one split after the other."""
-    if which_sets is None:
-        return slice(0, num_rows)
-    if isinstance(which_sets, str):
-        raise ValueError(
-            'which_sets must be a tuple of split names, got the string '
-            f'{which_sets!r}: write ({which_sets!r},)')
-    in_order('which_sets', which_sets)
-    splits = splits or {}
-    check_splits(splits, num_rows)
-    for name in which_sets:
-        if name not in splits:
-            raise ValueError(no_split(name, splits, some_of(num_rows)))
-    if not which_sets:
-        raise ValueError('which_sets must name at least one split, got ()')
-    return concatenate([_order(name, splits[name], num_rows)
-                        for name in which_sets])
-
-
 def masks_of(masks: Sequence[str] | str,
              sources: Iterable[str]) -> dict[str, str]:
     """Return the sources that have a mask, by the names of these.
@@ -289,49 +264,5 @@ def with_masks(sources: Iterable[str],
         else (source,))])
 
 
-def some_of(num_rows: int) -> tuple[int, int]:
-    """Return what could be a split of rows, for an error."""
-    return 0, max(1, num_rows * 4 // 5)
-
-
-def no_split(name: object, splits: Iterable[str], example: object) -> str:
-    """Return the text of the error that there is no split of a name.
-
-    `example`: what could be one.
-    """
-    known = tuple(splits)
-    if known:
-        hint = did_you_mean(name, known, ' ({})')
-        return f'there is no split {name!r}{hint}; the splits are {known}'
-    return (
-        f'there is no split {name!r}, and no other: neither the data nor the '
-        f'argument splits= say any. Say which rows it has, as in '
-        f'splits={{{name!r}: {example!r}}}, or take rows at random, '
-        f'splits=random_split(dataset, {{{name!r}: .8, ...}}) of the data '
-        f'set of all rows')
-
-
 def _type_of(reader: Reader) -> SourceType:
     return SourceType(reader.dtype, reader.shape[1:])
-
-
-def _order(name: str, rows: Any, num_rows: int) -> Order:
-    given = rows
-    if isinstance(rows, tuple):
-        rows = slice(*rows)
-    if isinstance(rows, slice):
-        start, stop, step = rows.indices(num_rows)
-        wanted = num_rows if rows.stop is None else rows.stop
-        if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
-            raise ValueError(
-                f'split {name!r} must be rows within the {num_rows} of the '
-                f'file, the first and where it ends, got {given!r}')
-        return slice(start, stop)
-    try:
-        indices = as_indices(
-            rows if isinstance(rows, numpy.ndarray) else list(rows), num_rows)
-    except ValueError as error:
-        raise ValueError(f'split {name!r}: {error}') from error
-    if not len(indices):
-        raise ValueError(f'split {name!r} is empty')
-    return simplify(indices)

@@ -13,7 +13,7 @@ from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
-from fuel.datasets.named_splits import files_by_name, must_name_splits
+from fuel.datasets.splits import files_by_name, must_name_splits, no_split
 from fuel.layouts.call import Call
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
@@ -134,11 +134,8 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
         return every, None, more
     for name in names:
         if name not in by_split:
-            kind = 'split' if by_name else 'folder'
-            of = '' if by_name else ' of a split'
-            raise ValueError(
-                f'{folder!r} has no {kind} {name!r}{of}; it has '
-                f'{", ".join(map(repr, by_split))}')
+            raise no_split(name, by_split, f'{folder!r}' if by_name else (
+                f'{folder!r} has no folder {name!r}'))
     if more is not kwargs:
         # All files, so that a category has one code in all splits.
         return every, names, more
@@ -159,9 +156,8 @@ def _of_pattern(pattern: str, paths: list[str], split: Split,
         raise _several(pattern, by_name)
     for name in names:
         if name not in by_name:
-            raise ValueError(
-                f'{pattern!r} fits no file of a split {name!r}; it fits '
-                f'those of {", ".join(map(repr, by_name))}')
+            raise no_split(
+                name, by_name, f'{pattern!r} fits no file of a split {name!r}')
     return [path for name in names for path in by_name[name]], None
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from fuel.datasets.columns.rows import Rows
-from fuel.datasets.named_splits import SPLITS
+from fuel.datasets.splits import SPLITS
 from fuel.layouts.call import Call
 from fuel.layouts.rows import note_of
 from fuel.layouts.seen import Array, Seen, SeenFile

@@ -15,6 +15,7 @@ from fuel.datasets import (
     Categorical, H5PYDataset, HDF5Dataset, IndexableDataset, Runs, Windows,
     random_split)
 from fuel.datasets.random_splits import held_out
+from fuel.datasets.splits import ExampleSplits
 from fuel.schemes import BalancedScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast
@@ -508,3 +509,9 @@ def test_numbers_of_rows_are_splits(tmp_path):
     found = [opened(path, splits=splits, which_sets=[name])[:][0].tolist()
              for name in splits]
     assert [*range(40)] == sorted(found[0] + found[1])
+
+
+def test_former_module_of_splits_is_loaded_from_pickles():
+    """Pickles of random splits name the module that had their class."""
+    assert ExampleSplits is pickle.loads(
+        b'cfuel.datasets.given_splits\nExampleSplits\n.')

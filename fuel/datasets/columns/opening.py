@@ -1,25 +1,27 @@
 """Open columns: the readers of a data set, its splits and its runs."""
 from __future__ import annotations
 
-import copy
 import functools
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import h5py
 import numpy
+from numpy.typing import NDArray
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.categorical import Categorical, CategoryReader
-from fuel.datasets.columns.parts import FileParts
+from fuel.datasets.columns.categorical import (
+    Categorical, CategoryReader, names_referred_to)
+from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.readers import part_numbers
-from fuel.datasets.columns.splits import find_splits, rows_of_split
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
-from fuel.datasets.rows_dataset import (
-    no_split, order_of_splits, some_of)
+from fuel.datasets.splits import (
+    ExampleSplits, Listed, text_of_name, order_of_splits)
 from fuel.storage import Reader
+from fuel.storage.nodes import find_arrays
 from fuel.utils.hdf5_errors import naming_file
 
 
@@ -62,7 +64,7 @@ class OpenColumns(dict[str, Reader]):
         self.num_rows = len(first)
         for source in used:
             self._open(source)
-        self.splits = find_splits(parts, wanted.splits)
+        self.splits = _find_splits(parts, wanted.splits)
         self.order = self._find_order()
 
     def __missing__(self, source: str) -> Reader:
@@ -129,25 +131,8 @@ class OpenColumns(dict[str, Reader]):
     def order_of(self, which_sets: Sequence[str] | None) -> Order:
         """Return the rows of some splits, one split after the other; without
         splits, all rows."""
-        # A copy, which still tells what it counts.
-        found = copy.copy(self.splits)
-        if which_sets is not None and not isinstance(which_sets, str):
-            for name in which_sets:
-                if name not in found:
-                    raise ValueError(self._no_split(name))
-                found[name] = rows_of_split(
-                    self.parts, name, self.splits[name])
-        return self._with_twins(
-            order_of_splits(found, which_sets, self.num_rows))
-
-    def _no_split(self, name: object) -> str:
-        """Return the text of the error that there is no split of a name."""
-        paths, parts = self.parts.files.paths, self.parts.names.known()
-        more = f' and {len(paths) - 1} more' * (len(paths) > 1)
-        # Files and groups are often called by the split that they are.
-        called = [part for part in parts if str(name) in part]
-        return f'{paths[0]!r}{more}: ' + no_split(
-            name, self.splits, called[:1] or some_of(self.num_rows))
+        return self._with_twins(order_of_splits(
+            self.splits, which_sets, self.num_rows, self.parts))
 
     def _with_twins(self, order: Order) -> Order:
         """Return the rows whose later rows, of columns that begin further
@@ -249,3 +234,59 @@ def _checksum(*contents: bytes | IndexArray) -> str:
             else numpy.ascontiguousarray(content).view(numpy.uint8).data,
             checksum)
     return f'{checksum:08x}'
+
+
+def _find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
+                ) -> dict[str, Any]:
+    """Return the splits by name.
+
+    `splits`: a mapping, or the path of a group of lists in the files.
+    """
+    if splits is None:
+        return {}
+    if isinstance(splits, Mapping):
+        return splits if isinstance(splits, ExampleSplits) else dict(splits)
+    if not isinstance(splits, str):
+        raise ValueError(
+            'splits must be a dict from names to (start, stop), rows or '
+            'names of parts, or the path of a group of such lists in the '
+            f'file, got {splits!r:.80}')
+    found: dict[str, list[Listed]] = {}
+    for number, path in enumerate(parts.files.paths):
+        with naming_file(path):
+            arrays = {name: read_whole(array) for name, array
+                      in _arrays_of(parts, number, splits).items()}
+            if not any(array.dtype.kind in 'SObiu'
+                       for array in arrays.values()):
+                raise ValueError(
+                    f'{path!r}: the group {splits!r} has no list of rows or '
+                    f'parts, but '
+                    f'{", ".join(map(repr, arrays)) or "no arrays"}')
+            if {'codes', 'categories'} == {*arrays}:
+                arrays = _by_category(arrays)
+            for name, content in arrays.items():
+                found.setdefault(name, []).append(Listed(number, content))
+    return dict(found)
+
+
+def _arrays_of(parts: FileParts, number: int,
+               path: str) -> dict[str, h5py.Dataset]:
+    """Return the arrays of a group by name, or of a column of categories."""
+    found = parts.files.find(number, path)
+    if isinstance(found, h5py.Group):
+        return dict(find_arrays(found, parts.files.open_linked))
+    names = names_referred_to(found) if isinstance(
+        found, h5py.Dataset) else None
+    if not isinstance(names, h5py.Dataset):
+        raise ValueError(
+            f'{parts.files.paths[number]!r} has no group {path!r} of lists of '
+            f'rows or parts for each split, nor such a column of categories')
+    return {'codes': found, 'categories': names}
+
+
+def _by_category(arrays: Mapping[str, NDArray[Any]],
+                 ) -> dict[str, NDArray[Any]]:
+    """Return a mask for each category that rows have, by its name."""
+    codes = arrays['codes']
+    return {text_of_name(name): codes == code for code, name in enumerate(
+        arrays['categories'].tolist())}

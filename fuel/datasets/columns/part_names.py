@@ -4,7 +4,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import h5py
 import numpy
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_node, is_group
+from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 
 # Of many names, how many an error shows.
 SHOWN = 10
 MAGIC = re.compile(r'[*?[]')
+_NUMBER = re.compile('[0-9]+')
 
 
 class PartNames:
@@ -153,6 +155,29 @@ class PartNames:
                           or os.path.basename(path))
                 known.setdefault(called, []).append(number)
         return known
+
+    def find_all(self, where: str, names: Iterable[str]) -> list[int]:
+        """Return the parts that names stand for.
+
+        `where`: what names them, for an error.
+        """
+        numbers: list[int] = []
+        for name in names:
+            found = self.find(name)
+            if found is None:
+                known = self.known()
+                shown = ', '.join(map(repr, known[:SHOWN]))
+                if len(known) > SHOWN:
+                    shown += f', ... {known[-1]!r}'
+                # The number of another part was not meant.
+                others = [other for other in known if _NUMBER.sub('', other)
+                          != _NUMBER.sub('', name)]
+                raise ValueError(
+                    f'{where}: there is no part {name!r}'
+                    f'{did_you_mean(name, others, " ({})")}; the parts are '
+                    f'called {shown}')
+            numbers += found
+        return numbers
 
 
 def _text(name: bytes) -> str:

@@ -11,7 +11,7 @@ import numpy
 import pyarrow
 from numpy.typing import NDArray
 
-from fuel.datasets.named_splits import must_name_splits
+from fuel.datasets.splits import must_name_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows_dataset import (

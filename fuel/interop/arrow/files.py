@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.fs
 
-from fuel.datasets.named_splits import files_by_name
+from fuel.datasets.splits import files_by_name
 from fuel.describe.samples import label_source
 from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 

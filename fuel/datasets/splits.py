@@ -1,0 +1,283 @@
+"""Splits: the rows that a name stands for, and the error that there is no
+such split.
+
+Data sets give what their files or users say of splits; the table of splits of
+Fuel's own files is read in `fuel.datasets.hdf5.split_table`.
+"""
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.row_orders import IndexArray, Order, concatenate, simplify
+from fuel.kernels import as_indices
+from fuel.storage.reader import rows_of_ranges
+from fuel.suggestions import did_you_mean
+from fuel.utils.checks import in_order
+
+if TYPE_CHECKING:
+    from fuel.datasets.columns.parts import FileParts
+
+# The names of folders, groups and lists of rows that are splits.
+SPLITS = re.compile(
+    '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'
+    'eval(uation)?|hold_?out)(s|set|[ab])?', re.I)
+# A file of several, as Hugging Face names them: train-00000-of-00002.parquet.
+_NUMBERED = re.compile(r'(?P<name>.+?)-\d{5}-of-\d{5}(-[0-9a-f]+)?')
+# `save_to_disk` of Hugging Face writes it beside the folders of splits.
+_DICT = 'dataset_dict.json'
+
+
+class ExampleSplits(dict[str, NDArray[numpy.intp]]):
+    """The numbers of the examples of each split.
+
+    `counted`: what they are examples of, where those are not the rows of a
+        data set; else ''.
+    """
+
+    counted = ''
+
+
+class Listed(NamedTuple):
+    """The names of parts, the rows, or the mask that a file has of a split."""
+
+    file_number: int
+    content: NDArray[Any]
+
+
+def order_of_splits(splits: Mapping[str, Any] | None,
+                    which_sets: Sequence[str] | None, num_rows: int,
+                    parts: FileParts | None = None) -> Order:
+    """Return the rows of some splits, one split after the other.
+
+    `which_sets`: None for all rows.
+    `parts`: those that the rows are of, which splits may name.
+    """
+    if which_sets is None:
+        return slice(0, num_rows)
+    if isinstance(which_sets, str):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    in_order('which_sets', which_sets)
+    splits = {} if splits is None else splits
+    _check_counted(splits, num_rows)
+    for name in which_sets:
+        if name not in splits:
+            raise _no_split_of(parts, name, splits, num_rows)
+    if not which_sets:
+        raise ValueError('which_sets must name at least one split, got ()')
+    return concatenate([
+        _order(name, splits[name] if parts is None else rows_of_split(
+            parts, name, splits[name]), num_rows) for name in which_sets])
+
+
+def no_split(name: object, known: Iterable[str], where: str = '',
+             example: object = None) -> ValueError:
+    """Return the error that there is no split of a name.
+
+    `known`: the splits that there are.
+    `where`: what has the splits, if that is to be named.
+    `example`: what could be a split, if some can be given.
+    """
+    known = tuple(known)
+    text = f'{where}: ' * bool(where) + f'there is no split {name!r}'
+    if known:
+        hint = did_you_mean(name, known, ' ({})')
+        return ValueError(f'{text}{hint}; the splits are {known}')
+    if example is None:
+        return ValueError(f'{text}, and no other')
+    return ValueError(
+        f'{text}, and no other: neither the data nor the '
+        f'argument splits= say any. Say which rows it has, as in '
+        f'splits={{{name!r}: {example!r}}}, or take rows at random, '
+        f'splits=random_split(dataset, {{{name!r}: .8, ...}}) of the data '
+        f'set of all rows')
+
+
+def _no_split_of(parts: FileParts | None, name: object,
+                 splits: Iterable[str], num_rows: int) -> ValueError:
+    """Return the error that rows have no split of a name."""
+    some = 0, max(1, num_rows * 4 // 5)
+    if parts is None:
+        return no_split(name, splits, example=some)
+    paths = parts.files.paths
+    more = f' and {len(paths) - 1} more' * (len(paths) > 1)
+    # Files and groups are often called by the split that they are.
+    called = [part for part in parts.names.known() if str(name) in part]
+    return no_split(name, splits, f'{paths[0]!r}{more}', called[:1] or some)
+
+
+def _order(name: str, rows: Any, num_rows: int) -> Order:
+    """Return the rows that a range or a list stands for."""
+    given = rows
+    if isinstance(rows, tuple):
+        rows = slice(*rows)
+    if isinstance(rows, slice):
+        start, stop, step = rows.indices(num_rows)
+        wanted = num_rows if rows.stop is None else rows.stop
+        if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
+            raise ValueError(
+                f'split {name!r} must be rows within the {num_rows} of the '
+                f'file, the first and where it ends, got {given!r}')
+        return slice(start, stop)
+    try:
+        indices = as_indices(
+            rows if isinstance(rows, numpy.ndarray) else list(rows), num_rows)
+    except ValueError as error:
+        raise ValueError(f'split {name!r}: {error}') from error
+    if not len(indices):
+        raise ValueError(f'split {name!r} is empty')
+    return simplify(indices)
+
+
+def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
+    """Refuse splits that are not meant as rows.
+
+    `num_rows`: how many rows there are.
+
+    Raises: ValueError for numbers of other examples, and for lists of two
+        numbers in the place of tuples, as JSON makes them.
+    """
+    if isinstance(splits, ExampleSplits) and splits.counted:
+        raise ValueError(
+            f'splits must be of the rows, and these count the '
+            f'{splits.counted}: split the data set that has all rows, '
+            f"random_split(dataset, ..., groups='runs'), or give the numbers "
+            f'to a scheme, ShuffledScheme(splits[{next(iter(splits), "")!r}]'
+            f', ...)')
+    ranges = sorted(rows for rows in splits.values() if _may_be_range(rows))
+    if len(ranges) < len(splits) or not ranges:
+        return
+    count = sum(stop - start for start, stop in ranges)
+    if 2 * count > num_rows and all(
+            first[1] <= second[0] for first, second in pairwise(ranges)):
+        name = next(iter(splits))
+        raise ValueError(
+            f'splits are lists of two rows, {dict(splits)}, and seem to be '
+            f'meant as ranges: write {name!r}: {tuple(splits[name])}, a '
+            f'tuple, for the rows {splits[name][0]} to before '
+            f'{splits[name][1]}, or numpy.array({splits[name]}) for these '
+            f'two rows')
+
+
+def _may_be_range(rows: object) -> bool:
+    """Return whether rows are a list of two numbers, others between them."""
+    return isinstance(rows, list) and len(rows) == 2 and all(
+        isinstance(row, int) and not isinstance(row, bool)
+        for row in rows) and rows[0] + 1 < rows[1]
+
+
+def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
+    """Return the rows of a split: a range, or a list in its order."""
+    if isinstance(split, list) and split and isinstance(split[0], Listed):
+        return numpy.concatenate([
+            _rows_listed(parts, name, listed) for listed in split])
+    if isinstance(split, (list, tuple, numpy.ndarray)) and len(split) and (
+            all(isinstance(part, (str, bytes)) for part in split)):
+        return _rows_of_parts(
+            parts, parts.names.find_all(
+                f'split {name!r}', map(text_of_name, split)))
+    if isinstance(split, (str, bytes)):
+        raise ValueError(
+            f'split {name!r} must be rows or a list of names of parts, got '
+            f'{split!r}: write [{split!r}]')
+    return split
+
+
+def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
+    """Return the rows of a split in one file."""
+    number, content = listed
+    where = f'split {split!r} of {parts.files.paths[number]!r}'
+    # Parts come in the order of their files.
+    inside = range(*numpy.searchsorted(
+        parts.names.file_numbers, [number, number + 1]).tolist())
+    if content.dtype.kind in 'SO':
+        numbers = parts.names.find_all(
+            where, map(text_of_name, content.ravel().tolist()))
+        # In the order of the parts, which files do not keep; a list may name
+        # those of other files too.
+        return _rows_of_parts(parts, sorted({*inside}.intersection(numbers)))
+    assert parts.bounds is not None
+    first, stop = (int(parts.bounds[place])
+                   for place in (inside.start, inside.stop))
+    if content.dtype.kind == 'b' and content.shape == (stop - first,):
+        return first + numpy.flatnonzero(content)
+    if content.ndim != 1 or content.dtype.kind not in 'iu':
+        raise ValueError(
+            f'{where} must be a list of rows, a mask of the {stop - first} '
+            f'rows or a list of names of parts, got {content.dtype} of shape '
+            f'{content.shape}')
+    wrong = content[(content < 0) | (content >= stop - first)]
+    if len(wrong):
+        raise ValueError(f'{where} has the row {wrong[0]}, and the rows are '
+                         f'0 to {stop - first - 1}')
+    return first + content.astype(numpy.intp)
+
+
+def _rows_of_parts(parts: FileParts, numbers: Sequence[int]) -> IndexArray:
+    """Return the rows of parts, in their order."""
+    assert parts.bounds is not None
+    places = numpy.array(numbers, numpy.intp)
+    starts = parts.bounds[places]
+    return rows_of_ranges(starts, parts.bounds[places + 1] - starts)
+
+
+def text_of_name(name: str | bytes) -> str:
+    """Return the name of a part as text."""
+    return (name.decode('utf-8', 'surrogateescape')
+            if isinstance(name, bytes) else str(name))
+
+
+def files_by_name(paths: Sequence[str], root: str,
+                  ) -> dict[str, list[str]]:
+    """Return the files of each split, in the order of the files.
+
+    A file is of a split if a folder below the root is called as splits are,
+    if Hugging Face says so of its folder, or else if its own name begins as
+    splits are called. Where this is not true of all files, there are none.
+
+    `root`: a folder above all files.
+    """
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        split = _split_of(os.path.relpath(path, root or '.'), path)
+        if split is None:
+            return {}
+        found.setdefault(split, []).append(path)
+    return found
+
+
+def _split_of(below: str, path: str) -> str | None:
+    """Return the split of a file, None if nothing tells it."""
+    folder = os.path.dirname(path)
+    if os.path.isfile(os.path.join(os.path.dirname(folder), _DICT)):
+        return os.path.basename(folder)
+    *folders, name = below.split(os.sep)
+    for one in folders:
+        if SPLITS.fullmatch(one):
+            return one
+    stem, _ = os.path.splitext(name)
+    numbered = _NUMBERED.fullmatch(stem)
+    first = re.split('[-_.]', stem)[0]
+    if not SPLITS.fullmatch(first):
+        return None
+    return first if numbered is None else numbered['name']
+
+
+def must_name_splits(what: str, splits: Collection[str],
+                     how: str) -> ValueError:
+    """Return the error that one of several splits must be named.
+
+    `how`: the argument that names one, with ``{}`` in its place.
+    """
+    first = 'train' if 'train' in splits else next(iter(splits))
+    return ValueError(
+        f'{what} has the splits {", ".join(map(repr, splits))}: name one or '
+        f'more, such as {how.format(repr(first))}')
