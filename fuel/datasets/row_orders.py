@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -74,7 +75,19 @@ def as_subset(order: Order, num_rows: int) -> Subset:
     return OrderedSubset(order, num_rows)
 
 
-def order_of(subset: Subset) -> Order:
+class RowsOf(NamedTuple):
+    """Rows of a source in the order of the examples, of so many rows."""
+
+    order: Order
+    num_rows: int
+
+
+def rows_of_subset(subset: Subset) -> RowsOf:
+    """Return the rows of a subset in the order of its examples."""
+    return RowsOf(_order_of(subset), subset.original_num_examples)
+
+
+def _order_of(subset: Subset) -> Order:
     """Return the rows of a subset in the order of its examples."""
     if isinstance(subset, OrderedSubset):
         return subset.order
@@ -121,7 +134,8 @@ class Selection:
     A pickle holds the number of examples alone: the rows are in the file,
     unless they were assigned.
 
-    `subsets`: None in a pickle.
+    `orders`: empty in a pickle.
+    `num_rows`: how many each source has in all.
     `identity`: of the file that says so.
     `is_assigned`: whether the rows were assigned by a subclass.
     """
@@ -129,17 +143,12 @@ class Selection:
     identity: tuple[int, ...] | None = None
     is_assigned = False
 
-    def __init__(self, sources: Sequence[str], subsets: Sequence[Subset],
+    def __init__(self, sources: Sequence[str], rows: Sequence[RowsOf],
                  given: Any) -> None:
-        self.orders: list[Any] = []
-        self.subsets: list[Subset] | None = []
-        for subset in subsets:
-            whole = order_of(subset)
-            positions = _positions_in(given, length(whole))
-            order = simplify(pick(whole, positions))
-            self.orders.append(order)
-            self.subsets.append(
-                as_subset(order, subset.original_num_examples))
+        self.num_rows = [num_rows for _, num_rows in rows]
+        self.orders: list[Any] = [
+            simplify(pick(order, _positions_in(given, length(order))))
+            for order, _ in rows]
         lengths = [length(order) for order in self.orders]
         if len(set(lengths)) > 1:
             raise ValueError(
@@ -149,6 +158,11 @@ class Selection:
                     for source, n in zip(sources, lengths, strict=True)))
         self.num_examples: int = lengths[0]
 
+    @cached_property
+    def subsets(self) -> list[Subset]:
+        """The rows of each source, in ascending order."""
+        return list(map(as_subset, self.orders, self.num_rows))
+
     def has_rows_of(self, other: Selection) -> bool:
         """Return whether two selections have the same rows in one order."""
         return (len(self.orders) == len(other.orders)
@@ -157,12 +171,18 @@ class Selection:
     def __getstate__(self) -> dict[str, Any]:
         if self.is_assigned:
             return vars(self)
-        return {'orders': [], 'subsets': None,
-                'num_examples': self.num_examples}
+        return {'orders': [], 'num_examples': self.num_examples}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.orders and 'num_rows' not in state:
+            # A pickle that has subsets in the place of these numbers.
+            self.num_rows = [subset.original_num_examples
+                             for subset in state['subsets']]
 
 
 def _positions_in(given: Any, num_examples: int) -> Any:
     """Return the positions that the argument `subset` stands for."""
     if isinstance(given, slice) and given == slice(None):
         return given
-    return order_of(Subset(given, num_examples))
+    return _order_of(Subset(given, num_examples))

@@ -871,6 +871,23 @@ def test_subsets_may_be_assigned_by_a_subclass(path):
         dataset.close(None)
 
 
+def test_no_subset_is_made_unless_one_is_asked_for(path, monkeypatch):
+    """Rows go from the file to the reader as they are."""
+    made = []
+    make = Subset.__init__
+
+    def count(subset, *args):
+        made.append(args)
+        make(subset, *args)
+
+    monkeypatch.setattr(Subset, '__init__', count)
+    with H5PYDataset(path, ('train',)) as dataset:
+        dataset.get_data(None, [0, 1])
+        assert not made
+        assert dataset.subsets is dataset.subsets
+        assert len(made) == 2
+
+
 @IN_MEMORY
 def test_assigned_subsets_are_what_is_read_from_then_on(path, load_in_memory):
     """Whether the examples are in memory or not, and keep their order."""

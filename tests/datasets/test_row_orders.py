@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.datasets.row_orders import length, same, simplify
+from fuel.datasets.row_orders import Selection, length, same, simplify
+from fuel.utils import Subset
 
 
 @pytest.mark.parametrize('rows, expected', [
@@ -32,3 +33,13 @@ def test_orders_are_the_same_if_their_rows_are(first, second):
     assert same(*orders) == (first == second)
     found = numpy.arange(6)[orders[0]]
     assert first == found.tolist()
+
+
+def test_pickled_selection_with_subsets_says_how_many_rows_there_are():
+    """Pickles had the subsets of rows that a subclass assigned."""
+    selection = object.__new__(Selection)
+    selection.__setstate__({
+        'orders': [slice(0, 3)], 'subsets': [Subset(slice(0, 3), 10)],
+        'num_examples': 3, 'is_assigned': True})
+    assert [10] == selection.num_rows
+    assert slice(0, 3) == selection.subsets[0].list_or_slice

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import starmap
 from operator import itemgetter
 from typing import Any, Unpack
 
@@ -20,13 +21,14 @@ from fuel.datasets.hdf5.format import (
 from fuel.storage.open_files import OpenFile
 from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
-    all_sources, all_splits, check_splits, checked_names, given_subsets,
-    plain_sources, provided_sources, split_subsets)
+    all_sources, all_splits, check_splits, checked_names, given_rows,
+    plain_sources, provided_sources, stored_rows)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
 from fuel.datasets.row_readers import (
     direct_batches, read_collections, read_file)
-from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
+from fuel.datasets.row_orders import (
+    Order, RowsOf, Selection, as_subset, checked_subset, pick, rows_of_subset)
 from fuel.datasets.rows import (
     as_rows, check_request, check_same_length, check_same_types, get_rows)
 from fuel.describe import SourceTypes
@@ -41,7 +43,7 @@ from fuel.typing import EpochReader, Indices
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 from fuel.utils.hdf5_errors import names_file
-from fuel.utils.overrides import covers
+from fuel.utils.overrides import covers, is_original
 from fuel.utils.progress import Bar, progress
 
 # Larger sources are read into memory in parts of this size, in bytes.
@@ -310,9 +312,9 @@ class H5PYDataset(Dataset):
     def get_subsets(h5file: h5py.File, splits: Sequence[str],
                     sources: Sequence[str]) -> list[Subset]:
         """Return the rows that the sources have in some splits."""
-        return split_subsets(
+        return list(starmap(as_subset, stored_rows(
             h5file, checked_names(splits, 'splits'),
-            checked_names(sources, 'sources', 'source'))
+            checked_names(sources, 'sources', 'source'))))
 
     @property
     def path(self) -> str:
@@ -434,14 +436,13 @@ class H5PYDataset(Dataset):
     @property
     def subsets(self) -> list[Subset]:
         """The rows of each source in ascending order (list of Subset)."""
-        selection = self._selected()
-        assert selection.subsets is not None
-        return selection.subsets
+        return self._selected().subsets
 
     @subsets.setter
     def subsets(self, subsets: Sequence[Subset]) -> None:
         before = self._selection
-        selection = Selection(self.sources, subsets, slice(None))
+        selection = Selection(
+            self.sources, list(map(rows_of_subset, subsets)), slice(None))
         selection.is_assigned = True
         self._set_selection(selection)
         if before and not before.has_rows_of(selection):
@@ -491,7 +492,7 @@ class H5PYDataset(Dataset):
 
     def _selected(self) -> Selection:
         selection = self._selection
-        if selection is None or selection.subsets is None:
+        if selection is None or not selection.orders:
             return self._select()
         return selection
 
@@ -499,12 +500,8 @@ class H5PYDataset(Dataset):
         """Find the rows of each source in the file."""
         before = self._selection
         with self._reading() as h5file:
-            subsets = (
-                self.get_subsets(h5file, self.which_sets, self.sources)
-                if self.splits is None else given_subsets(
-                    h5file, self.splits, self.which_sets, self.sources))
             selection = Selection(
-                self.sources, subsets, self.user_given_subset)
+                self.sources, self._find_rows(h5file), self.user_given_subset)
             selection.identity = self._access.open().identity
             if before and before.identity != selection.identity:
                 check_same_types(
@@ -515,6 +512,16 @@ class H5PYDataset(Dataset):
             check_same_length(self.path, before.num_examples,
                               selection.num_examples)
         return self._set_selection(selection)
+
+    def _find_rows(self, h5file: h5py.File) -> list[RowsOf]:
+        """Return the rows of each source that the splits have."""
+        if self.splits is not None:
+            return given_rows(
+                h5file, self.splits, self.which_sets, self.sources)
+        if is_original(self, 'get_subsets'):
+            return stored_rows(h5file, self.which_sets, self.sources)
+        return list(map(rows_of_subset, self.get_subsets(
+            h5file, self.which_sets, self.sources)))
 
     def _set_selection(self, selection: Selection) -> Selection:
         if (self._selection is None or self._selection.num_examples
@@ -549,8 +556,7 @@ class H5PYDataset(Dataset):
         place = self.sources.index(source)
         selection = self._selected()
         stored = selection.orders[place]
-        assert selection.subsets is not None
-        count = selection.subsets[place].original_num_examples
+        count = selection.num_rows[place]
         everything = slice(0, self.num_examples)
         if self.load_in_memory:
             has_shapes = any(

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.datasets.row_orders import (Order, as_subset, concatenate, length,
-                                      same, simplify)
-from fuel.datasets.rows_dataset import order_of_splits
+from fuel.datasets.row_orders import (
+    Order, RowsOf, concatenate, length, same, simplify)
+from fuel.datasets.splits import no_split, order_of_splits
 from fuel.storage.attributes import read_attribute
 from fuel.suggestions import did_you_mean
-from fuel.utils import Subset
 from fuel.utils.checks import in_order
 from fuel.utils.hdf5_errors import names_file
 
@@ -112,16 +111,12 @@ def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
     known = all_splits(h5file)
     for split in which_sets:
         if split not in known:
-            hint = did_you_mean(split, known, ' ({})')
-            raise ValueError(
-                f'there is no split {split!r} in {h5file.filename!r}'
-                f'{hint}; it has the splits '
-                f'{", ".join(map(repr, known)) or "of nothing"}')
+            raise no_split(split, known, repr(h5file.filename))
 
 
 @names_file
-def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
-                  sources: Sequence[str]) -> list[Subset]:
+def stored_rows(h5file: h5py.File, which_sets: Sequence[str],
+                sources: Sequence[str]) -> list[RowsOf]:
     """Return the rows of each source, split after split."""
     check_splits(h5file, which_sets)
     parts = read_parts(h5file)
@@ -132,9 +127,8 @@ def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
         # Not for each of `sources`, which may name one twice.
         for source, order in orders.items():
             order.append(found[source])
-    return [as_subset(concatenate(orders[source]),
-                      _num_rows(h5file, source, parts))
-            for source in sources]
+    return [RowsOf(concatenate(orders[source]),
+                   _num_rows(h5file, source, parts)) for source in sources]
 
 
 def _orders_of_split(h5file: h5py.File, parts: list[Part], split: str,
@@ -262,11 +256,11 @@ def plain_sources(h5file: h5py.File,
         + '; choose those of one length with sources=')
 
 
-def given_subsets(h5file: h5py.File, splits: Mapping[str, Any],
-                  which_sets: Sequence[str],
-                  sources: Sequence[str]) -> list[Subset]:
+def given_rows(h5file: h5py.File, splits: Mapping[str, Any],
+               which_sets: Sequence[str],
+               sources: Sequence[str]) -> list[RowsOf]:
     """Return the rows of each source, for splits that the file does not name;
     all rows for no splits."""
     lengths = [len(h5file[source]) for source in sources]
-    return [as_subset(order_of_splits(splits, which_sets or None, length),
-                      length) for length in lengths]
+    return [RowsOf(order_of_splits(splits, which_sets or None, length),
+                   length) for length in lengths]
