@@ -152,10 +152,8 @@ def _read(path: str, delimiter: str, header: bool | None,
         index = None if numbered[0][1][0].strip() else names[0]
     if len(set(names)) != len(names):
         raise BadInputFile(path, f'two columns have one name: {names}')
-    if missing:
-        rows = [without_markers(row, missing) for row in rows]
-    return dict(zip(names, map(list, zip(*rows, strict=True)),
-                    strict=True)), index
+    return {name: list(without_markers(cells, missing)) for name, cells in
+            zip(names, zip(*rows, strict=True), strict=True)}, index
 
 
 def _number(text: str, kind: type = float) -> Any:

@@ -17,7 +17,7 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.table import (
     columns_of, filled_by, read_with_mask)
 from fuel.datasets.json_values import (
-    BLANK, fields_in, known_fields, parse_object)
+    BLANK, fields_in, known_fields, parse_objects)
 from fuel.datasets.jsonl import JSONLDataset
 from fuel.datasets.records import SAMPLE, RecordFile, RecordIndex, FirstRecords
 from fuel.storage.raw_file import raw_file_at
@@ -130,7 +130,7 @@ def _fields_of(path: str) -> tuple[list[str], list[str]]:
     those of which only later ones have a value."""
     file = raw_file_at(path)
     records = RecordFile(
-        file, RecordIndex(file, blank=BLANK), parse_object)
+        file, RecordIndex(file, blank=BLANK), parse_objects)
     known = known_fields(FirstRecords(records, SAMPLE).records(), path)
     later = {'/'.join(keys) for first, last in records.groups(
                  SAMPLE, len(records.index))

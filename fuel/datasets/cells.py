@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.records import EXACT, TEXT, first_rounded
+from fuel.datasets.records import TEXT
+from fuel.datasets.rounding import EXACT, first_rounded
 from fuel.datasets.times import as_times, type_of_times
+
+
+
+def _spellings(word: str) -> list[str]:
+    """Return a word in all mixtures of small and capital letters."""
+    return [''.join(letters) for letters in product(*[
+        {letter, letter.upper()} for letter in word])]
+
 
 # Of truth values; 0 and 1 are numbers, unless a type is given.
 WORDS = {'true': True, 'false': False}
@@ -19,7 +29,13 @@ TRUTHS = {**WORDS, '1': True, '0': False}
 MARKERS = frozenset((
     '#n/a', '#na', '-', '--', '.', '<na>', '?', 'missing', 'n/a', 'na', 'nan',
     'nat', 'none', 'null'))
-LONGEST_MARKER, LONGEST_TRUTH = max(map(len, MARKERS)), max(map(len, WORDS))
+# The same in all letters, so that the cells of a column are looked up in one
+# step, and no copy is made of a long one.
+SPELLED_MARKERS = frozenset(
+    spelled for marker in MARKERS for spelled in _spellings(marker))
+SPELLED_TRUTHS = {spelled: value for word, value in TRUTHS.items()
+                  for spelled in _spellings(word)}
+SPELLED_WORDS = frozenset(SPELLED_TRUTHS) - {'1', '0'}
 # The types that are tried, the narrowest first; of times the coarsest.
 NARROW: tuple[numpy.dtype[Any], ...] = (
     numpy.dtype(numpy.int64), numpy.dtype(numpy.float64), numpy.dtype(bool),
@@ -39,8 +55,7 @@ SHOWN = 60
 def is_marker(cell: str) -> bool:
     """Return whether a cell, without blanks around it, is a well-known marker
     of missing values."""
-    # Not `lower` alone: of a long text it takes sixteen times its memory.
-    return len(cell) <= LONGEST_MARKER and cell.lower() in MARKERS
+    return cell in SPELLED_MARKERS
 
 
 def short_cell(cell: str) -> str:
@@ -49,8 +64,10 @@ def short_cell(cell: str) -> str:
 
 
 def without_markers(cells: Sequence[str],
-                    markers: frozenset[str]) -> list[str]:
+                    markers: frozenset[str]) -> Sequence[str]:
     """Return cells of which those that are a marker are empty."""
+    if markers.isdisjoint(map(str.strip, cells)):
+        return cells
     return ['' if cell.strip() in markers else cell for cell in cells]
 
 
@@ -62,23 +79,28 @@ def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
     return column.markers
 
 
-def cell_array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
+def filled(cells: Sequence[str], value: str) -> Sequence[str]:
+    """Return cells with a value in the place of empty ones."""
+    if all(map(str.strip, cells)):
+        return cells
+    return [cell if cell.strip() else value for cell in cells]
+
+
+def cell_array(cells: Sequence[str],
+               dtype: numpy.dtype[Any]) -> NDArray[Any]:
     """Return cells as an array of some type, where empty ones may be NaN."""
     if dtype.kind == 'f':
-        cells = [cell if cell.strip() else 'nan' for cell in cells]
+        cells = filled(cells, 'nan')
     if dtype == TEXT:
         batch = numpy.empty(len(cells), object)
         batch[:] = cells
         return batch
-    if dtype.kind in 'iuf' and any(
-            '_' in cell or (len(cell) > LONG and not NUMBER.fullmatch(cell))
-            for cell in cells):
-        # To Python, 1_000 is a number.
-        raise ValueError('it is not a number')
+    if dtype.kind in 'iuf':
+        _check_numbers(cells)
     if dtype.kind == 'M':
         return as_times(cells, dtype)
     if dtype.kind == 'b':
-        return numpy.array([_truth(cell) for cell in cells], bool)
+        return _truths(cells)
     if dtype.kind in 'iu':
         # By way of Python's integers: exact, and out of range is an error.
         numbers = list(map(int, cells))
@@ -96,12 +118,23 @@ def cell_array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
     return numpy.array(cells, object).astype(dtype)
 
 
-def _truth(cell: str) -> bool:
-    try:
-        return TRUTHS[cell.strip().lower()]
-    except KeyError:
-        raise ValueError(
-            f'{short_cell(cell)} is neither true nor false') from None
+def _check_numbers(cells: Sequence[str]) -> None:
+    """Refuse what Python would take for a number, such as 1_000, and long
+    cells that are none."""
+    if max(map(len, cells), default=0) > LONG and not all(
+            len(cell) <= LONG or NUMBER.fullmatch(cell) for cell in cells):
+        raise ValueError('it is not a number')
+    if '_' in ''.join(cells):
+        raise ValueError('it is not a number')
+
+
+def _truths(cells: Sequence[str]) -> NDArray[numpy.bool_]:
+    """Return cells as truth values."""
+    found = list(map(SPELLED_TRUTHS.get, map(str.strip, cells)))
+    if None in found:
+        raise ValueError(f'{short_cell(cells[found.index(None)])} is neither '
+                         f'true nor false')
+    return numpy.array(found, bool)
 
 
 class Kinds:
@@ -120,8 +153,8 @@ class Kinds:
         self._dtypes: tuple[numpy.dtype[Any], ...] = NARROW
 
     def add(self, cells: Sequence[str]) -> None:
-        """Take further cells into account."""
-        present = [cell for cell in map(str.strip, cells) if cell]
+        """Take further cells, without blanks around them, into account."""
+        present = list(filter(None, cells))
         self.has_gaps |= len(present) < len(cells)
         if not present:
             return
@@ -173,9 +206,7 @@ def _fitting(cells: list[str],
     """Return the type if it is that of some cells, of times one as fine as
     they are; None if it is not."""
     if dtype.kind == 'b':
-        return dtype if all(
-            len(cell) <= LONGEST_TRUTH and cell.lower() in WORDS
-            for cell in cells) else None
+        return dtype if SPELLED_WORDS.issuperset(cells) else None
     try:
         if dtype.kind == 'M':
             found = type_of_times(cells)
@@ -206,7 +237,8 @@ class CellColumn:
     def add(self, cells: Sequence[str]) -> None:
         """Take further cells into account."""
         cells = list(map(str.strip, cells))
-        found = dict.fromkeys(filter(is_marker, cells))
+        found = {} if SPELLED_MARKERS.isdisjoint(cells) else dict.fromkeys(
+            filter(SPELLED_MARKERS.__contains__, cells))
         if found and self._others is None:
             # As yet no cell was a marker.
             self._others = self.kinds.copy()
@@ -244,7 +276,7 @@ def cell_type(cells: Sequence[str]) -> numpy.dtype[Any]:
     """Return the narrowest type that fits: integer, floating, truth values,
     times or text."""
     kinds = Kinds()
-    kinds.add(cells)
+    kinds.add(list(map(str.strip, cells)))
     return kinds.dtype()
 
 
@@ -269,7 +301,8 @@ def is_header(record: Sequence[str],
     columns = [Kinds() for _ in first]
     for below in groups:
         for number, kinds in enumerate(columns):
-            kinds.add([one[number] for one in below if number < len(one)])
+            kinds.add([one[number].strip() for one in below
+                       if number < len(one)])
     is_indexed = not first[0]
     named = first[is_indexed:]
     if named == [str(number) for number in range(len(named))] and (

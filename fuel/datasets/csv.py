@@ -6,19 +6,21 @@ import csv
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.cells import (
-    CellColumn, Kinds, cell_array, cell_type, integers_in, is_header,
+    CellColumn, Kinds, cell_array, cell_type, filled, integers_in, is_header,
     is_marker, names_of_columns, short_cell, without_markers)
 from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    EXACT, SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex,
-    RecordsDataset, by_source, first_rounded, long_cells, warn_of_rounding)
+    SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
+    by_source, long_cells)
+from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
@@ -183,7 +185,7 @@ class CSVDataset(RecordsDataset):
         file = self._open('CSV')
         self.records = RecordFile(file, RecordIndex(
             file, self.quote, self.delimiter), partial(
-                _cells, self.encoding, self.delimiter, self.quote))
+                _rows, self.encoding, self.delimiter, self.quote))
         self._rounded: set[str] = set()
         file.check()
 
@@ -241,10 +243,18 @@ class CSVDataset(RecordsDataset):
             whole = [row for place, row in zip(numbers, rows, strict=True)
                      if place >= self.header
                      and len(row) == len(self._titles)]
+            columns = self._transposed(whole)
             for number, column in found.items():
-                cells = [row[number] for row in whole]
-                column.add(without_markers(cells, self._missing) if (
-                    self._missing) else cells)
+                column.add(columns[number])
+
+    def _transposed(self, rows: Sequence[Sequence[str]],
+                    ) -> list[Sequence[str]]:
+        """Return the cells of each column of some rows, which all have as
+        many, without markers of missing values."""
+        columns: list[Sequence[str]] = [
+            *zip(*rows, strict=True)] if rows else [()] * len(self._titles)
+        return [without_markers(cells, self._missing) for cells in columns
+                ] if self._missing else columns
 
     def _warn_of_rounding(self, source: str, number: int | None) -> None:
         """Warn once if a source has an integer that is rounded."""
@@ -304,24 +314,35 @@ class CSVDataset(RecordsDataset):
                 f'again')
 
     def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
+        """Return the columns of the records of these numbers."""
         found = super()._find(numbers)
-        for record, row in zip(numbers, found, strict=True):
-            if len(row) != len(self._titles):
-                raise ValueError(
-                    f'{self.records.where(record)}: {len(self._titles)} cells '
-                    f'are expected, as in the first line, got {len(row)}')
-        return [without_markers(row, self._missing) for row in found] if (
-            self._missing) else found
+        expected = len(self._titles)
+        if not {expected}.issuperset(map(len, found)):
+            record, row = next(
+                (record, row) for record, row in zip(
+                    numbers, found, strict=True) if len(row) != expected)
+            raise ValueError(
+                f'{self.records.where(record)}: {expected} cells are '
+                f'expected, as in the first line, got {len(row)}')
+        return self._transposed(found)
+
+    def _cells_of(self, source: str,
+                  columns: list[Sequence[str]]) -> Sequence[str]:
+        """Return the cells of a source, those of a record together."""
+        numbers, is_list = self._columns[source]
+        return list(chain.from_iterable(zip(
+            *[columns[number] for number in numbers], strict=True))) if (
+                is_list) else columns[numbers[0]]
 
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
-                 records: list[list[str]]) -> NDArray[Any]:
+                 records: list[Sequence[str]]) -> NDArray[Any]:
         """Return the cells of a source as an array."""
         columns, is_list = self._columns[source]
         dtype = self.dtypes[source]
-        cells = [row[column] for row in records for column in columns]
+        cells = self._cells_of(source, records)
         if f'{source}_mask' in self._masks:
-            blank = {'b': 'false', 'i': '0', 'u': '0'}.get(dtype.kind, '')
-            cells = [cell if cell.strip() else blank for cell in cells]
+            cells = filled(cells, {'b': 'false', 'i': '0', 'u': '0'}.get(
+                dtype.kind, ''))
         try:
             batch = cell_array(cells, dtype)
         except (ValueError, OverflowError):
@@ -333,22 +354,23 @@ class CSVDataset(RecordsDataset):
         return batch.reshape(-1, len(columns)) if is_list else batch
 
     def _is_there(self, source: str, numbers: NDArray[numpy.intp],
-                  records: list[list[str]]) -> NDArray[numpy.bool_]:
+                  records: list[Sequence[str]]) -> NDArray[numpy.bool_]:
         columns, is_list = self._columns[source]
-        found = numpy.array([bool(row[column].strip()) for row in records
-                             for column in columns])
+        found = numpy.array([*map(bool, map(
+            str.strip, self._cells_of(source, records)))])
         return found.reshape(-1, len(columns)) if is_list else found
 
     def _refuse(self, source: str, records: NDArray[numpy.intp],
-                rows: list[list[str]]) -> None:
+                columns: list[Sequence[str]]) -> None:
         """Raise an error that names the first cell of another type."""
         dtype = self.dtypes[source]
-        for record, row in zip(records, rows, strict=True):
+        for place, record in enumerate(records):
             for number in self._columns[source][0]:
+                as_it_is = columns[number][place]
                 try:
-                    cell_array([row[number]], dtype)
+                    cell_array([as_it_is], dtype)
                 except (ValueError, OverflowError) as error:
-                    cell = row[number].strip()
+                    cell = as_it_is.strip()
                     advice = (
                         f'pass missing=({cell!r},), if that stands for a '
                         f'missing value, or dtypes={{{source!r}: ...}}'
@@ -361,10 +383,40 @@ class CSVDataset(RecordsDataset):
                     raise ValueError(
                         f'{self.records.where(record)}, column {number} '
                         f'({self._titles[number]}): '
-                        f'{short_cell(row[number])} is not a valid {dtype}, '
+                        f'{short_cell(as_it_is)} is not a valid {dtype}, '
                         f'which source {source!r} is (by its first {SAMPLE} '
                         f'cells, or as given): {advice}'
                     ) from error
+
+
+def _rows(encoding: str, delimiter: str, quote: str | None,
+          contents: Sequence[bytes]) -> list[list[str]]:
+    """Return the cells of some records.
+
+    Raises: ValueError if one is bad, which is said if there is no other.
+    """
+    if len(contents) == 1 or max(map(len, contents), default=0) > LONG:
+        return [_cells(encoding, delimiter, quote, content)
+                for content in contents]
+    # Each record is one line to the parser. So a record with two lines that
+    # are not in one cell is an error, and one that leaves a cell open goes on
+    # in the next.
+    rows = csv.reader(
+        [content.decode(encoding) for content in contents], strict=True,
+        delimiter=delimiter, **_quotes(quote))
+    try:
+        found = list(rows)
+    except csv.Error as error:
+        raise ValueError(error) from error
+    if len(found) != len(contents) or not all(found):
+        raise ValueError(ANOTHER)
+    return found
+
+
+def _quotes(quote: str | None) -> dict[str, Any]:
+    """Return the arguments of the parser that say how cells are quoted."""
+    return ({'quoting': csv.QUOTE_NONE} if quote is None
+            else {'quotechar': quote})
 
 
 def _cells(encoding: str, delimiter: str, quote: str | None,
@@ -383,10 +435,9 @@ def _cells(encoding: str, delimiter: str, quote: str | None,
 def _parsed(lines: Iterable[str], delimiter: str,
             quote: str | None) -> list[str]:
     """Return the cells of a record that consists of some lines."""
-    quotes: Any = ({'quoting': csv.QUOTE_NONE} if quote is None
-                   else {'quotechar': quote})
     # Not `splitlines`: text may hold separators of Unicode.
-    rows = csv.reader(lines, strict=True, delimiter=delimiter, **quotes)
+    rows = csv.reader(
+        lines, strict=True, delimiter=delimiter, **_quotes(quote))
     try:
         cells = next(rows)
         more = next(rows, None)

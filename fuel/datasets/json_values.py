@@ -68,6 +68,11 @@ def parse_object(content: bytes) -> dict[str, Any]:
     return found
 
 
+def parse_objects(contents: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the objects of some lines; see `parse_object`."""
+    return list(map(parse_object, contents))
+
+
 def is_object(line: bytes) -> bool:
     """Return whether a line is an object of JSON with a field."""
     line = line.removeprefix(codecs.BOM_UTF8).strip()

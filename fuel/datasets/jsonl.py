@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from fuel.datasets.json_values import (
     ANYTHING, BLANK, MISSING, TEXT, Keys, ValueKinds, array_of_values,
     fields_in, find_type, in_json, integers_within, known_fields,
-    parse_object, value_at)
+    parse_objects, value_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    EXACT, SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
-    by_source, first_rounded, warn_of_rounding)
+    SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset, by_source)
+from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
 from fuel.datasets.rows_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
@@ -148,7 +148,7 @@ class JSONLDataset(RecordsDataset):
         """Open the file and find its records."""
         file = self._open('JSON lines')
         self.records = RecordFile(
-            file, RecordIndex(file, blank=BLANK), parse_object)
+            file, RecordIndex(file, blank=BLANK), parse_objects)
         self._rounded: set[str] = set()
         file.check()
 

@@ -6,7 +6,7 @@ import csv
 import itertools
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,6 @@ from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.file_bytes import FileBytes, is_remote
 from fuel.storage.raw_file import raw_file_at
 from fuel.typing import EpochReader
-from fuel.utils.warn import warn_user
 
 # Records as near as this are read with one call.
 NEAR = 1 << 12
@@ -36,8 +35,6 @@ SAMPLE = 1000
 # parsed takes up to forty times as much memory.
 GROUP = 1 << 18
 TEXT = numpy.dtype(object)
-# Floating numbers hold all integers up to this one, and none above the other.
-EXACT, LARGEST = 1 << 53, 1 << 1023
 # The largest limit that Python's parser takes on all systems.
 LONGEST = 2 ** 31 - 1
 
@@ -129,12 +126,13 @@ class RecordFile:
     """The records of a text file.
 
     `file`: checked after each read.
-    `parse`: returns a record, of its bytes; a ValueError that it raises gets
-        the file and the line.
+    `parse`: returns some records, of the bytes of each. If it raises a
+        ValueError it is called for each by itself, and the error of the
+        first that is bad gets the file and the line.
     """
 
     def __init__(self, file: FileBytes, index: RecordIndex,
-                 parse: Callable[[bytes], Any]) -> None:
+                 parse: Callable[[Sequence[bytes]], list[Any]]) -> None:
         self.file = file
         self.files = (file,)
         self.index = index
@@ -176,26 +174,43 @@ class RecordFile:
         """Return some records, in the order of the file."""
         found: list[Any] = []
         runs = list(self._runs(unique))
+        starts = self.index.starts
         if is_remote(self.file):
             # All of them, before the first is waited for.
-            starts = self.index.starts
             self.file.request(
                 starts[unique[[first for first, _ in runs]]],
                 starts[unique[[last - 1 for _, last in runs]] + 1],
                 is_urgent=True)
+        begins, ends = starts[unique].tolist(), starts[unique + 1].tolist()
+        contents: list[bytes] = []
+        first_pending, nbytes = 0, 0
         for first, last in runs:
-            start = int(self.index.starts[unique[first]])
-            stop = int(self.index.starts[unique[last - 1] + 1])
-            content = self.file.read(start, stop - start)
-            for record in unique[first:last].tolist():
-                begin = int(self.index.starts[record]) - start
-                end = int(self.index.starts[record + 1]) - start
+            start = begins[first]
+            if contents and nbytes + ends[last - 1] - start > GROUP:
+                found += self._parsed(unique[first_pending:first], contents)
+                contents, first_pending, nbytes = [], first, 0
+            content = self.file.read(start, ends[last - 1] - start)
+            contents += [content[begin - start:end - start] for begin, end in
+                         zip(begins[first:last], ends[first:last],
+                             strict=True)]
+            nbytes += len(content)
+        return found + self._parsed(unique[first_pending:], contents)
+
+    def _parsed(self, records: NDArray[numpy.intp],
+                contents: list[bytes]) -> list[Any]:
+        """Return some records, of their bytes."""
+        try:
+            return self._parse(contents)
+        except ValueError:
+            found = []
+            for record, content in zip(
+                    records.tolist(), contents, strict=True):
                 try:
-                    found.append(self._parse(content[begin:end]))
+                    found += self._parse([content])
                 except ValueError as error:
                     raise ValueError(
                         f'{self.where(record)}: {error}') from error
-        return found
+            return found
 
     def _runs(self, records: NDArray[numpy.intp],
               ) -> Iterator[tuple[int, int]]:
@@ -276,25 +291,6 @@ class FirstRecords:
                  for number in numbers.tolist()]
         return ([number for numbers, _ in parts for number in numbers],
                 [record for _, records in parts for record in records])
-
-
-def first_rounded(numbers: Iterable[int]) -> int | None:
-    """Return the first of some integers that floating numbers do not hold
-    exactly; None if they hold all."""
-    return next((number for number in numbers if abs(number) > EXACT and (
-        abs(number) > LARGEST or int(float(number)) != number)), None)
-
-
-def warn_of_rounding(path: str, source: str,
-                     number: int | None) -> None:
-    """Warn if a floating source, as it was found to be, has an integer that
-    floating numbers do not hold exactly, such as an identifier."""
-    if number is not None:
-        warn_user(
-            f'{path}: source {source!r} is float64, since values are '
-            f'missing or not whole, and does not hold {number!s:.25} '
-            f'exactly: pass masks=({source!r},) if values are missing, or '
-            f'dtypes={{{source!r}: ...}}')
 
 
 class RecordsDataset(SplitDataset):

@@ -9,6 +9,7 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.fuel_calls import count_calls
 from support.processes import count_in_little_memory
 
 import fuel
@@ -587,3 +588,21 @@ def test_json_lines_under_the_name_of_a_table_are_recognised(
     for text in ('{a},{b}\n1,2\n', '{"a"},{"b"}\n1,2\n', '{}\n1\n'):
         path.write_text(text.replace(',', ',' if ending == 'csv' else '\t'))
         assert 1 == fuel.load(path, header=True).num_examples
+
+
+def test_cells_are_converted_by_columns(tmp_path):
+    """As many functions are called for a thousand rows as for forty."""
+    counts = []
+    for rows in (40, 1000):
+        path = tmp_path / f'{rows}.csv'
+        path.write_text('number,value,text,truth,time,gaps\n' + ''.join(
+            f'{row},{row / 3},text {row},true,2024-02-29,{row % 2 or ""}\n'
+            for row in range(rows)))
+        dataset, opening = count_calls(lambda path=path: CSVDataset(path))
+        batch, reading = count_calls(lambda dataset=dataset, rows=rows: (
+            dataset.get_data(None, list(range(0, rows, 2)))))
+        assert [rows // 2] * 6 == list(map(len, batch))
+        counts.append((len(opening), len(reading)))
+    (opening, reading), (opening_more, reading_more) = counts
+    assert opening_more < opening + 100
+    assert reading_more < reading + 100
