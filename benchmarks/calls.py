@@ -1,26 +1,40 @@
-"""Calls of Fuel's Python around an epoch: how many, and how they grow.
+"""Calls of Fuel's Python around an epoch, and to open files: how many, and
+how they grow.
 
 Everything is counted in this process alone, on objects that are built after
 at least one other like them, so that what is done once for a class is left
 out. A call of a function, a step of a generator and a comprehension count
 where Python makes a frame of Fuel for them; compiled code does not count.
+The modules that a first batch passes, those of the data side that have a
+function which is called for it, are counted in a process of their own, where
+nothing was read before.
 
 Wanted is a number for each number of stages, or growth in proportion: at 32
 stages at most 4 times as many as at 8, and 64 more.
 """
 import collections
 import json
+import multiprocessing
 import os
 import statistics
 import sys
 import tempfile
+from pathlib import Path
 
 import h5py
 import measure
 import numpy
+import structure
+
+# For this alone: its folders have names of other packages.
+sys.path.append(str(Path(__file__).resolve().parents[1] / 'tests'))
+from support.layouts.robots import robomimic
+
+sys.path.pop()
 
 import fuel
-from fuel.datasets import H5PYDataset, IndexableDataset
+from fuel.datasets import (
+    CSR, CSVDataset, H5PYDataset, HDF5Dataset, IndexableDataset, Windows)
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, Mix, MultiProcessing
@@ -36,6 +50,47 @@ WANTED_OF_A_MIXTURE = {
     'state_dict': 530, 'load_state_dict': 560}
 WANTED = {'epoch over HDF5 opened, with its first batch': 105,
           'batch of MultiProcessing, in the consumer': 34}
+# Of miniatures: robomimic's has 84 arrays in 12 demonstrations.
+WANTED_OF_DATA = {
+    'CSVDataset of 1,000 rows and three columns opened': 2500,
+    'Windows over robomimic opened': 3760,
+    'batch of contiguous HDF5': 0,
+    'batch of Windows over robomimic': 0,
+    'batch of CSR': 6,
+    'modules in a first batch of H5PYDataset': 12,
+    'modules in a first batch of Windows over robomimic': 16}
+
+
+def calls_by_file(work, *arguments):
+    """Return what a function returns, and how many calls of Fuel it makes in
+    each file.
+
+    Parameters
+    ----------
+    work : callable
+    *arguments
+        Of `work`.
+
+    Returns
+    -------
+    result : object
+    calls : collections.Counter
+        By paths below the package.
+
+    """
+    calls = collections.Counter()
+
+    def look(frame, event, _):
+        path = frame.f_code.co_filename
+        if event == 'call' and path.startswith(FOLDER):
+            calls[path.removeprefix(FOLDER)] += 1
+
+    sys.setprofile(look)
+    try:
+        result = work(*arguments)
+    finally:
+        sys.setprofile(None)
+    return result, calls
 
 
 def counted(work, *arguments):
@@ -53,19 +108,8 @@ def counted(work, *arguments):
     calls : int
 
     """
-    calls = 0
-
-    def look(frame, event, _):
-        nonlocal calls
-        if event == 'call' and frame.f_code.co_filename.startswith(FOLDER):
-            calls += 1
-
-    sys.setprofile(look)
-    try:
-        result = work(*arguments)
-    finally:
-        sys.setprofile(None)
-    return result, calls
+    result, calls = calls_by_file(work, *arguments)
+    return result, calls.total()
 
 
 def as_it_is(batch):
@@ -152,6 +196,99 @@ def of_workers():
             counted(next, epoch)[1] for _ in range(30)))
 
 
+def shuffled(dataset, batch_size):
+    """Return shuffled batches of a data set."""
+    return DataStream(dataset, iteration_scheme=ShuffledScheme(
+        dataset.num_examples, batch_size))
+
+
+def of_batches(dataset, batch_size):
+    """Return how many calls a batch needs, behind the first one of a second
+    epoch."""
+    stream = shuffled(dataset, batch_size)
+    list(stream.get_epoch_iterator())
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    return statistics.median(counted(next, epoch)[1] for _ in range(5))
+
+
+def windows(files):
+    """Return windows over demonstrations."""
+    return Windows(fuel.load(files), 2)
+
+
+def numbers(path):
+    """Return a data set of a file that `write_file` has written."""
+    return H5PYDataset(path, which_sets=('train',))
+
+
+def write_sparse(path):
+    """Write sparse rows, and return a data set of them."""
+    with h5py.File(path, 'w') as file:
+        group = file.create_group('X')
+        group['data'] = numpy.arange(3000.0)
+        group['indices'] = numpy.tile(numpy.arange(3), 1000)
+        group['indptr'] = numpy.arange(0, 3001, 3)
+        group.attrs['shape'] = 1000, 5
+    return HDF5Dataset(path, {'x': CSR('X')})
+
+
+def write_table(path):
+    """Write a table of integers, floating numbers and text."""
+    rng = numpy.random.default_rng(0)
+    with open(path, 'w', encoding='utf-8') as file:
+        print('number,value,text', file=file)
+        for number, value in enumerate(rng.random(1000)):
+            print(f'{number},{value},text {number}', file=file)
+
+
+def modules_of_first_batch(make, files):
+    """Return how many modules of the data side a first batch passes."""
+    stream = shuffled(make(files), 4)
+    _, calls = calls_by_file(lambda: next(stream.get_epoch_iterator()))
+    return sum(path.startswith(tuple(structure.DATA)) for path in calls)
+
+
+def in_a_fresh_process(work, *arguments):
+    """Return what a function returns in a process of its own."""
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def of_data(folder):
+    """Return how many calls data sets need, and how many modules.
+
+    Parameters
+    ----------
+    folder : str
+        Where files are written.
+
+    Returns
+    -------
+    dict
+        Of the names of `WANTED_OF_DATA`.
+
+    """
+    folder = Path(folder)
+    demos = robomimic(folder, numpy.random.default_rng(0)).files
+    table, path = folder / 'table.csv', str(folder / 'two.hdf5')
+    write_table(table)
+    write_file(path)
+    CSVDataset(table)
+    _, opened = counted(CSVDataset, table)
+    windows(demos)
+    _, windows_opened = counted(windows, demos)
+    # Those in one piece; the images of the miniature are compressed.
+    in_one_piece = Windows(fuel.load(demos), 2, sources=('actions', 'states'))
+    return dict(zip(WANTED_OF_DATA, (
+        opened, windows_opened, of_batches(numbers(path), 10),
+        of_batches(in_one_piece, 4),
+        of_batches(write_sparse(folder / 'sparse.h5'), 10),
+        in_a_fresh_process(modules_of_first_batch, numbers, path),
+        in_a_fresh_process(modules_of_first_batch, windows, demos)),
+        strict=True))
+
+
 def count_all():
     """Return how many calls each step needs, of each kind of pipeline.
 
@@ -174,7 +311,8 @@ def count_all():
         of_hdf5(path)
         names = tuple(WANTED)
         return {'pipelines': dict(pipelines), 'mixture': of_a_mixture(),
-                names[0]: of_hdf5(path), names[1]: of_workers()}
+                names[0]: of_hdf5(path), names[1]: of_workers(),
+                'data': of_data(folder)}
 
 
 def wanted_of_a_pipeline(step, stages, counts):
@@ -211,6 +349,8 @@ def table(counts):
     rows += [(f'Mix of two: {step}', calls, WANTED_OF_A_MIXTURE[step])
              for step, calls in counts['mixture'].items()]
     rows += [(step, counts[step], most) for step, most in WANTED.items()]
+    rows += [(step, counts['data'][step], most)
+             for step, most in WANTED_OF_DATA.items()]
     return [(step, calls, '' if most is None else f'at most {most}',
              '' if most is None else 'yes' if calls <= most else 'no')
             for step, calls, most in rows]
