@@ -5,8 +5,8 @@ batches of Arrow.
 """
 from __future__ import annotations
 
-import functools
 import itertools
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +24,7 @@ from fuel.storage.mapped import IndexArray
 from fuel.storage.object_store import ObjectStore
 from fuel.storage.parts import copies_as_bytes, parts_of_lengths
 from fuel.storage.reader import Reader, own_objects
+from fuel.utils.forks import Step, each_at_fork
 
 #: Returns the rows of a group, by its number.
 ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
@@ -102,6 +103,9 @@ def open_groups(groups: Groups, budget: int | None) -> Reader:
     `budget`: bytes of decoded groups that the sources of the files share;
         None for those that all files share.
     """
+    if not groups.lengths:
+        return ArrayReader(groups.path, groups.name, numpy.empty(
+            groups.shape, groups.dtype), groups.files)
     if len(groups.lengths) == 1:
         return WholeReader(groups)
     cache = cache_of(groups.file.identity, budget)
@@ -118,22 +122,34 @@ class WholeReader(Reader):
         super().__init__(groups.path, groups.name, groups.shape, groups.dtype)
         self.files = groups.files
         self._groups = groups
+        self._decoded: ArrayReader | None = None
+        self.unlock()
+        _whole_readers.add(self)
 
-    @functools.cached_property
+    def unlock(self) -> None:
+        """Make a new lock, for a child made by a fork."""
+        self._lock = threading.Lock()
+
     def _rows(self) -> ArrayReader:
-        return ArrayReader(self.path, self.name, self._groups.decode(0),
-                           self.files)
+        with self._lock:
+            if self._decoded is None:
+                self._decoded = ArrayReader(
+                    self.path, self.name, self._groups.decode(0), self.files)
+            return self._decoded
 
     def direct(self) -> Part | None:
         """See :meth:`Reader.direct`."""
-        return self._rows.direct()
+        return self._rows().direct()
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        batch: NDArray[Any] = self._rows.read(rows)
+        batch: NDArray[Any] = self._rows().read(rows)
         return batch
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+
+_whole_readers = each_at_fork(Step.OWNERSHIP, in_child=WholeReader.unlock)
 
 
 class GroupReader(ChunkReader):

@@ -268,7 +268,8 @@ def _groups(parts: Sequence[ArrowPart], source: str,
     return Groups(
         parts[0].path, source, (sum(first.lengths), *shape), dtype,
         first.lengths, read, file, first.part_of_group,
-        (tuple(names), isinstance(named, str), how.__name__, dtype.str),
+        (tuple(names), isinstance(named, str), how.__name__, dtype.str,
+         tuple([each.constants for each in columns])),
         first.check)
 
 

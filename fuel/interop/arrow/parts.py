@@ -233,20 +233,17 @@ class IPCFilePart(FilePart):
                 f'columns or batches: the file is damaged, or was changed '
                 f'while it was being opened')
         super().__init__(file, schema, counts, constants)
-        self._reader = functools.cache(self._open)
-        # Dictionaries are read when they are first needed.
-        self._lock = threading.Lock()
-
-    def _open(self, name: str) -> pyarrow.ipc.RecordBatchFileReader:
-        """Return what reads one column only."""
-        return pyarrow.ipc.open_file(
-            self._source, options=pyarrow.ipc.IpcReadOptions(
-                included_fields=[self.names.index(name)]))
+        self._readers = threading.local()
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        with self._lock:
-            return self._reader(name).get_batch(group).column(name)
+        # Each thread has its own: dictionaries are read when first needed.
+        readers = vars(self._readers)
+        if name not in readers:
+            readers[name] = pyarrow.ipc.open_file(
+                self._source, options=pyarrow.ipc.IpcReadOptions(
+                    included_fields=[self.names.index(name)]))
+        return readers[name].get_batch(group).column(name)
 
 
 class IPCStreamPart(FilePart):
@@ -322,6 +319,8 @@ class Column:
     """A column of several files, as if of one.
 
     `arrow`: its type in Arrow.
+    `constants`: in each file, the value that the name of its folder tells;
+        None where the values are in the file.
     `dtype`, `shape`: of its elements, and of an example.
     `lengths`: the rows of the groups of all files.
     """
@@ -330,6 +329,7 @@ class Column:
         self._name = name
         self._parts = parts
         self.arrow = _type_in(parts, name)
+        self.constants = tuple([part.constants.get(name) for part in parts])
         self.dtype, self.shape = type_of(self.arrow)
         lengths = [part.lengths(name) for part in parts]
         self.lengths = [rows for each in lengths for rows in each]

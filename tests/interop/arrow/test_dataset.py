@@ -614,3 +614,15 @@ def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
         pyarrow.parquet.write_table(table(N + 1), path)
         with pytest.raises(DamagedFileError, match='while in use'):
             list(iterator)
+
+
+def test_table_without_row_groups_has_no_examples(tmp_path):
+    """Nor has a file without any."""
+    schema = table().select(['number', 'pair', 'name']).schema
+    path = str(tmp_path / 'none')
+    pyarrow.parquet.ParquetWriter(path, schema).close()
+    for data in schema.empty_table(), path, [path, path]:
+        dataset = ArrowDataset(data)
+        assert 0 == dataset.num_examples
+        assert (0, 2) == dataset.read_stored('pair').shape
+        assert [] == dataset.read_stored('name').tolist()

@@ -1,4 +1,5 @@
 """Folders of tables: which files are read, and what their folders tell."""
+import os
 import pickle
 
 import pyarrow
@@ -69,3 +70,23 @@ def test_column_in_the_file_and_in_its_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="'v' is both in the file"):
         ArrowDataset(tmp_path)
     assert 1 == ArrowDataset([path]).num_examples
+
+
+def test_value_of_a_folder_is_the_one_it_has_now(tmp_path):
+    """A file keeps its version where its folder is renamed, or has two names
+    in two folders: its own rows may be shared, what the folder tells not."""
+    pyarrow.parquet.write_table(
+        pyarrow.table({'v': range(4)}), str(tmp_path / 'x'), row_group_size=2)
+    first, second = tmp_path / 'a', tmp_path / 'b'
+    (first / 'year=2020').mkdir(parents=True)
+    (tmp_path / 'x').rename(first / 'year=2020' / 'x.parquet')
+    before = ArrowDataset(first)
+    assert [2020, 2020] == before.get_data(None, [0, 3])[1].tolist()
+    (first / 'year=2020').rename(first / 'year=2021')
+    assert [2021, 2021] == ArrowDataset(first).get_data(
+        None, [0, 3])[1].tolist()
+    (second / 'kind=c').mkdir(parents=True)
+    os.link(first / 'year=2021' / 'x.parquet', second / 'kind=c/x.parquet')
+    assert ['c', 'c'] == ArrowDataset(second).get_data(
+        None, [0, 3])[1].tolist()
+    assert [2020, 2020] == before.get_data(None, [0, 3])[1].tolist()

@@ -239,3 +239,12 @@ def test_chunks_are_decoded_once_by_threads_at_once(tmp_path, monkeypatch):
                               [0, 5, 1, 6]))
     assert numpy.array_equal(IMAGES[[0, 5, 1, 6]], numpy.concatenate(found))
     assert [0, 1] == sorted(decoded)
+
+
+def test_array_without_rows_has_no_examples():
+    """As one has that is made before its rows are appended."""
+    group = zarr.open_group({}, mode='w')
+    group.create_array('x', shape=(0, 3), chunks=(2, 3), dtype='f4')
+    dataset = ZarrDataset(group)
+    assert 0 == dataset.num_examples
+    assert (0, 3) == dataset.read_stored('x').shape
