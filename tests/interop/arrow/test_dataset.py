@@ -617,7 +617,7 @@ def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
 
 
 def test_table_without_row_groups_has_no_examples(tmp_path):
-    """Nor has a file without any."""
+    """A file without any has none, too."""
     schema = table().select(['number', 'pair', 'name']).schema
     path = str(tmp_path / 'none')
     pyarrow.parquet.ParquetWriter(path, schema).close()
