@@ -142,8 +142,9 @@ class DataIterator(EpochIterator):
             If some part of the pipeline cannot tell its position; the text
             names it and what it lacks.
         """
-        refuse_midway(self.data_stream, self.epoch)
-        return sealed_epoch(self.data_stream, self.epoch)
+        stage = stage_of(self.data_stream)
+        refuse_midway(stage, self.epoch)
+        return sealed_epoch(stage, self.epoch)
 
     def present_state(self) -> State:
         """Return the state as the pipeline itself carries it: without what

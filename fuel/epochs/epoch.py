@@ -40,8 +40,8 @@ class Epoch(EpochPosition):
     `short`: by their numbers, the rows that are left of batches of which
         examples were left out; stages that make one item of one share it.
     `is_inner`: whether a stage that makes one item of one reads it.
-    `counters`: the stages below, if nothing of their states changes but
-        counts; found when a state is saved.
+    `counters`: the iterator that is read and the stages below, if nothing
+        of their states changes but counts; found when a state is saved.
     `counted`: the epochs below, if to skip an item only adds to the counts
         of each; found when one is skipped.
     """
@@ -64,7 +64,7 @@ class Epoch(EpochPosition):
         self.failed: list[int] = []
         self._num_failed = 0
         self.short: dict[int, BatchPart] = {}
-        self.counters: Sequence[Counter] | None = None
+        self.counters: tuple[Any, Sequence[Counter]] | None = None
         self.counted: Sequence[Epoch] | None = None
 
     def __reduce__(self) -> Any:

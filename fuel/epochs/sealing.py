@@ -26,7 +26,7 @@ ADVICE = ('a signal handler must not save a state: let it set a flag, and '
           'the manual, on the page about resuming)')
 
 
-def refuse_midway(stream: Any, epoch: Any) -> None:
+def refuse_midway(stage: Stage, epoch: Any) -> None:
     """Refuse a state that is asked for in the middle of something.
 
     What workers or a server make is known at any time in which they are
@@ -34,34 +34,32 @@ def refuse_midway(stream: Any, epoch: Any) -> None:
 
     `epoch`: the one whose state is wanted; None if there is none.
     """
-    if stage_of(stream).changing:
+    if stage.changing:
         raise RuntimeError(
-            f'the state of {type(stream).__name__} was asked for while an '
-            f'epoch begins or a state is loaded: {ADVICE}')
-    meters = meters_in_use()
-    name = type(stream).__name__
-    while meters and stage_of(stream).meter in meters:
-        stage = stage_of(stream)
-        if stage.is_remote:
-            if stage.is_waiting:
+            f'the state of {stage.name} was asked for while an epoch begins '
+            f'or a state is loaded: {ADVICE}')
+    meters, below = meters_in_use(), stage
+    while meters and below.meter in meters:
+        if below.is_remote:
+            if below.is_waiting:
                 return
             break
         child = None if epoch is None else epoch.attributes.get(
             'child_epoch_iterator')
         if not isinstance(child, EpochIterator) or not isinstance(
-                epoch.reader, StageReader) or not stage.only_counts(epoch):
+                epoch.reader, StageReader) or not below.only_counts(epoch):
             break
-        stream, epoch = child.data_stream, child.epoch
-        if stage_of(stream).meter not in meters:
+        below, epoch = stage_of(child.data_stream), child.epoch
+        if below.meter not in meters:
             break
     else:
         return
     raise RuntimeError(
-        f'the state of {name} was asked for while its next item is being '
-        f'made: {ADVICE}')
+        f'the state of {stage.name} was asked for while its next item is '
+        f'being made: {ADVICE}')
 
 
-def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
+def find_counters(stage: Stage, epoch: Epoch) -> list[Counter] | None:
     """Return the stages of a pipeline, the last one first; None if there is
     one of whose state more than two numbers change within an epoch.
 
@@ -69,7 +67,6 @@ def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
     next, or draws at random.  Then two numbers a stage say where it stands.
     """
     counters: list[Counter] = []
-    stage = stage_of(stream)
     only_counts = stage.only_counts(epoch)
     while only_counts:
         child = epoch.attributes.get('child_epoch_iterator')
@@ -102,17 +99,20 @@ def sealed(stream: StreamLike, state: State) -> State:
     return _with_checksum(*identified(stage_of(stream), state))
 
 
-def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
-    """Return the state of an epoch of a stream, to be saved."""
-    counters = epoch.counters
-    counts = None if counters is None else count(counters)
+def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
+    """Return the state of an epoch of a stage, to be saved."""
+    counters = counts = None
+    if epoch.counters is not None:
+        child, below = epoch.counters
+        counters = [(stage, epoch, child), *below]
+        counts = count(counters)
     if counters is None or counts is None or epoch.finished:
-        stage = stage_of(stream)
         state = _with_checksum(*identified(
             stage, stage.state_of(epoch), stage.shard is not None))
         # Now it is known that there is a state.
-        epoch.counters = None if epoch.finished else find_counters(
-            stream, epoch)
+        found = None if epoch.finished else find_counters(stage, epoch)
+        # Without itself, nor its stage, which has it: no cycle.
+        epoch.counters = None if found is None else (found[0][2], found[1:])
         return state
     children: list[tuple[State, str]] = []
     for (stage, running, _), counted in zip(

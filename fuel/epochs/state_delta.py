@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Counter
 from fuel.epochs.sealing import count, find_counters
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import (
     Position,
     as_state,
@@ -83,7 +84,7 @@ class StateDelta:
             return
         if iterator.only_counts():
             self._counters = find_counters(
-                iterator.data_stream, iterator.epoch)
+                stage_of(iterator.data_stream), iterator.epoch)
         self._streams = _streams_of(iterator.get_position())
 
     @fault_point('state delta')

@@ -396,9 +396,9 @@ class AbstractDataStream(NamedArguments):
         """
         stage = stage_of(self)
         with stage.lock:
-            refuse_midway(self, stage.epoch)
+            refuse_midway(stage, stage.epoch)
             if stage.pending is None and stage.epoch is not None:
-                return sealed_epoch(self, stage.epoch)
+                return sealed_epoch(stage, stage.epoch)
             return sealed(self, stage.state())
 
     def load_state_dict(self, state: State) -> None:

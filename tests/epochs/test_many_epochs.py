@@ -3,6 +3,7 @@ import gc
 import multiprocessing
 import os
 import threading
+import weakref
 
 import h5py
 import numpy
@@ -95,3 +96,23 @@ def test_many_epochs_keep_what_a_hundred_keep(name, count, tmp_path):
     assert more['threads'] <= 1
     assert more['processes'] <= 0
     assert more['objects'] <= 100
+
+
+@pytest.mark.parametrize('build', [
+    lambda stream: stream, lambda stream: Mapping(stream, as_it_is)])
+def test_epoch_that_is_left_after_its_state_was_saved_is_let_go_of(build):
+    """At once, not when the garbage is collected: files may be open."""
+    stream = build(in_memory())
+    dataset = weakref.ref(stream.dataset if isinstance(
+        stream, DataStream) else stream.data_stream.dataset)
+    epoch = stream.get_epoch_iterator()
+    gc.disable()
+    try:
+        for _ in range(2):
+            next(epoch)
+            epoch.state_dict()
+            stream.state_dict()
+        del stream, epoch
+        assert dataset() is None
+    finally:
+        gc.enable()
