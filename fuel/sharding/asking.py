@@ -13,7 +13,8 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.readers import known_length
 from fuel.epochs.seeking import why_not_one_to_one
 from fuel.epochs.stage import Stage, children_of, stage_of
-from fuel.epochs.state import Position, available, shallow_state
+from fuel.epochs.state import (
+    RUNNING, Position, available, shallow_state)
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, num_requests_of)
@@ -292,6 +293,11 @@ class Asked:
             state = stage.state() if epoch is None else stage.state_of(epoch)
         except Exception as error:  # noqa: BLE001 - it is the reason
             return Unordered(str(error))
+        if epoch is None and stage.pending is None and (
+                state['epoch'] == RUNNING):
+            return Unordered(
+                f'an epoch of {stage.name} was left before its end, and what '
+                'the next one draws elsewhere is not known')
         return self._of_elsewhere(stage, state)
 
     def _of_elsewhere(self, stage: Stage, state: State) -> EpochOrder:

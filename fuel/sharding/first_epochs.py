@@ -20,7 +20,9 @@ class FirstEpochs:
     a stage that begins inputs anew.
 
     `given`: how many items each input had given before; empty as long as
-        none of them has begun anew.
+        none of them has begun anew. Of that which ended first, without the
+        number of items of its epoch.
+    `ended`: the place of that one.
     `ends`: where the epochs were left; None of an input that has not begun
         anew.
     `standing`: from where the streams drew as the first input began anew:
@@ -28,6 +30,7 @@ class FirstEpochs:
     """
 
     given: Sequence[int] = ()
+    ended = 0
     ends: Sequence[Position | State | Exception | None] = ()
     standing: Sequence[Position] = ()
 
@@ -42,8 +45,12 @@ class FirstEpochs:
             if not all(isinstance(one, EpochIterator) for one in iterators):
                 # They have no order.
                 return
-            self.given = [one.epoch.requested - count for one, count in zip(
-                iterators, taken, strict=True)]
+            # Whoever finds that there are no more may have made a request.
+            self.given = [
+                (0 if place == other else one.epoch.requested) - count
+                for other, (one, count) in enumerate(zip(
+                    iterators, taken, strict=True))]
+            self.ended = place
             standing: list[Position] = []
             for iterator in iterators:
                 _add_standing(iterator.data_stream, standing)

@@ -15,10 +15,14 @@ import pytest
 from support import random_orders
 from support.random_orders import MOST, build
 
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ConstantScheme, ShuffledScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.made import DatasetRows, Merged
 from fuel.sharding.order import UnknownOrderError
+from fuel.streams import DataStream
+from fuel.transformers import Cache, Mix, MultiThreading
 
 
 def columns(made, starts):
@@ -293,3 +297,38 @@ def test_asking_three_hundred_pipelines_changes_nothing(builder):
         make = partial(build, number, builder)
         if can_be_read(make):
             check_untouched(make, number)
+
+
+def test_order_of_a_mixture_is_known_after_a_stage_found_its_end():
+    """Such as Cache, which asks for a batch more than there is."""
+    inputs = [DataStream(
+        IndexableDataset({'y': numpy.arange(start, start + 8)}),
+        iteration_scheme=ShuffledScheme(8, size)) for start, size in (
+            (0, 2), (100, 3))]
+    stream = Mix([Cache(inputs[0], ConstantScheme(2)), inputs[1]],
+                 stop='forever', epoch_size=9, seed=1)
+    for _ in range(3):
+        epoch = stream.get_epoch_iterator()
+        orders, delivered = [epoch_order(stream)], []
+        for item, in epoch:
+            delivered.append([item.tolist()])
+            orders.append(epoch_order(stream))
+        # The last is that of the next epoch.
+        assert [delivered] * 9 == [
+            expected(order, [0, 100]) for order in orders[:9]]
+
+
+def test_next_order_is_not_known_where_an_epoch_elsewhere_was_left():
+    """Its items are not those of the next one."""
+    stream = MultiThreading(DataStream(
+        IndexableDataset({'y': numpy.arange(8)}),
+        iteration_scheme=ShuffledScheme(8, 2)))
+    epoch = stream.get_epoch_iterator()
+    first = [item.tolist() for item, in islice(epoch, 2)]
+    assert first == [item for item, in expected(epoch_order(stream), [0])][:2]
+    del epoch
+    with pytest.raises(UnknownOrderError, match='MultiThreading was left'):
+        epoch_order(stream).make(0)
+    epoch = stream.get_epoch_iterator()
+    order = epoch_order(stream)
+    assert [[item.tolist()] for item, in epoch] == expected(order, [0])

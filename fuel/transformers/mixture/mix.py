@@ -296,7 +296,12 @@ class Mix(SeveralStreams, GoesOn):
         first = begun.first_epochs
         if first is not None and first.given:
             orders, draws = begun.first_inputs(first)
-            beginning = Beginning(orders, first.given, draws)
+            for part in orders:
+                if part.own_kind == 'none':
+                    return part
+            given = [*first.given]
+            given[first.ended] += len(orders[first.ended])
+            beginning = Beginning(orders, given, draws)
         else:
             beginning = Beginning(
                 inputs, *self._standing(begun, mixture))
