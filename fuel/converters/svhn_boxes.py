@@ -33,8 +33,9 @@ def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
     """Return the number of boxes of each image, and for each box height,
     label, left, top and width. Negative numbers and the label 10 become 0."""
     with H5PYFile(struct, 'r') as h5file:
-        reader = _Reader(h5file)
-        tables = [reader.boxes(key) for key in reader.images(images)]
+        references = _References(h5file)
+        tables = [references.boxes(key)
+                  for key in references.images(images)]
     numbers = numpy.concatenate([*tables, numpy.empty((0, len(NAMES)))])
     if not (numbers <= 65535).all():
         raise ValueError('expected numbers up to 65535, got '
@@ -47,7 +48,7 @@ def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
     return numpy.array([len(part) for part in tables], 'int64'), table
 
 
-class _Reader:
+class _References:
     """Follows the references of a digitStruct.
 
     Each image has five tiny data sets, and each box of an image with several

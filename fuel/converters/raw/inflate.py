@@ -14,7 +14,7 @@ GZIP = 31
 ZLIB = 15
 
 
-class BinaryReader(Protocol):
+class BinaryFile(Protocol):
     """A file that is read in binary mode."""
 
     def read(self, size: int, /) -> bytes:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile, refuse_page
-from fuel.converters.raw.inflate import ZLIB, BinaryReader, Inflated
+from fuel.converters.raw.inflate import ZLIB, BinaryFile, Inflated
 
 File = str | os.PathLike[str] | IO[bytes]
 
@@ -63,7 +63,7 @@ class Matrix(NamedTuple):
     bits: int
     shape: tuple[int, ...]
     name: bytes
-    data: BinaryReader
+    data: BinaryFile
     order: str
 
     @property
@@ -116,7 +116,7 @@ def _find(raw: IO[bytes], path: str, name: str) -> Matrix:
     while tag := raw.read(8):
         kind, length = struct.unpack(f'{order}II', tag)
         following = raw.tell() + length
-        stream: BinaryReader = raw
+        stream: BinaryFile = raw
         if kind == COMPRESSED:
             stream = Inflated(raw, ZLIB)
             kind, _ = struct.unpack(f'{order}II', stream.read(8))
@@ -129,7 +129,7 @@ def _find(raw: IO[bytes], path: str, name: str) -> Matrix:
     raise BadInputFile(path, f'there is no variable {name!r}')
 
 
-def read_head(stream: BinaryReader, order: str) -> Matrix:
+def read_head(stream: BinaryFile, order: str) -> Matrix:
     """Read what comes before the content of an array."""
     bits, = struct.unpack_from(f'{order}I', read_element(stream, order)[1])
     shape = numpy.frombuffer(read_element(stream, order)[1], f'{order}i4')
@@ -140,7 +140,7 @@ def read_head(stream: BinaryReader, order: str) -> Matrix:
     return Matrix(bits, tuple(shape.tolist()), name, stream, order)
 
 
-def read_tag(stream: BinaryReader, order: str) -> tuple[int, int, bytes]:
+def read_tag(stream: BinaryFile, order: str) -> tuple[int, int, bytes]:
     """Return kind and length of an element, and its content if that is in
     the tag itself."""
     tag = stream.read(8)
@@ -150,7 +150,7 @@ def read_tag(stream: BinaryReader, order: str) -> tuple[int, int, bytes]:
     return kind, length, b''
 
 
-def read_element(stream: BinaryReader, order: str,
+def read_element(stream: BinaryFile, order: str,
                  most: int = 1 << 16) -> tuple[int, bytes]:
     """Return kind and content of an element of at most so many bytes."""
     kind, length, content = read_tag(stream, order)
@@ -272,7 +272,7 @@ def _read_names(matrix: Matrix) -> list[str]:
             for start in range(0, len(text), width)]
 
 
-def _read_cell(stream: BinaryReader, order: str) -> tuple[Any, int]:
+def _read_cell(stream: BinaryFile, order: str) -> tuple[Any, int]:
     """Return what is in a cell, and how many bytes it takes."""
     kind, length = struct.unpack(f'{order}II', stream.read(8))
     if kind != MATRIX:

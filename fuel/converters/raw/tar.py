@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, cast
 
 from fuel.converters.raw.archives import MAX_MEMBER, check_name, check_size
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.inflate import BinaryReader, Inflated
+from fuel.converters.raw.inflate import BinaryFile, Inflated
 
 Archive = str | os.PathLike[str] | IO[bytes]
 
@@ -55,7 +55,7 @@ class Tar:
     walked. Where it is `packed`, going backwards is slow.
     """
 
-    def __init__(self, raw: BinaryReader, path: str, start: int = 0,
+    def __init__(self, raw: BinaryFile, path: str, start: int = 0,
                  stop: int | None = None, packed: bool = False) -> None:
         self._raw = raw
         self.path = path
@@ -253,7 +253,7 @@ def _open(raw: IO[bytes], path: str, in_order: bool) -> Tar:
     magic = raw.read(10)
     raw.seek(0)
     if magic.startswith(GZIP_MAGIC):
-        unpacked: BinaryReader = (
+        unpacked: BinaryFile = (
             Inflated(raw) if in_order else gzip.GzipFile(fileobj=raw))
     elif (magic[:3], magic[4:]) == BZ2_MAGIC:
         unpacked = bz2.BZ2File(raw)
