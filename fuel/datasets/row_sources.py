@@ -155,9 +155,6 @@ class RequestedReader(Reader):
         require_dense(data, self.name, 'a data set of runs', '.as_dataset()')
         return data
 
-    def _read_range(self, start: int, stop: int) -> Any:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
-
 
 def _shape(known: SourceType) -> tuple[int, ...]:
     """Return the shape of an example; () where it is not known."""

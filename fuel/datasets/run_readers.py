@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fuel.datasets.row_orders import IndexArray
 from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
-from fuel.storage.file_bytes import Ends
-from fuel.storage.reader import Places, rows_of_ranges
+from fuel.storage.reader import DerivedReader, Places, rows_of_ranges
 
 # Runs of fewer bytes on average are read together, and then copied.
 SMALL_RUN = 1 << 14
@@ -77,7 +76,7 @@ class Cuts:
         return examples
 
 
-class SpanReader(Reader):
+class SpanReader(DerivedReader):
     """Base of the readers of examples that are several rows of another.
 
     `rows`: reads the rows.
@@ -87,10 +86,8 @@ class SpanReader(Reader):
 
     def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
                  shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> None:
-        super().__init__(rows.path, rows.name,
-                         (cuts.num_examples, *shape), dtype)
+        super().__init__([rows], (cuts.num_examples, *shape), dtype)
         self.rows = rows
-        self.files = rows.files
         self._cuts = cuts
         self._first_rows = first_rows
 
@@ -110,30 +107,11 @@ class SpanReader(Reader):
     def _read_list(self, rows: IndexArray) -> Any:
         return self.read_spans(self._cuts.find(rows))
 
-    def _read_range(self, start: int, stop: int) -> Any:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+    def needed(self, rows: IndexArray) -> Sequence[IndexArray]:
+        """See :meth:`DerivedReader.needed`."""
+        return [numpy.unique(self.rows_of(self._cuts.find(rows)))]
 
-    def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
-        """See :meth:`Reader.prefetch_budget`."""
-        return self.rows.prefetch_budget(self._all_rows())
-
-    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
-        """See :meth:`Reader.prefetch`."""
-        return self.rows.prefetch(self._rows_of_examples(rows), budget)
-
-    def fetch_budget(self, rows: slice | IndexArray) -> int | None:
-        """See :meth:`Reader.fetch_budget`."""
-        return self.rows.fetch_budget(self._all_rows())
-
-    def fetch(self, rows: IndexArray, budget: int) -> int | None:
-        """See :meth:`Reader.fetch`."""
-        return self.rows.fetch(self._rows_of_examples(rows), budget)
-
-    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends] | None:
-        """See :meth:`Reader.byte_ranges`."""
-        return self.rows.byte_ranges(self._rows_of_examples(rows))
-
-    def _all_rows(self) -> slice:
+    def span(self, rows: slice | IndexArray) -> slice:
         """Return a range that has the rows of all examples.
 
         To list them would take too long.
@@ -141,9 +119,6 @@ class SpanReader(Reader):
         first = self._first_rows
         return slice(int(first.min()), int(
             (first + self._cuts.lengths).max())) if len(first) else slice(0, 0)
-
-    def _rows_of_examples(self, examples: IndexArray) -> IndexArray:
-        return numpy.unique(self.rows_of(self._cuts.find(examples)))
 
 
 class FirstRowReader(SpanReader):

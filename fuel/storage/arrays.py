@@ -40,8 +40,7 @@ class ArrayReader(Reader):
             self._rows, self.shape[1:], self.dtype)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if rows.size:
-            self._check_rows(int(rows.min()), int(rows.max()))
+        self._check_list(rows)
         return own_objects(take(self.array, rows))
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:

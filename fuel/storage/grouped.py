@@ -145,9 +145,6 @@ class WholeReader(Reader):
         batch: NDArray[Any] = self._rows().read(rows)
         return batch
 
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
-
 
 _whole_readers = each_at_fork(Step.OWNERSHIP, in_child=WholeReader.unlock)
 
@@ -195,18 +192,14 @@ class ObjectReader(Reader):
         self._newest: tuple[int, NDArray[Any]] | None = None
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        if not len(rows):
-            return batch
-        self._check_rows(int(rows.min()), int(rows.max()))
-        found = numpy.searchsorted(self._starts, rows, side='right') - 1
-        for group in numpy.unique(found).tolist():
-            places = numpy.flatnonzero(found == group)
-            batch[places] = self._group(group)[
-                rows[places] - self._starts[group]]
-            if self._groups.check is not None:
-                self._groups.check(group)
-        return own_objects(batch)
+        return own_objects(self._read_parts(
+            self._starts, rows, self._read_group))
+
+    def _read_group(self, group: int, rows: IndexArray) -> NDArray[Any]:
+        found = self._group(group)[rows]
+        if self._groups.check is not None:
+            self._groups.check(group)
+        return found
 
     def _group(self, group: int) -> NDArray[Any]:
         """Return the rows of a group."""
@@ -215,6 +208,3 @@ class ObjectReader(Reader):
             newest = self._newest = group, self.store.get(
                 group, self._groups.decode)
         return newest[1]
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))

@@ -83,8 +83,7 @@ class H5PYReader(Reader):
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         if not rows.size or 0 in self.shape[1:]:
-            if rows.size:
-                self._check_rows(int(rows.min()), int(rows.max()))
+            self._check_list(rows)
             return numpy.empty((len(rows), *self.shape[1:]), self.dtype)
         if (rows[1:] > rows[:-1]).all():
             return self._read_increasing(rows)
@@ -217,26 +216,19 @@ class JoinedReader(Reader):
         return reader
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        if not rows.size:
-            return batch
-        self._check_rows(int(rows.min()), int(rows.max()))
-        parts = self._bounds.searchsorted(rows, 'right') - 1
-        for part in numpy.unique(parts).tolist():
-            array = int(self._arrays[part])
-            wanted = parts == part
-            places = rows[wanted] - self._bounds[part] + self._first[part]
-            reader = self._reader(array)
-            if self._axes > 1:
-                # The row of the first axis that the part lies in.
-                place = numpy.unravel_index(
-                    part - int(self._arrays.searchsorted(array)),
-                    self._index.shape[array, :self._axes - 1])
-                found = reader.read(int(place[0]))[(*place[1:], places)]
-            else:
-                found = reader.read(places)
-            batch[wanted] = self._pick(found)
-        return batch
+        return self._read_parts(self._bounds, rows, self._read_part)
+
+    def _read_part(self, part: int, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        array = int(self._arrays[part])
+        rows = rows + self._first[part]
+        reader = self._reader(array)
+        if self._axes == 1:
+            return self._pick(reader.read(rows))
+        # The row of the first axis that the part lies in.
+        place = numpy.unravel_index(
+            part - int(self._arrays.searchsorted(array)),
+            self._index.shape[array, :self._axes - 1])
+        return self._pick(reader.read(int(place[0]))[(*place[1:], rows)])
 
     def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the source has of elements."""
@@ -245,9 +237,6 @@ class JoinedReader(Reader):
         picked = rows[self._field]
         return picked if isinstance(self._field, str) else picked.astype(
             self.dtype)
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
 
 @functools.cache

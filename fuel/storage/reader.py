@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy
@@ -130,9 +131,30 @@ class Reader(ABC):
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         """Return rows in the order asked for."""
 
-    @abstractmethod
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows from `start` to `stop`."""
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+    def _read_parts(self, bounds: NDArray[numpy.intp],
+                    rows: NDArray[numpy.intp],
+                    read: Callable[[int, NDArray[numpy.intp]], Any],
+                    ) -> NDArray[Any]:
+        """Return rows that are read part after part.
+
+        `bounds`: the first row of each part, and the end of the last.
+        `read`: returns rows of a part, which are counted from its first.
+        """
+        self._check_list(rows)
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        parts = bounds.searchsorted(rows, 'right') - 1
+        for part in numpy.unique(parts).tolist():
+            places = numpy.flatnonzero(parts == part)
+            batch[places] = read(part, rows[places] - bounds[part])
+        return batch
+
+    def _check_list(self, rows: NDArray[numpy.intp]) -> None:
+        if rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
 
     def _check_rows(self, low: int, high: int) -> None:
         for row in (low, high):
@@ -149,6 +171,87 @@ class Reader(ABC):
     def _place_of(self, row: int) -> str:
         """Return where a row lies, for errors."""
         return f'{self.path}, source {self.name!r}, row {row}'
+
+
+class DerivedReader(Reader):
+    """Base of the readers whose examples are made of rows of others.
+
+    What is read in advance is what the others need for them.
+
+    `readers`: of the rows; the first one names file and source.
+    """
+
+    def __init__(self, readers: Sequence[Reader], shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any]) -> None:
+        first = readers[0]
+        super().__init__(first.path, first.name, shape, dtype)
+        self.files = first.files if len(readers) == 1 else tuple(
+            {id(file): file for reader in readers
+             for file in reader.files}.values())
+        self._readers = readers
+
+    @abstractmethod
+    def needed(self, rows: NDArray[numpy.intp],
+               ) -> Sequence[NDArray[numpy.intp]]:
+        """Return of each reader rows in all chunks that examples need."""
+
+    @abstractmethod
+    def span(self, rows: slice | NDArray[numpy.intp],
+             ) -> slice | NDArray[numpy.intp]:
+        """Return rows of the readers that have all that examples need."""
+
+    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
+        span = self.span(rows)
+        return _least(reader.prefetch_budget(span) for reader in self._readers)
+
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.prefetch`."""
+        return _spent([partial(reader.prefetch, needed)
+                       for reader, needed in self._each(rows)], budget)
+
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        span = self.span(rows)
+        return _least(reader.fetch_budget(span) for reader in self._readers)
+
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        return _spent([partial(reader.fetch, needed)
+                       for reader, needed in self._each(rows)], budget)
+
+    def byte_ranges(self, rows: NDArray[numpy.intp],
+                    ) -> tuple[Ends, Ends] | None:
+        """See :meth:`Reader.byte_ranges`."""
+        found = [reader.byte_ranges(needed)
+                 for reader, needed in self._each(rows)]
+        known = [ends for ends in found if ends is not None]
+        if len(known) < len(found):
+            return None
+        return (numpy.concatenate([begins for begins, _ in known]),
+                numpy.concatenate([ends for _, ends in known]))
+
+    def _each(self, rows: NDArray[numpy.intp],
+              ) -> Iterable[tuple[Reader, NDArray[numpy.intp]]]:
+        return zip(self._readers, self.needed(rows), strict=True)
+
+
+def _least(budgets: Iterable[int | None]) -> int | None:
+    """Return the least of the budgets that there are."""
+    return min((budget for budget in budgets if budget is not None),
+               default=None)
+
+
+def _spent(calls: Sequence[Callable[[int], int | None]],
+           budget: int) -> int | None:
+    """Return the bytes that several readers spend; None if one cannot."""
+    total = 0
+    for call in calls:
+        cost = call(budget - total)
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],

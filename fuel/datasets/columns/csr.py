@@ -89,20 +89,21 @@ class CSR(PathColumn):
         bounds = numpy.cumsum([0, *map(len, found)]).astype(numpy.intp)
         ends = numpy.concatenate([*found, values.part_bounds[-1:]]).astype(
             numpy.intp, copy=False)
-        kind = DenseRowReader if self.dense else SparseRowReader
-        return kind([values, indices], (int(bounds[-1]), columns[0]),
-                    values.dtype, ends[:-1], ends[1:], bounds, parts.describe)
+        return SparseRowReader(
+            [values, indices], (int(bounds[-1]), columns[0]), values.dtype,
+            ends[:-1], ends[1:], bounds, parts.describe, dense=self.dense)
 
 
 class SparseRowReader(RangesReader):
-    """Sparse rows, as batches of SciPy's.
+    """Sparse rows, as batches of SciPy's, or with their zeros.
 
     Of each row the columns are checked once: it belongs to one version of its
     file, and other versions are refused.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, dense: bool) -> None:
         super().__init__(*args)
+        self._is_dense = dense
         self._is_checked = numpy.zeros(len(self), bool)
         # SciPy takes no other types of indices.
         dtype = self._readers[1].dtype
@@ -111,15 +112,16 @@ class SparseRowReader(RangesReader):
         self._most = numpy.iinfo(self._index_type).max
 
     def read(self, rows: Places) -> Any:
-        """See :meth:`Reader.read`; of one row, the shape is (1, columns)."""
-        if isinstance(rows, (slice, numpy.ndarray)):
+        """See :meth:`Reader.read`; of a sparse row, the shape is
+        (1, columns)."""
+        if self._is_dense or isinstance(rows, (slice, numpy.ndarray)):
             return super().read(rows)
         return self._read_range(rows, rows + 1)
 
     def make(self, found: Sequence[NDArray[Any]],
              counts: NDArray[numpy.intp],
              rows: NDArray[numpy.intp]) -> Any:
-        """Return a sparse batch."""
+        """Return a batch."""
         values, indices = found
         if not self._is_checked[rows].all():
             self._check_columns(indices, counts, rows)
@@ -128,7 +130,8 @@ class SparseRowReader(RangesReader):
         ends = numpy.zeros(len(counts) + 1, self._index_type if (
             len(indices) <= self._most) else 'i8')
         counts.cumsum(out=ends[1:])
-        return make_csr(values, indices, ends, (len(counts), self.shape[1]))
+        batch = make_csr(values, indices, ends, (len(counts), self.shape[1]))
+        return to_dense(batch) if self._is_dense else batch
 
     def _check_columns(self, indices: NDArray[Any],
                        counts: NDArray[numpy.intp],
@@ -144,20 +147,6 @@ class SparseRowReader(RangesReader):
         raise self._damaged(
             int(rows[example]), f'it has an element in column {column}, and '
             f'there are {self.shape[1]} columns')
-
-
-class DenseRowReader(SparseRowReader):
-    """Sparse rows with their zeros."""
-
-    def read(self, rows: Places) -> Any:
-        """See :meth:`Reader.read`."""
-        return Reader.read(self, rows)
-
-    def make(self, found: Sequence[NDArray[Any]],
-             counts: NDArray[numpy.intp],
-             rows: NDArray[numpy.intp]) -> Any:
-        """Return a batch of whole rows."""
-        return to_dense(super().make(found, counts, rows))
 
 
 def _columns_of(parts: FileParts, number: int, path: str) -> int:

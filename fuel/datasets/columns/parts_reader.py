@@ -10,8 +10,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.readers import part_numbers
 from fuel.storage import Reader
+from fuel.storage.arrays import ArrayReader
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.layout import dataset_name, discover, stored_type
 from fuel.storage.mapped import MappedReader
@@ -54,25 +54,17 @@ class PartsReader(Reader):
         return reader
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        if not rows.size:
-            return batch
-        self._check_rows(int(rows.min()), int(rows.max()))
-        parts = part_numbers(self.part_bounds, rows)
-        for part in numpy.unique(parts).tolist():
-            places = numpy.flatnonzero(parts == part)
-            found = self._reader(part).read(
-                rows[places] - self.part_bounds[part])
-            self._parts.check(part)
-            if self._is_ragged:
-                for place, row in zip(places.tolist(), found, strict=True):
-                    batch[place] = numpy.array(row)
-            else:
-                batch[places] = found
-        return batch
+        return self._read_parts(self.part_bounds, rows, self._read_part)
 
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+    def _read_part(self, part: int, rows: NDArray[numpy.intp]) -> Any:
+        found = self._reader(part).read(rows)
+        self._parts.check(part)
+        if not self._is_ragged:
+            return found
+        batch = numpy.empty(len(rows), object)
+        for place, row in enumerate(found):
+            batch[place] = numpy.array(row)
+        return batch
 
 
 class AxisReader(Reader):
@@ -89,21 +81,18 @@ class AxisReader(Reader):
                          (shape[axis], *shape[:axis], *shape[axis + 1:]),
                          array.dtype)
         self._array, self._axis = array, axis
-        self._mapped = _map_axis(array, axis)
+        self._rows = _map_axis(array, axis)
         budget = default_budget() if cache_bytes is None else cache_bytes
         self._is_kept = array.size * array.dtype.itemsize <= budget
-        self._whole: NDArray[Any] | None = None
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if rows.size:
-            self._check_rows(int(rows.min()), int(rows.max()))
-        if self._mapped is not None:
-            found: NDArray[Any] = self._mapped.read(rows)
+        self._check_list(rows)
+        if self._rows is None and self._is_kept:
+            self._rows = ArrayReader(
+                self.path, self.name, self._moved(self._array[()]))
+        if self._rows is not None:
+            found: NDArray[Any] = self._rows.read(rows)
             return found
-        if self._is_kept:
-            if self._whole is None:
-                self._whole = self._moved(self._array[()])
-            return own_objects(self._whole.take(rows, axis=0))
         unique, places = numpy.unique(rows, return_inverse=True)
         found = self._moved(
             self._array[(slice(None),) * self._axis + (unique,)])
@@ -113,9 +102,6 @@ class AxisReader(Reader):
         moved: NDArray[Any] = numpy.ascontiguousarray(
             numpy.moveaxis(found, self._axis, 0), self.dtype)
         return moved
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
 
 def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:

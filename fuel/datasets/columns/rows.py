@@ -135,8 +135,7 @@ class Rows(PathColumn):
                     stop=self.stop, cache_bytes=parts.cache_bytes), array)
             reader = AxisReader(array, axes[number], parts.cache_bytes)
             rows = range(len(reader))[self.start:self.stop]
-            return with_text(PickedReader(reader, rows.start, len(rows),
-                                          self.field), array)
+            return with_text(_pick(reader, rows, self.field), array)
 
         return PartsReader(parts, name, counts, None if self.ragged
                            else shapes[0], native_type(first), open_part)
@@ -185,28 +184,24 @@ def _picked_type(dtype: numpy.dtype[Any],
     return numpy.dtype([(name, dtype[name]) for name in field])
 
 
-class PickedReader(ChangedReader):
-    """Some following rows of another reader, or fields of them."""
+def _pick(reader: Reader, rows: range,
+          field: str | Sequence[str] | None) -> Reader:
+    """Return a reader of some following rows of another, or of fields of
+    them."""
+    dtype = native_type(_picked_type(reader.dtype, field))
 
-    def __init__(self, reader: Reader, first: int, count: int,
-                 field: str | Sequence[str] | None) -> None:
-        super().__init__(reader, (count, *reader.shape[1:]),
-                         _picked_type(reader.dtype, field))
-        self.part_bounds = numpy.array([0, count], numpy.intp)
-        self._first = first
-        self._field = field
+    def change(found: NDArray[Any], _: IndexArray) -> NDArray[Any]:
+        if field is None:
+            return found
+        if isinstance(field, str):
+            return numpy.ascontiguousarray(found[field])
+        return found[list(field)].astype(dtype)
 
-    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """See :meth:`ChangedReader.places`."""
-        return rows + self._first
-
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        if self._field is None:
-            return rows
-        if isinstance(self._field, str):
-            return numpy.ascontiguousarray(rows[self._field])
-        return rows[list(self._field)].astype(self.dtype)
+    picked = ChangedReader(
+        reader, (len(rows), *reader.shape[1:]), dtype,
+        places=lambda places: places + rows.start, change=change)
+    picked.part_bounds = numpy.array([0, len(rows)], numpy.intp)
+    return picked
 
 
 def stored_names(array: h5py.Dataset) -> list[Any]:

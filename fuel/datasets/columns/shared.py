@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.datasets.columns.readers import (
+    ChangedReader, Places, part_numbers)
+from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader
 from fuel.storage.reader import own_objects
@@ -109,13 +112,9 @@ class ConstantReader(Reader):
             self._parts_of_runs[runs], axis=0))
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if rows.size:
-            self._check_rows(int(rows.min()), int(rows.max()))
+        self._check_list(rows)
         return own_objects(self._values.take(
             part_numbers(self.part_bounds, rows), axis=0))
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,27 +137,11 @@ class RunColumn(PathColumn):
         raise NotImplementedError
 
     def _shared(self, reader: Reader, parts: FileParts) -> Reader:
-        """Return a reader of what rows share.
+        """Return a reader of the rows that other rows share.
 
         `reader`: of the rows of the column.
         """
         raise NotImplementedError
-
-
-class SharedReader(ChangedReader):
-    """Base of the readers of rows that the rows of runs share."""
-
-    def __init__(self, reader: Reader, parts: FileParts) -> None:
-        assert parts.bounds is not None
-        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]))
-        self._first_rows = reader.part_bounds
-        self.part_bounds = parts.bounds
-        self._runs = parts.find_runs()
-        self._parts_of_runs = parts.parts_of_runs()
-
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        return rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,7 +169,19 @@ class PerRun(RunColumn):
                 f'{counts[number]}')
 
     def _shared(self, reader: Reader, parts: FileParts) -> Reader:
-        return RunValueReader(reader, parts)
+        return RunValueReader(
+            reader, parts, partial(part_numbers, parts.find_runs()))
+
+
+class SharedReader(ChangedReader):
+    """Rows that the rows of runs share."""
+
+    def __init__(self, reader: Reader, parts: FileParts,
+                 places: Places) -> None:
+        assert parts.bounds is not None
+        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]),
+                         places=places)
+        self.part_bounds = parts.bounds
 
 
 class RunValueReader(SharedReader):
@@ -197,10 +192,6 @@ class RunValueReader(SharedReader):
     def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
         """See :meth:`Reader.read_runs`."""
         return self._reader.read(runs)
-
-    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """See :meth:`ChangedReader.places`."""
-        return part_numbers(self._runs, rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,14 +218,12 @@ class PerStep(RunColumn):
                 f'run has {lengths[run]}')
 
     def _shared(self, reader: Reader, parts: FileParts) -> Reader:
-        return StepValueReader(reader, parts)
+        bounds = parts.find_runs()
+        first_rows = reader.part_bounds[parts.parts_of_runs()]
 
+        def places(rows: IndexArray) -> IndexArray:
+            """Return the row of the step of a run that each row is."""
+            runs = part_numbers(bounds, rows)
+            return first_rows[runs] + rows - bounds[runs]
 
-class StepValueReader(SharedReader):
-    """The row of the step of a run that each row is."""
-
-    def places(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """See :meth:`ChangedReader.places`."""
-        runs = part_numbers(self._runs, rows)
-        starts = self._runs[runs]
-        return self._first_rows[self._parts_of_runs[runs]] + rows - starts
+        return SharedReader(reader, parts, places)
