@@ -65,7 +65,6 @@ def dense_sources(dataset: DatasetLike,
 def find_sources(dataset: DatasetLike,
                  sources: Sequence[str]) -> dict[str, Found]:
     """Return what reads the rows of some sources of a data set."""
-    types = types_of(dataset)
     stored = {name: _find_stored(dataset, name) for name in sources}
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
@@ -74,7 +73,7 @@ def find_sources(dataset: DatasetLike,
                  if source is not None and source.reader is not None}
         if len(found) == len(stored):
             return found
-    requests = Requests(dataset)
+    requests, types = Requests(dataset), types_of(dataset)
     count = int(num_examples_of(dataset))
     return {name: Found(RequestedReader(
         requests, name, count, types.get(name)), slice(0, count), None)

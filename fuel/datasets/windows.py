@@ -277,13 +277,13 @@ class Windows(RunDataset):
         if below.is_once:
             return FirstRowReader(
                 below.reader, self._cuts, below.first_rows)
-        known = types_of(self.dataset).get(source, SourceType(None)).dtype
-        # What is not known of data in memory is seen when they are read.
-        is_known = known is not None or below.reader.files
-        is_chosen = self._chosen is None or source in self._chosen
-        if self.pad == 'zero' and is_chosen and is_known and (
-                below.reader.dtype.hasobject):
-            raise no_zeros(source, 'of objects')
+        if self.pad == 'zero' and (
+                self._chosen is None or source in self._chosen):
+            known = types_of(self.dataset).get(source, SourceType(None)).dtype
+            # What is not known of data in memory is seen when they are read.
+            if (known is not None or below.reader.files) and (
+                    below.reader.dtype.hasobject):
+                raise no_zeros(source, 'of objects')
         return WindowReader(
             below.reader, self._cuts, below.first_rows,
             *self._rows_of(source), self.pad)

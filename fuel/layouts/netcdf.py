@@ -25,7 +25,7 @@ def recognise(seen: Seen) -> Sequence[Call] | None:
     arrays = file.arrays()
     if file.attribute('_NCProperties') is None and not any(
             file.attribute('_Netcdf4Dimid', array.path) is not None
-            for array in arrays):
+            for array in file.arrays_with('_Netcdf4Dimid')):
         return None
     variables = [array for array in arrays
                  if not (file.text('NAME', array.path) or '').startswith(

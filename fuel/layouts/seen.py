@@ -139,12 +139,26 @@ class SeenFile:
             return []
         # One more name than is looked at.
         nodes = walk(group, self._files.open_linked, MOST_NAMES + 1)
-        found = [Array(path, node.shape, node.dtype)
-                 for path, node in itertools.islice(nodes, MOST_NAMES)
-                 if has_rows(node) and node.size]
+        prefix = '' if below == '/' else f'{below}/'
+        found: dict[str, Array] = {}
+        for path, node in itertools.islice(nodes, MOST_NAMES):
+            if has_rows(node) and node.size:
+                found[path] = Array(path, node.shape, node.dtype)
+                if node.id.get_offset() is not None or node.chunks:
+                    # An array in its own file needs no check. Recognisers
+                    # ask for the attributes of each array.
+                    self._found.setdefault(f'{prefix}{path}', node)
         if next(nodes, None) is not None:
             self._cut.add(below)
-        return sorted(found, key=lambda array: natural_key(array.path))
+        return [found[path] for path in sorted(found, key=natural_key)]
+
+    def arrays_with(self, name: str) -> list[Array]:
+        """Return the arrays of the file that have an attribute, of any
+        type."""
+        key = name.encode()
+        return [array for array in self.arrays()
+                if (node := self.node(array.path)) is not None
+                and h5py.h5a.exists(node.id, key)]
 
     def has_more(self, below: str = '/') -> bool:
         """Return whether there is more below a group than was looked at for

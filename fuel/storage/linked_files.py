@@ -13,7 +13,7 @@ from fuel.storage.file_bytes import FileBytes
 from fuel.storage.kept_arrays import Arrays, keep_arrays, kept_arrays
 from fuel.storage.nodes import Node, find_node, linked_path
 from fuel.storage.virtual import check_virtual
-from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.hdf5_errors import OF_DAMAGE, raise_named
 
 # What is asked of fewer parts is not kept.
 FEWEST_KEPT = 1000
@@ -43,17 +43,23 @@ class LinkedFiles:
 
         `root`: a group in which the path begins. Default: that of the file.
         """
-        with naming_file(self.paths[number]):
+        try:
             node = find_node(self.files[number].file['/'] if root is None
                              else root, path, self.open_linked)
+        except OF_DAMAGE as error:
+            raise_named(error, self.paths[number])
+            raise
         if isinstance(node, h5py.Dataset):
             self.check_array(number, node)
         return node
 
     def check_array(self, number: int, array: h5py.Dataset) -> None:
         """Raise an error where HDF5 should not read an array of a file."""
-        with naming_file(self.paths[number]):
+        try:
             check_virtual(array, self._other_path)
+        except OF_DAMAGE as error:
+            raise_named(error, self.paths[number])
+            raise
 
     def open_linked(self, file: h5py.File, name: str) -> h5py.File:
         """Return the file that a link in another one names."""

@@ -33,8 +33,19 @@ def find_node(root: h5py.Group, path: str,
         `open_linked` raises.
     """
     found = find_at_once(root, path)
-    if found is not None:
-        return _as_node(found)
+    if found is None:
+        found = _find_by_links(root, path, open_linked)
+    if isinstance(found, h5py.h5d.DatasetID):
+        # So that the shape is asked for once.
+        return h5py.Dataset(found, readonly=True)
+    # Others have no data.
+    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
+
+
+def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
+                   ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
+    """Return the handle of what a path leads to, by one link after the
+    other; None if nothing is there."""
     found = root.file['/'].id if path.startswith('/') else root.id
     pending, followed = _names(path)[::-1], 0
     while pending:
@@ -66,7 +77,7 @@ def find_node(root: h5py.Group, path: str,
             # A kind that a program defined for itself.
             return None
         pending += _names(target)[::-1]
-    return _as_node(found)
+    return found
 
 
 def find_at_once(root: h5py.Group, path: str,
@@ -77,21 +88,15 @@ def find_at_once(root: h5py.Group, path: str,
     group = root.file['/'].id if path.startswith('/') else root.id
     key, links = b'', group.links
     with suppress(KeyError, OSError, RuntimeError, ValueError):
-        for name in _names(path):
+        for name in path.split('/'):
+            if name in ('', '.'):
+                continue
             key += b'/' * bool(key) + name.encode('utf-8', 'surrogateescape')
             # Of those before it is known that HDF5 may follow them.
             if links.get_info(key).type != h5py.h5l.TYPE_HARD:
                 return None
         return h5py.h5o.open(group, key or b'.')
     return None
-
-
-def _as_node(found: h5py.h5g.GroupID | h5py.h5d.DatasetID) -> Node | None:
-    """Return h5py's object of a handle; None for what has no data."""
-    if isinstance(found, h5py.h5d.DatasetID):
-        # So that the shape is asked for once.
-        return h5py.Dataset(found, readonly=True)
-    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
 
 
 def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
@@ -172,8 +177,10 @@ def first_names(group: h5py.Group, most: int) -> list[str]:
         found.append(name)
         return len(found) >= most or None
 
-    group.id.links.iterate(note, order=h5py.h5.ITER_NATIVE)
-    return [_text(name) for name in found]
+    group.id.links.iterate(
+        found.append if group.id.get_num_objs() <= most else note,
+        order=h5py.h5.ITER_NATIVE)
+    return [name.decode('utf-8', 'surrogateescape') for name in found]
 
 
 def has_rows(node: Node | None) -> TypeGuard[h5py.Dataset]:

@@ -257,7 +257,7 @@ class IndexBuilder:
         kind = self.kinds[number]
         if self._first is None:
             self._first = identity
-        if not kind.is_like(self.kinds[0]) or (
+        if (number and not kind.is_like(self.kinds[0])) or (
                 self._shapes and len(shape) != len(self._shapes[0])):
             raise unequal(h5py.Dataset(self._first), h5py.Dataset(identity),
                           self._axes)

@@ -48,27 +48,38 @@ def _is_of_h5py(error: BaseException) -> bool:
 @contextmanager
 def naming_file(path: str, source: str = '',
                 others: Sequence[str] = ()) -> Iterator[None]:
-    """Turn errors about what is in an HDF5 file into one that names it, but
-    for those that name it, or one of the others, already."""
+    """Turn errors about what is in an HDF5 file into one that names it, as
+    :func:`raise_named` does."""
     try:
         yield
-    except FuelError:
-        raise
     except OF_DAMAGE as error:
-        if isinstance(error, OF_MISTAKES) and not _is_of_h5py(error):
-            raise
-        # A text may show the path with or without the escapes of `repr`.
-        text = str(error)
-        if any(one in text or repr(one) in text for one in (path, *others)):
-            raise
-        if is_lack_of_descriptors(error):
-            # Of a module that is imported late, for one.
-            raise with_advice(error, path) from error
-        where = f'{path!r}, source {source!r}' if source else repr(path)
-        raise DamagedFileError(
-            f'cannot read {where}: {type(error).__name__}: {error}; the file '
-            'seems to be damaged: restore it from its origin, or convert it '
-            'again') from error
+        raise_named(error, path, source, others)
+        raise
+
+
+def raise_named(error: Exception, path: str, source: str = '',
+                others: Sequence[str] = ()) -> None:
+    """Raise an error that names an HDF5 file in the place of one about what
+    is in it, but for those that name it, or one of the others, already.
+
+    For what is called for each array: the error is one of `OF_DAMAGE`, and
+    is to be raised again if this returns.
+    """
+    if isinstance(error, FuelError) or (
+            isinstance(error, OF_MISTAKES) and not _is_of_h5py(error)):
+        return
+    # A text may show the path with or without the escapes of `repr`.
+    text = str(error)
+    if any(one in text or repr(one) in text for one in (path, *others)):
+        return
+    if is_lack_of_descriptors(error):
+        # Of a module that is imported late, for one.
+        raise with_advice(error, path) from error
+    where = f'{path!r}, source {source!r}' if source else repr(path)
+    raise DamagedFileError(
+        f'cannot read {where}: {type(error).__name__}: {error}; the file '
+        'seems to be damaged: restore it from its origin, or convert it '
+        'again') from error
 
 
 def names_file(function: F) -> F:
