@@ -25,7 +25,7 @@ MOST_OF_OTHERS = {
     'batch of MultiProcessing, in the consumer': 38}
 MOST_OF_DATA = {
     'CSVDataset of 1,000 rows and three columns opened': 309,
-    'Windows over robomimic opened': 4728,
+    'Windows over robomimic opened': 4735,
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
     'batch of CSR': 5,
