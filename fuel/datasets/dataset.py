@@ -14,6 +14,7 @@ from fuel.datasets.checks import (
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.row_sources import RowPlace, RowSource
 from fuel.datasets.run_bounds import runs_in
+from fuel.datasets.stored_pieces import pieces_of_examples
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.preview import Preview
@@ -422,6 +423,46 @@ class Dataset(NamedArguments):
         :class:`~fuel.datasets.Windows`.
         """
         return None
+
+    def find_stored_rows(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source as they are stored.
+
+        A hook for :meth:`chunk_of_examples`, of data sets whose examples are
+        not what :meth:`find_source` reads. None if it is not known; without a
+        reader where rows lie by themselves.
+        """
+        return self.find_source(source)
+
+    def chunk_of_examples(self, source: str | None = None) -> IndexArray:
+        """Tell which stored pieces the examples lie in.
+
+        These are chunks of HDF5 or Zarr, row groups of Parquet, record batches
+        of Arrow; and where a contiguous source is in a remote file, pieces of
+        a megabyte, which are fetched at a time.
+
+        Parameters
+        ----------
+        source : str, optional
+            Defaults to the source whose pieces cost most to read: the one
+            with the largest examples, among those that are decoded if there
+            are any.
+
+        Returns
+        -------
+        numpy.ndarray, shape (num_examples,), dtype intp
+            Numbers of pieces along the first axis. An example of several
+            rows, such as a window, has that of its first row.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source, or its rows lie by themselves, in
+            memory or in a contiguous array: then any order of the examples
+            is as fast as another.
+        TypeError
+            If the data set does not say how its rows are stored.
+        """
+        return pieces_of_examples(self, source).numbers
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return where a row of the files lies, by its number.

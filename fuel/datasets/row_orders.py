@@ -45,7 +45,8 @@ def simplify(order: Order) -> Order:
     return order
 
 
-def _as_array(order: Order) -> IndexArray:
+def rows_of_order(order: Order) -> IndexArray:
+    """Return the rows of an order as an array."""
     if isinstance(order, slice):
         return numpy.arange(order.start, order.stop, dtype=numpy.intp)
     return order
@@ -63,7 +64,7 @@ def concatenate(orders: list[Order]) -> Order:
     """Return several orders after each other as one."""
     if len(orders) == 1:
         return orders[0]
-    return simplify(numpy.concatenate([_as_array(o) for o in orders]))
+    return simplify(numpy.concatenate([rows_of_order(o) for o in orders]))
 
 
 def as_subset(order: Order, num_rows: int) -> Subset:

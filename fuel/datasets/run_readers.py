@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fuel.datasets.row_orders import IndexArray
 from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
-from fuel.storage.reader import DerivedReader, Places, rows_of_ranges
+from fuel.storage.reader import (
+    DerivedReader, Places, StoredPieces, rows_of_ranges)
 
 # Runs of fewer bytes on average are read together, and then copied.
 SMALL_RUN = 1 << 14
@@ -84,6 +85,9 @@ class SpanReader(DerivedReader):
     `first_rows`: of each run, in `rows`; shape (runs,).
     """
 
+    #: The mean number of rows of an example.
+    mean_rows = 1.
+
     def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
                  shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> None:
         super().__init__([rows], (cuts.num_examples, *shape), dtype)
@@ -110,6 +114,23 @@ class SpanReader(DerivedReader):
     def needed(self, rows: IndexArray) -> Sequence[IndexArray]:
         """See :meth:`DerivedReader.needed`."""
         return [numpy.unique(self.rows_of(self._cuts.find(rows)))]
+
+    def pieces(self, rows: IndexArray) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`; those that examples begin in."""
+        if not len(self.rows):
+            return None
+        spans = self._cuts.find(rows)
+        last = numpy.maximum(self._cuts.lengths[spans.runs] - 1, 0)
+        first = self._first_rows[spans.runs] + numpy.minimum(
+            numpy.maximum(self._first_steps(spans), 0), last)
+        # After the last row, there may be runs without any.
+        found = self.rows.pieces(numpy.minimum(first, len(self.rows) - 1))
+        return found and found._replace(
+            row_nbytes=found.row_nbytes * self.mean_rows)
+
+    def _first_steps(self, spans: Spans) -> IndexArray:
+        """Return the first row of examples, counted from that of the run."""
+        return spans.starts
 
     def span(self, rows: slice | IndexArray) -> slice:
         """Return a range that has the rows of all examples.
@@ -148,13 +169,13 @@ class RunReader(SpanReader):
     def __init__(self, rows: Reader, cuts: Cuts,
                  first_rows: IndexArray) -> None:
         super().__init__(rows, cuts, first_rows, (), numpy.dtype(object))
-        self._row_nbytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
+        self.mean_rows = float(cuts.lengths.sum()) / max(1, len(cuts.lengths))
 
     def read_spans(self, spans: Spans) -> Any:
         """See :meth:`SpanReader.read_spans`."""
         starts = self._first_rows[spans.runs]
         counts = self._cuts.lengths[spans.runs]
-        is_small = int(counts.sum()) * self._row_nbytes < (
+        is_small = int(counts.sum()) * self.rows.row_nbytes < (
             SMALL_RUN * len(counts))
         parts = (self._read_together(starts, counts) if is_small else [
             self.rows.read_ranges(starts[i:i + 1], counts[i:i + 1])
@@ -196,6 +217,7 @@ class WindowReader(SpanReader):
         super().__init__(rows, cuts, first_rows, (*axes, *rows.shape[1:]),
                          rows.dtype)
         self._offsets = offsets
+        self.mean_rows = float(len(offsets))
         self._axes = tuple(axes)
         self._pad = pad
         self._is_range = bool((numpy.diff(offsets) == 1).all())
@@ -209,6 +231,10 @@ class WindowReader(SpanReader):
         return WindowRows(
             part.rows, self.shape[1:], self.dtype, self._cuts.first_examples,
             self._first_rows, self._cuts.stride, self._offsets)
+
+    def _first_steps(self, spans: Spans) -> IndexArray:
+        """See :meth:`SpanReader._first_steps`."""
+        return spans.starts + int(self._offsets[0])
 
     def read_spans(self, spans: Spans) -> Any:
         """See :meth:`SpanReader.read_spans`."""
@@ -276,6 +302,10 @@ class MaskReader(SpanReader):
     def rows_of(self, spans: Spans) -> IndexArray:
         """Return no rows."""
         return numpy.empty(0, numpy.intp)
+
+    def pieces(self, rows: IndexArray) -> StoredPieces | None:
+        """Return None: nothing is read."""
+        return None
 
     def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
         """Return None: nothing is read."""

@@ -153,6 +153,9 @@ class StreamDataset(Dataset):
         return found and found._replace(
             reader=None, order=slice(0, self.num_examples))
 
+    def find_stored_rows(self, source: str) -> None:
+        """Return None: what the pipeline makes of rows is not stored."""
+
     def _bottom(self) -> Any:
         return _source(self._stream).dataset
 

@@ -114,24 +114,29 @@ class BlockShuffledScheme(DrawnScheme):
                 source: str | None = None,
                 window: int = 8, rng: RandomGenerator | None = None,
                 drop_last: bool = False, seed: int | None = None) -> Self:
-        """Return a scheme over a data set whose blocks are its chunks.
+        """Return a scheme over a data set whose blocks are its chunks, or
+        row groups.
 
         Parameters
         ----------
-        dataset : H5PYDataset
-            Each of its examples is visited.
+        dataset : Dataset
+            Whose rows are stored in pieces: in chunks of HDF5 or Zarr, in row
+            groups of Parquet, or in a remote file. Each of its examples is
+            visited.
         batch_size, window, rng, drop_last, seed
             As for the class.
         source : str, optional
-            The source whose chunks count. Defaults to the compressed one
-            with the largest examples.
+            The source whose pieces count. Defaults to that of
+            :meth:`~fuel.datasets.Dataset.chunk_of_examples`: the compressed
+            one with the largest examples.
 
         Raises
         ------
         ValueError
-            If the source is not chunked.
+            If the source is not chunked: any order of its examples is as fast
+            as another.
         TypeError
-            If the data set is of another kind.
+            If the data set does not say how its rows are stored.
         """
         if not hasattr(dataset, 'chunk_of_examples'):
             raise TypeError(

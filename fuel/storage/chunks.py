@@ -17,7 +17,9 @@ from fuel.storage.chunk_cache import ChunkStore, Decoded
 from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.mapped import (
     DirectReader, IndexArray, PartNames, Wanted)
+from fuel.storage.paging import BLOCK
 from fuel.storage.parts import Parts
+from fuel.storage.reader import StoredPieces
 from fuel.utils.threads import map_chunks, number_of_threads
 
 # For so many requests, chunks that are expected count as used later than
@@ -69,6 +71,11 @@ class ChunkReader(DirectReader):
         """Return what to fetch for chunks of a remote file: begin and end of
         ranges."""
         raise NotImplementedError
+
+    def pieces(self, rows: IndexArray) -> StoredPieces:
+        """See :meth:`Reader.pieces`."""
+        return StoredPieces(self._parts.numbers_of_pieces(rows, BLOCK), True,
+                            True, self.row_nbytes)
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""

@@ -23,7 +23,7 @@ from fuel.storage.joined_file import JoinedFile
 from fuel.storage.mapped import IndexArray
 from fuel.storage.object_store import ObjectStore
 from fuel.storage.parts import copies_as_bytes, parts_of_lengths
-from fuel.storage.reader import Reader, own_objects
+from fuel.storage.reader import Reader, StoredPieces, own_objects
 from fuel.utils.forks import Step, each_at_fork
 
 #: Returns the rows of a group, by its number.
@@ -141,6 +141,11 @@ class WholeReader(Reader):
         """See :meth:`Reader.direct`."""
         return self._rows().direct()
 
+    def pieces(self, rows: IndexArray) -> StoredPieces:
+        """See :meth:`Reader.pieces`."""
+        return StoredPieces(numpy.zeros(len(rows), numpy.intp), True, True,
+                            self.row_nbytes)
+
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         batch: NDArray[Any] = self._rows().read(rows)
         return batch
@@ -190,6 +195,11 @@ class ObjectReader(Reader):
         self.store = cache.keep(groups.key, lambda: ObjectStore(
             cache, len(groups.lengths)))
         self._newest: tuple[int, NDArray[Any]] | None = None
+
+    def pieces(self, rows: IndexArray) -> StoredPieces:
+        """See :meth:`Reader.pieces`."""
+        groups = numpy.searchsorted(self._starts, rows, side='right') - 1
+        return StoredPieces(groups, True, True, self.row_nbytes)
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         return own_objects(self._read_parts(

@@ -15,9 +15,11 @@ from fuel.storage.errors import other_version, raise_lack
 from fuel.storage.layout import (
     SWMR_OBSTACLE, Layout, dataset_name, obstacle_of_file)
 from fuel.storage.part_index import PartIndex
+from fuel.storage.paging import BLOCK
 from fuel.storage.parts import Field, element_of
 from fuel.storage.raw_file import identity_of, raw_file
-from fuel.storage.reader import Places, Reader, own_objects
+from fuel.storage.reader import (
+    Places, Reader, StoredPieces, own_objects)
 from fuel.storage.virtual import check_virtual
 from fuel.utils.h5py_file import H5PYFile
 
@@ -70,6 +72,17 @@ class H5PYReader(Reader):
             if wanted:
                 self._check_rows(*sorted((wanted[0], wanted[-1])))
         return super().read(rows)
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        chunks = self._dataset.chunks
+        if chunks is not None:
+            return StoredPieces(rows // chunks[0], True, bool(self._filters),
+                                self.row_nbytes)
+        if self._file is None or not self._file.is_remote:
+            return None
+        step = max(1, BLOCK // max(1, self.row_nbytes))
+        return StoredPieces(rows // step, False, False, self.row_nbytes)
 
     def _check_rows(self, low: int, high: int) -> None:
         try:
@@ -214,6 +227,19 @@ class JoinedReader(Reader):
             while len(self._readers) > MOST_READERS:
                 self._readers.popitem(last=False)
         return reader
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        index, arrays, last = self._index, self._arrays, self._axes - 1
+        if not index.is_chunked[arrays].any():
+            return None
+        steps = index.chunk_shape[arrays, last]
+        ends = self._first + numpy.diff(self._bounds)
+        counts = -(-ends // numpy.maximum(1, steps))
+        parts = self._bounds.searchsorted(rows, 'right') - 1
+        numbers = (numpy.cumsum(counts) - counts)[parts] + (
+            rows - self._bounds[parts] + self._first[parts]) // steps[parts]
+        return StoredPieces(numbers, True, index.is_filtered, self.row_nbytes)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._read_parts(self._bounds, rows, self._read_part)

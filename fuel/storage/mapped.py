@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from fuel.kernels.batches import Part, PlainRows
 from fuel.kernels.gather import MappedRows, Rows
 from fuel.kernels.memory import empty
+from fuel.kernels.part_table import ALL_ROWS
 from fuel.storage.file_bytes import Ends, FileBytes, Versioned, is_remote
 from fuel.storage.joined_file import (
     JoinedFile, files_of, starts_of, states_of)
-from fuel.storage.paging import paging_of
+from fuel.storage.paging import BLOCK, paging_of
 from fuel.storage.parts import Parts
-from fuel.storage.reader import Reader, check_ranges, rows_of_ranges
+from fuel.storage.reader import (
+    Reader, StoredPieces, check_ranges, rows_of_ranges)
 from fuel.utils.threads import map_chunks
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
@@ -152,6 +154,14 @@ class MappedReader(DirectReader):
                   else self._paging.begin(*self._extent))
         self._rows.declines = self._paging.is_cold
         return budget
+
+    def pieces(self, rows: IndexArray) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        are_chunks = bool((self._parts.table['block_rows'] < ALL_ROWS).any())
+        if not are_chunks and self._remote is None:
+            return None
+        return StoredPieces(self._parts.numbers_of_pieces(rows, BLOCK),
+                            are_chunks, False, self.row_nbytes)
 
     def prefetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""

@@ -142,6 +142,29 @@ class Parts:
         chunks: NDArray[numpy.intp] = self.kernel.chunks_of(rows)
         return chunks
 
+    def numbers_of_pieces(self, rows: NDArray[numpy.intp],
+                          nbytes: int) -> NDArray[numpy.intp]:
+        """Return the number of the chunk that each row lies in, along the
+        first axis.
+
+        `nbytes`: what is not chunked counts as chunks of about so many bytes.
+        """
+        parts, firsts, inside = self._blocks(rows)
+        is_whole = self.table['block_rows'] == ALL_ROWS
+        if not is_whole.any():
+            # A row has a chunk of each of the tiles.
+            return firsts // self._num_tiles[0] if (
+                len(self._num_tiles) == 1) else firsts
+        stride = max(1, self.longest)
+        step = max(1, nbytes // stride)
+        counts = numpy.ones(len(self.addresses), numpy.intp)
+        whole = self.table['first_chunk'][is_whole]
+        counts[whole] = -(-self.nbytes[whole] // (step * stride))
+        pieces: NDArray[numpy.intp] = (
+            (numpy.cumsum(counts) - counts)[firsts] + numpy.where(
+                parts['block_rows'] == ALL_ROWS, inside // step, 0))
+        return pieces
+
     def rows_of_blocks(self, start: int, stop: int) -> NDArray[numpy.intp]:
         """Return some rows of a range that lie in all chunks of the range."""
         step = int(self.table['block_rows'].min())

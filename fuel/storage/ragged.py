@@ -13,7 +13,7 @@ from fuel.storage.layout import FILLED, native_type, obstacle_of_file
 from fuel.storage.mapped import DirectReader
 from fuel.storage.part_index import ArrayKind, PartIndex
 from fuel.storage.raw_file import raw_file
-from fuel.storage.reader import Reader
+from fuel.storage.reader import Reader, StoredPieces
 
 
 # Bytes of a collection of rows of variable length at least, and of what
@@ -69,6 +69,11 @@ class RaggedReader(Reader):
     def _place_of(self, row: int) -> str:
         """See :meth:`Reader._place_of`."""
         return self._references._place_of(row)
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`; those of the references count."""
+        found = self._references.pieces(rows)
+        return found and found._replace(row_nbytes=self.row_nbytes)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._resolve(self._references.read(rows), rows)

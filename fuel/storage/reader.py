@@ -1,10 +1,11 @@
 """What every reader of a data set does."""
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -15,6 +16,29 @@ from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 
 Places = int | slice | NDArray[numpy.intp]
+
+
+class StoredPieces(NamedTuple):
+    """The pieces of files that rows are decoded, or fetched, with.
+
+    `numbers`: shape (rows,), dtype intp; the number of the piece that each row
+        lies in, or begins in.
+    `are_chunks`: whether the file is stored in them; otherwise they are the
+        bytes of a contiguous source that one request fetches.
+    `are_decoded`: whether each is decoded whole.
+    `row_nbytes`: how many bytes of them a row is made of, on average.
+    """
+
+    numbers: NDArray[numpy.intp]
+    are_chunks: bool
+    are_decoded: bool
+    row_nbytes: float
+
+    @property
+    def cost(self) -> tuple[bool, bool, float]:
+        """A key that is larger where reading costs more (tuple)."""
+        return (self.are_chunks, self.are_decoded,
+                self.row_nbytes if self.are_chunks else 0.)
 
 
 class Reader(ABC):
@@ -50,6 +74,11 @@ class Reader(ABC):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes of a row, of objects without what they refer to (int)."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def read(self, rows: Places) -> Any:
         """Return rows of the data set.
@@ -121,6 +150,11 @@ class Reader(ABC):
                     ) -> tuple[Ends, Ends] | None:
         """Return begin and end of what is fetched of a remote file for rows,
         None if only HDF5 knows."""
+        return None
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """Return the pieces that rows are decoded or fetched with; None where
+        rows lie by themselves, so that any order is as fast."""
         return None
 
     def direct(self) -> Part | None:
@@ -223,6 +257,9 @@ class DerivedReader(Reader):
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
+        if len({tuple(reader.files) for reader in self._readers}) > 1:
+            # Addresses are in the files of a reader, one after the other.
+            return None
         found = [reader.byte_ranges(needed)
                  for reader, needed in self._each(rows)]
         known = [ends for ends in found if ends is not None]
@@ -252,6 +289,12 @@ def _spent(calls: Sequence[Callable[[int], int | None]],
             return None
         total += cost
     return total
+
+
+def no_ranges() -> tuple[Ends, Ends]:
+    """Return the byte ranges of what is in memory, which are none."""
+    return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.int64)
+
 
 
 def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.parts import FileParts
+from fuel.datasets.columns.readers import part_numbers
 from fuel.storage import Reader
 from fuel.storage.arrays import ArrayReader
 from fuel.storage.chunk_cache import default_budget
@@ -17,7 +18,11 @@ from fuel.storage.layout import dataset_name, discover, stored_type
 from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file
-from fuel.storage.reader import own_objects
+from fuel.storage.reader import StoredPieces, own_objects
+
+
+# Of a part, at most so many pieces have numbers of their own.
+PIECES_OF_PART = 1 << 40
 
 
 class PartsReader(Reader):
@@ -52,6 +57,23 @@ class PartsReader(Reader):
         if reader is None:
             reader = self._readers[number] = self._open_part(number)
         return reader
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`; parts without any are one each."""
+        parts = part_numbers(self.part_bounds, rows)
+        numbers = parts * PIECES_OF_PART
+        known: list[StoredPieces] = []
+        for part in numpy.unique(parts).tolist():
+            places = numpy.flatnonzero(parts == part)
+            found = self._reader(part).pieces(
+                rows[places] - self.part_bounds[part])
+            if found is not None:
+                numbers[places] += found.numbers
+                known.append(found)
+        if not known:
+            return None
+        return max(known, key=lambda found: found.cost)._replace(
+            numbers=numbers)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._read_parts(self.part_bounds, rows, self._read_part)
@@ -97,6 +119,15 @@ class AxisReader(Reader):
         found = self._moved(
             self._array[(slice(None),) * self._axis + (unique,)])
         return own_objects(found.take(places, axis=0))
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        chunks = self._array.chunks
+        if chunks is None or self._is_kept:
+            return None
+        return StoredPieces(rows // chunks[self._axis], True,
+                            self._array.compression is not None,
+                            self.row_nbytes)
 
     def _moved(self, found: NDArray[Any]) -> NDArray[Any]:
         moved: NDArray[Any] = numpy.ascontiguousarray(

@@ -13,7 +13,8 @@ from fuel.datasets.row_orders import IndexArray
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part, PlainRows, RangeRows
 from fuel.storage import Reader
-from fuel.storage.reader import DerivedReader, rows_of_ranges
+from fuel.storage.reader import (
+    DerivedReader, StoredPieces, rows_of_ranges)
 
 Places: TypeAlias = Callable[[IndexArray], IndexArray]
 Change: TypeAlias = Callable[[NDArray[Any], IndexArray], NDArray[Any]]
@@ -67,6 +68,10 @@ class ChangedReader(DerivedReader):
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         self._check_list(rows)
         return self.change(self._reader.read(self.places(rows)), rows)
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        return self._reader.pieces(self.places(rows))
 
 
 def with_text(reader: Reader, array: h5py.Dataset) -> Reader:
@@ -180,6 +185,21 @@ class RangesReader(DerivedReader):
         """Return a range of rows of the readers that has all of examples."""
         starts, stops = self._starts[rows], self._stops[rows]
         return slice(int(starts.min(initial=0)), int(stops.max(initial=0)))
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`; those of the reader that costs most."""
+        starts, stops = self._starts[rows], self._stops[rows]
+        found = [pieces for pieces in [
+            # After the last row, there may be examples without any.
+            reader.pieces(numpy.minimum(starts, len(reader) - 1))
+            for reader in self._readers if len(reader)]
+            if pieces is not None]
+        if not found:
+            return None
+        most = max(found, key=lambda pieces: pieces.cost)
+        mean = float((stops - starts).sum()) / max(1, len(rows))
+        return most._replace(row_nbytes=mean * sum([
+            pieces.row_nbytes for pieces in found]))
 
 
 def part_numbers(bounds: IndexArray,

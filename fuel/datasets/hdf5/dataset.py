@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from fuel.datasets.base import Dataset
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.storage.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
-    Splits, costliest_source, split_array, summarize, target_columns)
+    Splits, split_array, summarize, target_columns)
 from fuel.storage.open_files import OpenFile
 from fuel.storage.scales import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
@@ -28,7 +27,8 @@ from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
 from fuel.datasets.row_readers import (
     direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import (
-    Order, RowsOf, Selection, as_subset, checked_subset, pick, rows_of_subset)
+    IndexArray, Order, RowsOf, Selection, as_subset, checked_subset, pick,
+    rows_of_subset)
 from fuel.datasets.rows import (
     as_rows, check_request, check_same_length, check_same_types, get_rows)
 from fuel.describe import SourceTypes
@@ -38,7 +38,6 @@ from fuel.remote.urls import StorageOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
-from fuel.storage.paging import BLOCK
 from fuel.typing import EpochReader, Indices
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
@@ -451,44 +450,22 @@ class H5PYDataset(Dataset):
                 if self.load_in_memory:
                     vars(self).pop(name, None)
 
-    def chunk_of_examples(self, source: str | None = None) -> Any:
-        """Tell which chunks of the file the examples lie in.
+    def chunk_of_examples(self, source: str | None = None) -> IndexArray:
+        """Tell which chunks of the file the examples lie in; see
+        :meth:`Dataset.chunk_of_examples`."""
+        with self._reading():
+            return super().chunk_of_examples(source)
 
-        Parameters
-        ----------
-        source : str, optional
-            Defaults to the source whose chunks cost most to read: the one
-            with the largest examples, among the compressed ones if there
-            are any.
-
-        Returns
-        -------
-        numpy.ndarray, shape (num_examples,), dtype intp
-            Numbers of chunks along the first axis.
-
-        Raises
-        ------
-        ValueError
-            If there is no such source, or it is not chunked. One that is in
-            a remote file has pieces of a megabyte all the same, which are
-            fetched at a time.
-        """
-        with self._reading() as h5file:
-            if source is None:
-                source = costliest_source(h5file, self.sources)
-            if source not in self.sources:
-                raise ValueError(f'there is no source {source!r}; the '
-                                 f'sources are {self.sources}')
-            chunks = getattr(h5file[source], 'chunks', None)
-            if chunks is None and self.storage_options is not None:
-                chunks = _pieces_to_fetch(h5file[source])
-            if chunks is None:
-                raise ValueError(
-                    f'source {source!r} of {self.path!r} is not chunked: '
-                    f'any order of its examples is as fast as another')
-            rows = numpy.arange(len(h5file[source]))
-        order = self._selected().orders[self.sources.index(source)]
-        return rows[order] // chunks[0]
+    def find_stored_rows(self, source: str) -> RowSource | None:
+        """Return what reads the rows of the file, also of what is in memory
+        or has a shape of its own."""
+        opened = self._access.open()
+        if not isinstance(opened.file[source], h5py.Dataset):
+            return None
+        place, selection = self.sources.index(source), self._selected()
+        order = selection.orders[place]
+        return RowSource(self._reader_of(opened, source), order, order,
+                         selection.num_rows[place], opened)
 
     def _selected(self) -> Selection:
         selection = self._selection
@@ -758,19 +735,10 @@ class H5PYDataset(Dataset):
         return direct_batches(parts, self.num_examples, held=opened)
 
 
-def _pieces_to_fetch(dataset: h5py.Dataset) -> tuple[int, ...] | None:
-    """Return the shape of a part of a contiguous data set that takes one
-    request; None of what is no data set."""
-    if not isinstance(dataset, h5py.Dataset) or not dataset.shape:
-        return None
-    row_nbytes = dataset.dtype.itemsize * math.prod(dataset.shape[1:])
-    return max(1, BLOCK // max(1, row_nbytes)), *dataset.shape[1:]
-
-
 def _read_whole(path: str, parts: list[tuple[Reader, Reader | None, Order]],
                 count: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of each source of a file, and their shapes."""
-    total = sum(_row_nbytes(reader) * count for reader, _, _ in parts)
+    total = sum(reader.row_nbytes * count for reader, _, _ in parts)
     data, shapes = [], []
     with progress(f'Reading {path} into memory', total, in_bytes=True,
                   delay=True) as bar:
@@ -781,13 +749,8 @@ def _read_whole(path: str, parts: list[tuple[Reader, Reader | None, Order]],
     return data, shapes
 
 
-def _row_nbytes(reader: Reader) -> int:
-    size = int(numpy.prod(reader.shape[1:], dtype=numpy.int64))
-    return size * reader.dtype.itemsize
-
-
 def _read_rows(reader: Reader, order: Order, count: int, bar: Bar) -> Any:
-    nbytes = _row_nbytes(reader)
+    nbytes = reader.row_nbytes
     if nbytes * count <= PART or reader.dtype.hasobject:
         rows = reader.read(pick(order, slice(None)))
         bar.advance(nbytes * count)

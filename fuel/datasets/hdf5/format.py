@@ -69,21 +69,6 @@ def _row(split: str, source: str,
             (comment or '.').encode('utf8'))
 
 
-@names_file
-def costliest_source(h5file: h5py.File, sources: Sequence[str]) -> str:
-    """Return the chunked source whose examples cost most to read."""
-    def cost(source: str) -> tuple[bool, bool, float]:
-        dataset = h5file[source]
-        chunks = getattr(dataset, 'chunks', None)
-        if chunks is None:
-            return False, False, 0.
-        row = dataset.dtype.itemsize * float(numpy.prod(dataset.shape[1:]))
-        filters = dataset.id.get_create_plist().get_nfilters()
-        return True, bool(filters), row
-
-    return max(sources, key=cost)
-
-
 class Summary(NamedTuple):
     """Types of the sources of a file, and how they are stored."""
 

@@ -30,8 +30,9 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
         file must be there on every node, or at a URL.
     rows_per_task : int, optional
         How many examples a read task reads at least.  Defaults to as many
-        as have 16 MiB.  A task of an `H5PYDataset` ends with a chunk, so
-        that no chunk is decoded twice.
+        as have 16 MiB.  Where rows are stored in chunks of HDF5 or Zarr, or
+        in row groups of Parquet, a task ends with one, so that none is
+        decoded twice.
 
     Returns
     -------
@@ -98,14 +99,13 @@ class _Source(Datasource):  # type: ignore[misc]
         return tasks
 
 
-def _ends_of_chunks(dataset: object, num_rows: int) -> NDArray[Any]:
+def _ends_of_chunks(dataset: Dataset, num_rows: int) -> NDArray[Any]:
     """Return after which examples a chunk ends; all where there are none."""
     every = numpy.arange(1, num_rows + 1)
-    if not hasattr(dataset, 'chunk_of_examples'):
-        return every
     try:
-        chunks = dataset.chunk_of_examples(None)
-    except ValueError:
+        chunks = dataset.chunk_of_examples()
+    except (ValueError, TypeError):
+        # Any order is as fast, or the data set does not say.
         return every
     return numpy.append(numpy.flatnonzero(numpy.diff(chunks)) + 1, num_rows)
 

@@ -14,7 +14,7 @@ from support.fuel_calls import calls_of_batches
 import fuel
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr import ZarrDataset
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import BlockShuffledScheme, ShuffledScheme
 from fuel.storage.grouped import Groups
 from fuel.streams import DataStream
 from fuel.testing import check_dataset, check_stream
@@ -248,3 +248,16 @@ def test_array_without_rows_has_no_examples():
     dataset = ZarrDataset(group)
     assert 0 == dataset.num_examples
     assert (0, 3) == dataset.read_stored('x').shape
+
+
+@pytest.mark.parametrize('shards, rows', [(False, 5), (True, 10)])
+def test_aligned_blocks_are_the_chunks(shards, rows, tmp_path):
+    """Those that are decoded at once, each once in an epoch."""
+    dataset = ZarrDataset(write(tmp_path, 3, shards), sources=('images',),
+                          cache_bytes=4 * 12 * rows)
+    expected = numpy.arange(N) // rows
+    assert expected.tolist() == dataset.chunk_of_examples().tolist()
+    stream = DataStream(dataset, iteration_scheme=BlockShuffledScheme.aligned(
+        dataset, 4, window=2))
+    assert N == sum(len(images) for images, in stream.get_epoch_iterator())
+    assert len({*expected}) == dataset.readers['images'].store.num_decoded
