@@ -11,7 +11,8 @@ from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.rows import get_rows
 from fuel.describe.source_types import SourceType, type_of_rows
 from fuel.storage import Reader
-from fuel.storage.reader import Places
+from fuel.storage.file_bytes import Ends
+from fuel.storage.reader import Places, no_ranges
 from fuel.utils.overrides import is_own
 from fuel.utils.sparse import require_dense
 
@@ -93,6 +94,10 @@ class MemoryReader(Reader):
         if isinstance(rows, numpy.ndarray) and not len(rows):
             return get_rows(self.rows, [0])[:0]
         return get_rows(self.rows, rows)
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return nothing: all of it is in memory."""
+        return no_ranges()
 
     def _read_list(self, rows: IndexArray) -> Any:
         return self.read(rows)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from fuel.kernels import native, take
 from fuel.kernels.batches import Part, PlainRows
 from fuel.kernels.gather import MappedRows
-from fuel.storage.file_bytes import Versioned
+from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.joined_file import states_of
 from fuel.storage.parts import copies_as_bytes, parts_of_lengths
-from fuel.storage.reader import Reader, own_objects
+from fuel.storage.reader import Reader, no_ranges, own_objects
 
 
 class ArrayReader(Reader):
@@ -38,6 +38,10 @@ class ArrayReader(Reader):
         """See :meth:`Reader.direct`."""
         return None if self._rows is None else PlainRows(
             self._rows, self.shape[1:], self.dtype)
+
+    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+        """Return nothing: all of it is in memory."""
+        return no_ranges()
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         self._check_list(rows)

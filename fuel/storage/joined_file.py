@@ -100,9 +100,9 @@ class JoinedFile:
             if low < high:
                 yield file, low, high
 
-    def _ranges(self, starts: Ends, stops: Ends,
-                ) -> Iterator[tuple[RemoteBytes, Ends, Ends]]:
-        """List the remote files that byte ranges lie in, with these."""
+    def ranges(self, starts: Ends, stops: Ends,
+               ) -> Iterator[tuple[FileBytes, Ends, Ends]]:
+        """List the files that byte ranges lie in, with these."""
         first = self.starts.searchsorted(starts, 'right') - 1
         last = self.starts.searchsorted(stops, 'left') - 1
         for number in numpy.unique(numpy.append(first, last)).tolist():
@@ -110,8 +110,15 @@ class JoinedFile:
             low = numpy.maximum(starts - origin, 0)
             high = numpy.minimum(stops - origin, file.size)
             here = low < high
-            if here.any() and is_remote(file):
+            if here.any():
                 yield file, low[here], high[here]
+
+    def _ranges(self, starts: Ends, stops: Ends,
+                ) -> Iterator[tuple[RemoteBytes, Ends, Ends]]:
+        """List the remote files that byte ranges lie in, with these."""
+        for file, low, high in self.ranges(starts, stops):
+            if is_remote(file):
+                yield file, low, high
 
     def request(self, starts: Ends, stops: Ends, is_urgent: bool = False,
                 ) -> Sequence[object]:
@@ -197,6 +204,13 @@ def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
         return [file]
     return list(dict.fromkeys(
         file.at(max(address, 0))[0] for address in addresses.tolist()))
+
+
+def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
+                 ) -> list[tuple[FileBytes, Ends, Ends]]:
+    """Return which of the files of one byte ranges lie in, with these."""
+    return list(file.ranges(starts, stops)) if isinstance(
+        file, JoinedFile) else [(file, starts, stops)]
 
 
 def states_of(files: Sequence[Versioned]) -> FileStates:

@@ -16,7 +16,8 @@ from fuel.datasets.columns.readers import (
 from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader
-from fuel.storage.reader import own_objects
+from fuel.storage.file_bytes import Ends
+from fuel.storage.reader import no_ranges, own_objects
 from fuel.utils.progress import progress
 
 
@@ -110,6 +111,10 @@ class ConstantReader(Reader):
         """See :meth:`Reader.read_runs`."""
         return own_objects(self._values.take(
             self._parts_of_runs[runs], axis=0))
+
+    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+        """Return nothing: all of it is in memory."""
+        return no_ranges()
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         self._check_list(rows)

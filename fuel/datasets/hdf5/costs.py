@@ -1,14 +1,20 @@
-"""What an epoch of a remote data set costs, before anything is fetched."""
+"""The cost of an epoch of a remote data set, before anything is fetched."""
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy
 
+from fuel.datasets.base import Dataset
 from fuel.datasets.row_orders import pick
+from fuel.datasets.row_sources import RowSource
 from fuel.datasets.rows import as_rows, is_batch
 from fuel.remote.pages import LARGEST_REQUEST, PageTable
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.joined_file import join_files, split_ranges
 
 
 class EpochCost(NamedTuple):
@@ -21,8 +27,8 @@ class EpochCost(NamedTuple):
     nbytes : int
         That it sends.
     unknown : tuple of str
-        Sources that only HDF5 can find, or whose rows have variable length:
-        they cost more than what is counted here.
+        Sources that only HDF5 or another library can find, or whose rows have
+        variable length: they cost more than what is counted here.
     """
 
     requests: int
@@ -39,7 +45,9 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
 
     Parameters
     ----------
-    dataset : H5PYDataset
+    dataset : Dataset
+        An `H5PYDataset` or an `HDF5Dataset` at URLs, of one file or several,
+        or a data set over one, such as `Windows`.
     iteration_scheme : IterationScheme
         An epoch of it is begun, and gone through.
     cache_bytes : int, optional
@@ -48,6 +56,11 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
     Returns
     -------
     EpochCost
+
+    Raises
+    ------
+    TypeError
+        If the data set does not say how its rows are stored.
 
     Examples
     --------
@@ -66,36 +79,79 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
     >>> cost.requests, round(cost.nbytes / 1e6)
     (6, 24)
     """
-    parts = list(zip(dataset.sources, dataset._readers(), strict=True))
-    table = PageTable(max(1, dataset._access.open().identity[2]))
-    seen: OrderedDict[tuple[int, int], int] = OrderedDict()
+    parts = {} if not isinstance(dataset, Dataset) else {
+        name: _Ranges(dataset.find_stored_rows(name))
+        for name in dataset.sources}
+    if all(part.found is None for part in parts.values()):
+        raise TypeError(
+            f'{type(dataset).__name__} does not say how its rows are stored, '
+            f'so that the cost of an epoch is not known')
+    seen: OrderedDict[tuple[FileBytes, int, int], int] = OrderedDict()
     kept = requests = total = 0
     unknown = set()
     for request in iteration_scheme.get_request_iterator():
         rows = as_rows(request if is_batch(request) else [request],
                         dataset.num_examples)
-        missing = []
-        for name, (reader, order) in parts:
-            ranges = reader.byte_ranges(pick(order, rows))
+        missing: dict[FileBytes, list[tuple[int, int]]] = {}
+        for name, part in parts.items():
+            ranges = part.find(rows)
             if ranges is None:
                 unknown.add(name)
                 continue
-            for one in zip(*(ends.tolist() for ends in ranges),
-                           strict=True):
+            for file, start, stop in ranges:
+                one = file, start, stop
                 if one in seen:
                     seen.move_to_end(one)
                     continue
-                seen[one] = one[1] - one[0]
-                kept += seen[one]
-                missing.append(one)
+                seen[one] = stop - start
+                kept += stop - start
+                missing.setdefault(file, []).append((start, stop))
         while cache_bytes is not None and kept > cache_bytes and seen:
             kept -= seen.popitem(last=False)[1]
-        if missing:
-            starts, stops = numpy.array(missing, numpy.int64).T
-            for first, last in zip(
-                    *table.pages_of(starts, stops), strict=True):
-                nbytes = min(last * table.page, table.size) - (
-                    first * table.page)
+        for file, found in missing.items():
+            for nbytes in _fetched(file, found):
                 requests += -(-nbytes // LARGEST_REQUEST)
                 total += nbytes
     return EpochCost(requests, total, tuple(sorted(unknown)))
+
+
+class _Ranges:
+    """Finds the bytes of files that examples of a source need.
+
+    `found`: its `held` keeps the files open.
+    """
+
+    def __init__(self, found: RowSource | None) -> None:
+        self.found = found
+        self._reader = None if found is None else found.reader
+
+    @functools.cached_property
+    def _file(self) -> FileBytes:
+        """The files as one, in which the reader counts its addresses."""
+        assert self._reader is not None
+        # A reader that tells ranges reads the bytes of files itself.
+        return join_files(cast('Sequence[FileBytes]', self._reader.files))
+
+    def find(self, examples: Any) -> list[tuple[FileBytes, int, int]] | None:
+        """Return file, begin and end of each range; None if only HDF5 knows
+        them."""
+        if self.found is None or self._reader is None:
+            return None
+        ranges = self._reader.byte_ranges(pick(self.found.order, examples))
+        if ranges is None:
+            return None
+        if not len(ranges[0]):
+            return []
+        return [(file, start, stop)
+                for file, starts, stops in split_ranges(self._file, *ranges)
+                for start, stop in zip(starts.tolist(), stops.tolist(),
+                                       strict=True)]
+
+
+def _fetched(file: FileBytes, ranges: Sequence[tuple[int, int]],
+             ) -> Iterator[int]:
+    """List the bytes of each run of pages that is fetched for ranges."""
+    table = PageTable(max(1, file.size))
+    starts, stops = numpy.array(ranges, numpy.int64).T
+    for first, last in zip(*table.pages_of(starts, stops), strict=True):
+        yield min(last * table.page, table.size) - first * table.page
