@@ -145,6 +145,8 @@ class SoughtRequests:
 
     def size(self, item: int) -> int:
         """Return how many examples a request has."""
+        if item + 1 < self.requests.num_requests:
+            return self.full
         request = self.requests.compact_at(item)
         self._sized = item, request
         return len(as_splittable(request))

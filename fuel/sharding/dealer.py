@@ -55,6 +55,7 @@ class Dealer:
     def __init__(self, order: DealtOrder, shard: Shard) -> None:
         self.order = order
         self.shard = shard
+        self._splits = shard.splits
         self.next = 0
         self.last = Dealt(-1)
 
@@ -64,7 +65,7 @@ class Dealer:
         `first`: number of the item that the step begins with.
         `read`: returns what was dealt.
         """
-        if not self.shard.splits:
+        if not self._splits:
             dealt = self._deal_whole(first)
             if dealt is None:
                 raise StopIteration
@@ -75,6 +76,8 @@ class Dealer:
         if dealt is None:
             raise StopIteration
         self.last = dealt
+        if not step.left:
+            return read(dealt)
         try:
             item = read(dealt)
         finally:
@@ -86,7 +89,7 @@ class Dealer:
 
     def skip(self, first: int, count: int) -> int:
         """Leave out steps; return how many of them gave the rank a share."""
-        if not self.shard.splits:
+        if not self._splits:
             stop = first + count * self.shard.num_shards
             self.next = int(min(stop, self.order.count(stop, -1)))
             return count
@@ -102,7 +105,7 @@ class Dealer:
         """Return what a rank gets of a step, or of its first batch."""
         before, self.next = self.next, first
         try:
-            return (self._deal(Round(self.shard)) if self.shard.splits
+            return (self._deal(Round(self.shard)) if self._splits
                     else self._deal_whole(first))
         finally:
             self.next = before
@@ -125,7 +128,7 @@ class Dealer:
             item = self.next
             if order.count(item + 1, item) <= item:
                 return None
-            self.next += 1
+            self.next = item + 1
             real, full = order.size(item), order.full_size(item)
             # Only after one that is short, the order may have ended.
             rows = step.deal(real, full, real < full and order.count(

@@ -124,6 +124,7 @@ class DealtReader:
         # Held weakly, since the epoch has this reader.
         self._epoch = weakref.ref(epoch)
         self._stream = weakref.ref(stream)
+        self._requests = epoch.request_iterator
         self.order: Any = order
         self.dealer = Dealer(order, shard)
         self.dealer.next = order.first_item(epoch)
@@ -141,31 +142,27 @@ class DealtReader:
 
     def read(self) -> Batch:
         """Return the rank's next item."""
-        if self.order.is_shown:
-            return self._read()
-        with self._bound():
-            return self._read()
+        if not self.order.is_shown:
+            with self._bound():
+                return self._read()
+        return self._read()
 
     def _read(self) -> Batch:
-        first = self.dealer.next
+        dealer = self.dealer
+        first = dealer.next
         try:
-            return self.dealer.take(first, self.order.take)
+            return dealer.take(first, self.order.take)
         except StopIteration:
             self._is_over = True
         finally:
-            self._count(first)
-        self.order.end(self.dealer.next)
+            if self._requests is not None:
+                self._requests.advance(dealer.next - first)
+        self.order.end(dealer.next)
         raise StopIteration
 
     def _bound(self) -> AbstractContextManager[None]:
         """Let the stream show the attributes of the epoch."""
         return stage_of(self._stream()).showing(self.epoch)
-
-    def _count(self, first: int) -> None:
-        """Count the requests of what was dealt, where there are any."""
-        requests = self.epoch.request_iterator
-        if requests is not None:
-            requests.advance(self.dealer.next - first)
 
     def rows_at(self, item: int) -> BatchPart | None:
         """Return which rows of a batch were read, None if none were."""
@@ -189,7 +186,8 @@ class DealtReader:
         epoch, first = self.epoch, self.dealer.next
         with self._bound():
             epoch.position += epoch.step * self.dealer.skip(first, count)
-        self._count(first)
+        if self._requests is not None:
+            self._requests.advance(self.dealer.next - first)
 
     def close(self) -> None:
         """Close what is read in order."""
