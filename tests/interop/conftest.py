@@ -24,10 +24,6 @@ def pytest_configure(config):
         importlib.import_module('support.torchvision_operators')
     if 'trainers' in config.getoption('bridges'):
         import_trainers()
-    if 'arrow' in config.getoption('bridges'):
-        # A class of PyArrow 26 that the `datasets` of Hugging Face pickle.
-        config.addinivalue_line(
-            'filterwarnings', 'ignore:Cannot locate reference to')
     if 'ray' in config.getoption('bridges'):
         # The processes of a cluster are forks, and live as long as it does.
         stuck.spare_forks()
