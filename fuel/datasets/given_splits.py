@@ -1,4 +1,2 @@
 """Pickles name the class of splits in this module."""
-from fuel.datasets.splits import ExampleSplits
-
-__all__ = ['ExampleSplits']
+from fuel.datasets.splits import ExampleSplits  # noqa: F401

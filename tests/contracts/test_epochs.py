@@ -52,7 +52,7 @@ def test_stage_refuses_requests_unless_it_has_a_scheme(name, files):
 
 def fingerprints(stream):
     """Return the fingerprints of all stages of a pipeline."""
-    return [encoded_fingerprint(stage_of(stream)).copy(),
+    return [encoded_fingerprint(stage_of(stream))[1](),
             *map(fingerprints, child_streams(stream))]
 
 
