@@ -45,7 +45,8 @@ def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
         cache = _caches.get(key)
         if cache is None:
             cache = _caches[key] = ChunkCache(most)
-        cache.budget = max(cache.budget, most)
+        # Of all files together, that is what the setting is now.
+        cache.budget = most if budget is None else max(cache.budget, most)
         return cache
 
 
