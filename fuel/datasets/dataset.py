@@ -19,7 +19,7 @@ from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.preview import Preview
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import RequestReader
+from fuel.epochs.readers import RequestedData
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import RequestIterator
@@ -405,7 +405,7 @@ class Dataset(NamedArguments):
         if covers(self, 'make_reader', self.read_hooks):
             reader = self.make_reader(
                 requests, options or ReadOptions(), state)
-        return reader or RequestReader(self, requests, state)
+        return reader or RequestedData(self, requests, state)
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.row_readers import VersionReader
+from fuel.datasets.row_readers import VersionedData
 from fuel.datasets.row_sources import RowPlace
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.text_files import COMPRESSIONS, check_is_file
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import ExampleReader
+from fuel.epochs.readers import PrefetchedExamples
 from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import file_name
 from fuel.schemes.requests import IndexRequests, RequestIterator
@@ -334,9 +334,9 @@ class RecordsDataset(SplitDataset):
         if requests.is_random_access and requests.position < requests.step:
             # Nothing was read.
             self.renew()
-        reader = VersionReader(self, requests, lambda: [self.records])
+        reader = VersionedData(self, requests, lambda: [self.records])
         if isinstance(requests, IndexRequests):
-            return ExampleReader(requests, reader)
+            return PrefetchedExamples(requests, reader)
         return reader
 
     def place_of_row(self, row: int) -> RowPlace:

@@ -14,7 +14,7 @@ from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
-    PREFETCHED_EXAMPLES, ExampleReader, RequestReader)
+    PREFETCHED_EXAMPLES, PrefetchedExamples, RequestedData)
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
@@ -40,7 +40,7 @@ def read_collections(dataset: Any, requests: RequestIterator | None,
             and type(part) in (list, tuple)) for part in collections):
         return None
     return ArrayReader(
-        requests, RequestReader(dataset, requests, None), collections,
+        requests, RequestedData(dataset, requests, None), collections,
         dataset, (attribute, '_sources'), own, **_conversions(
             requests, options, dataset.sources,
             [getattr(part, 'dtype', None) for part in collections]))
@@ -62,7 +62,7 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
         converted) else {}
 
 
-class VersionReader(RequestReader):
+class VersionedData(RequestedData):
     """Reads the data of an epoch from one version of the files.
 
     A file that an epoch has begun to read may be closed, and be another one
@@ -114,7 +114,7 @@ def readers_of(parts: Parts) -> list[Reader]:
     return list(map(itemgetter(0), parts))
 
 
-class FileReader(VersionReader):
+class FileBatches(VersionedData):
     """Reads batches of a file, and prefetches what the next requests need.
 
     `find_parts`: returns a reader and the order of rows for each source.
@@ -213,13 +213,13 @@ class FileReader(VersionReader):
             compiled.is_open = False
 
 
-class FileExampleReader(ExampleReader):
+class FileExamples(PrefetchedExamples):
     """Reads single examples of a file; of a remote one, what the next
     examples need is fetched."""
 
     def __init__(self, dataset: Any, requests: IndexRequests,
                  find_parts: Callable[[], Parts]) -> None:
-        super().__init__(requests, VersionReader(
+        super().__init__(requests, VersionedData(
             dataset, requests, lambda: readers_of(find_parts())))
         self._dataset = dataset
         self._find_parts = find_parts
@@ -270,8 +270,8 @@ def read_file(dataset: Any, requests: RequestIterator | None,
         # Nothing was read.
         dataset.renew()
     if isinstance(requests, IndexRequests):
-        return FileExampleReader(dataset, requests, find_parts)
-    reader = FileReader(dataset, requests, find_parts)
+        return FileExamples(dataset, requests, find_parts)
+    reader = FileBatches(dataset, requests, find_parts)
     if not hasattr(dataset, '_direct'):
         return reader
     conversions = {} if not options.conversions else _conversions(

@@ -12,7 +12,7 @@ from fuel.datasets.text_files import (TextPosition, check_exists,
                                       ends_lines_with_a_byte)
 from fuel.datasets.vocabulary import Dictionary, Vocabulary, as_vocabulary
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import SequentialReader
+from fuel.epochs.readers import ExamplesInOrder
 from fuel.exceptions import UnknownTokenError
 from fuel.kernels.text import MissingTokenError, numberize
 from fuel.remote.urls import StorageOptions
@@ -176,7 +176,7 @@ class TextFile(Dataset):
         """Return a reader that makes several examples at a time, or None."""
         if requests is not None or not isinstance(state, TextPosition):
             return None
-        return SequentialReader(self, state)
+        return ExamplesInOrder(self, state)
 
     def get_data(self, state: object = None, request: object = None) -> Batch:
         """Return the next sentence.

@@ -100,7 +100,7 @@ def ends_lines_with_a_byte(encoding: str) -> bool:
         ('iso8859', 'cp125', 'koi8', 'mac-'))
 
 
-class LineReader:
+class TextLines:
     """Reads lines of one file after each other.
 
     `start`, `line`: of the present block.
@@ -302,14 +302,14 @@ class TextPosition(RequestPosition):
         self.position = saved_count(position, 'used')
         start, line = (saved_count(position, name)
                        for name in ('start', 'line'))
-        self.reader: LineReader | None = None
+        self.reader: TextLines | None = None
         if self.file < len(self.files):
             path = self.files[self.file]
             if start > (size := plain_size(path, start)):
                 raise ValueError(
                     f'{path} has {size} bytes, and no line that begins at '
                     f'{start}')
-            self.reader = LineReader(path, self.encoding, start, line)
+            self.reader = TextLines(path, self.encoding, start, line)
         elif self.file > len(self.files) or self.position or start or line:
             raise ValueError(
                 f'there are {len(self.files)} files, and no line {line} of '

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fuel.datasets.text_arguments import (
     Paths, as_files, check_dictionary, check_level, check_token,
     number_tokens, split_lines, unpickle)
-from fuel.datasets.text_files import (COMPRESSIONS, LineReader, check_exists,
+from fuel.datasets.text_files import (COMPRESSIONS, TextLines, check_exists,
                                       open_binary)
 from fuel.exceptions import UnknownTokenError
 from fuel.remote.location import as_path
@@ -283,7 +283,7 @@ def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
     done = 0
     with progress('Counting tokens', sum(sizes), True, delay=True) as bar:
         for path, size in zip(paths, sizes, strict=True):
-            reader = LineReader(path, encoding)
+            reader = TextLines(path, encoding)
             try:
                 reader.read()
                 while reader.lines:

@@ -234,7 +234,7 @@ class ReadAhead:
         self._has_ended = True
 
 
-class TaskReader:
+class TaskItems:
     """Reads a pure stage whose items threads make.
 
     `reader`: that of the stage without threads.
@@ -288,7 +288,7 @@ def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
     child: Any = ReadAhead(below, stages, threads)
     run[0].epoch.attributes['child_epoch_iterator'] = child
     for place, each in enumerate(run):
-        each.epoch.reader = TaskReader(
+        each.epoch.reader = TaskItems(
             each.epoch.reader, child, place, each.epoch.meter,
             is_last=each is run[-1])
         child = each

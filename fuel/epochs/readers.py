@@ -76,7 +76,7 @@ def open_reader(dataset: DatasetLike, requests: RequestIterator | None,
     """Return the reader of an epoch of a data set of any class."""
     open_epoch = getattr(dataset, 'open_epoch', None)
     reader: EpochReader = (
-        RequestReader(dataset, requests, state) if open_epoch is None
+        RequestedData(dataset, requests, state) if open_epoch is None
         else open_epoch(requests, options, state))
     return reader
 
@@ -88,8 +88,8 @@ PREFETCHED_EXAMPLES = 128
 PREFETCHED_BYTES = 2 ** 19
 
 
-class RequestReader:
-    """Reads by calling the data set's `get_data` for each request."""
+class RequestedData:
+    """Asks the data set's `get_data` for the data of each request."""
 
     def __init__(self, dataset: DatasetLike,
                  requests: RequestIterator | None, state: object) -> None:
@@ -126,14 +126,14 @@ class RequestReader:
         """Release nothing: the stream closes the state."""
 
 
-class ExampleReader(PrefetchReader):
-    """Reads single examples of a file as the rows of larger batches.
+class PrefetchedExamples(PrefetchReader):
+    """Takes single examples of a file from larger batches, read ahead.
 
     `single`: reads them, and the batches.
     """
 
     def __init__(self, requests: IndexRequests,
-                 single: RequestReader) -> None:
+                 single: RequestedData) -> None:
         super().__init__(requests, single)
         self._single = single
         # How many examples at a time; 0 until their size is known.
@@ -173,11 +173,11 @@ def count_to_prefetch(example: Batch) -> int:
                       PREFETCHED_BYTES // max(1, size)))
 
 
-class SequentialReader(PrefetchReader):
-    """Reads a data set in order, whose state prefetches examples."""
+class ExamplesInOrder(PrefetchReader):
+    """Takes examples in order from a state that prefetches them."""
 
     def __init__(self, dataset: DatasetLike, state: Any) -> None:
-        super().__init__(state, RequestReader(dataset, None, state))
+        super().__init__(state, RequestedData(dataset, None, state))
         # So many are read one at a time.
         self._single = 0
 

@@ -19,7 +19,7 @@ import numpy
 from fuel.config_parser import config
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
-from fuel.remote.index_reader import IndexReader
+from fuel.remote.index_bytes import IndexBytes
 from fuel.remote.pages import (
     Ends, Fetch, Hold, PageTable, Resident, map_file)
 from fuel.remote.store import Answer, Patient
@@ -52,7 +52,7 @@ class ByteStream(io.RawIOBase):
     `owner`: kept alive.
     """
 
-    def __init__(self, file: RemoteFile | IndexReader, name: str,
+    def __init__(self, file: RemoteFile | IndexBytes, name: str,
                  owner: object = None) -> None:
         super().__init__()
         self._file = file
@@ -142,7 +142,7 @@ class RemoteFile:
             # Not __del__, which would run when __init__ fails half-way too.
             weakref.finalize(self, entry.close)
         self._transfers.take(0, first.data)
-        self._index = IndexReader(table, self._transfers.resident, entry,
+        self._index = IndexBytes(table, self._transfers.resident, entry,
                                   opened, self._transfers.settle,
                                   self._new_origin)
         self._transfers.fetched = self._index.fetched

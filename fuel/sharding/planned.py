@@ -113,7 +113,7 @@ class ItemsInOrder(ReadInOrder):
         self.reader.close()
 
 
-class DealtReader:
+class DealtItems:
     """Reads a rank's items of an epoch.
 
     `order`: what they are dealt from, sought or read in order.

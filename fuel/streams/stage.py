@@ -17,7 +17,7 @@ from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state, shard_of
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.shard_pipeline import check_draws
-from fuel.sharding.planned import DealtReader, ItemsInOrder
+from fuel.sharding.planned import DealtItems, ItemsInOrder
 from fuel.streams.skipping import recover
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
@@ -163,7 +163,7 @@ class StreamStage(Stage):
         shard = None if epoch.shard is None else self.own_shard
         if shard is None:
             return self.open_items(epoch)
-        return DealtReader(
+        return DealtItems(
             epoch, self.stream, self.stream.open_plan(epoch)
             if self.has_plan else self.open_in_order(epoch), shard)
 

@@ -22,7 +22,7 @@ from fuel.transformers.base import ALL
 from fuel.transformers.mixture.order import Beginning, MixedOrder
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import (
-    Finish, MixStage, MixturePlan, MixtureReader)
+    Finish, MixStage, MixtureItems, MixturePlan)
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
 from fuel.transformers.several import SeveralStreams, as_streams
 from fuel.transformers.source_names import labels_of
@@ -234,9 +234,9 @@ class Mix(SeveralStreams, GoesOn):
             self._mixture, self.child_epoch_iterators).read_request(request)
 
     def mixture_reader(self, mixture: Mixture, iterators: list[Any]
-                       ) -> MixtureReader:
+                       ) -> MixtureItems:
         """Return what reads an epoch, item by item."""
-        return MixtureReader(mixture, self.data_streams, iterators,
+        return MixtureItems(mixture, self.data_streams, iterators,
                              self.names, self._finish(), self.is_sought)
 
     def _finish(self) -> Finish | None:

@@ -29,7 +29,7 @@ from fuel.utils.overrides import covers
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
 
 
-class MixtureReader:
+class MixtureItems:
     """Reads the items of one epoch of a mixture.
 
     `iterators`: the present epoch of each stream; those that begin anew are
@@ -280,9 +280,9 @@ class MixtureInOrder(ItemsInOrder):
     `get`: returns the item of a request.
     """
 
-    reader: MixtureReader
+    reader: MixtureItems
 
-    def __init__(self, reader: MixtureReader,
+    def __init__(self, reader: MixtureItems,
                  get: Callable[[tuple[int, int]], Batch]) -> None:
         super().__init__(reader, reader.mixture.position())
         self._get = get
@@ -321,7 +321,7 @@ class MixtureInOrder(ItemsInOrder):
 class MixturePlan(ItemPlan):
     """Items of a mixture of streams that can be sought."""
 
-    def __init__(self, reader: MixtureReader, num_items: int) -> None:
+    def __init__(self, reader: MixtureItems, num_items: int) -> None:
         self.reader = reader
         self.mixture = reader.mixture
         self.num_items = num_items

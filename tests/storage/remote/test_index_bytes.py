@@ -4,7 +4,7 @@ import asyncio
 import numpy
 import pytest
 
-from fuel.remote.index_reader import AT_ONCE, BLOCK, LARGEST, IndexReader
+from fuel.remote.index_bytes import AT_ONCE, BLOCK, LARGEST, IndexBytes
 from fuel.remote.pages import PageTable, Resident
 from fuel.remote.store import Answer
 
@@ -43,7 +43,7 @@ def make():
 
     def reader_of(origin):
         table = PageTable(SIZE)
-        readers.append(IndexReader(
+        readers.append(IndexBytes(
             table, Resident(None, table.page, 1 << 20), None,
             Answer(b'', SIZE, ''), lambda first, last: None,
             lambda loop: origin))

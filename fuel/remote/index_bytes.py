@@ -47,7 +47,7 @@ class OwnThreadLoop(asyncio.SelectorEventLoop):
         return future
 
 
-class IndexReader:
+class IndexBytes:
     """Reads a remote file in the calling thread.
 
     `settle`: sees to it that no page of a run is `CLAIMED` any more; waits
