@@ -1,5 +1,8 @@
-"""Recognise molecules with their conformations: SPICE, ANI."""
+"""Recognise molecules: their conformations in SPICE and ANI, and the
+configurations of MACE."""
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
@@ -12,13 +15,25 @@ from fuel.layouts.seen import Array, Seen, SeenFile
 POSITIONS = ('conformations', 'coordinates')
 ELEMENTS = ('atomic_numbers', 'species')
 # ANI has further conformations, of high energy: others than the examples.
-FURTHER = 'HE'
+ANI_FURTHER = 'HE'
 MOST_LEVELS = 8
 # Of more molecules the first are looked at, and the last.
-MOST_SEEN = 50
+MOST_MOLECULES = 50
+MACE_FIRST = 'config_batch_0/config_0'
+MACE_ATOMS = ('atomic_numbers', 'positions')
+# Another number of rows than of positions is an error when they are opened.
+MACE_OF_ATOMS = (*MACE_ATOMS, 'charges', 'forces')
+# Arrays of a configuration as a whole, though they be as long as three atoms.
+MACE_OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
+# Groups of values, beside those of a configuration itself.
+MACE_GROUPS = ('', 'properties/', 'property_weights/')
+MACE_LEFT_OUT = (
+    'left out, since some configurations have no value or text there')
+# Of more configurations the first are looked at.
+MOST_CONFIGURATIONS = 1000
 
 
-def recognise(seen: Seen) -> Call | None:
+def recognise_molecules(seen: Seen) -> Call | None:
     """Recognise groups of molecules, each with positions of its atoms in
     every conformation. An example is a conformation."""
     file = seen.files[0]
@@ -27,7 +42,7 @@ def recognise(seen: Seen) -> Call | None:
         names = file.names(path or '/')
         for positions in POSITIONS:
             if levels and positions in names and {*ELEMENTS} & {*names}:
-                return _call(file, path, levels, positions)
+                return _call_of_molecules(file, path, levels, positions)
         if not names or not file.is_group(f'{path}/{names[0]}'):
             break
         path = f'{path}/{names[0]}'
@@ -35,7 +50,8 @@ def recognise(seen: Seen) -> Call | None:
     return None
 
 
-def _call(file: SeenFile, path: str, levels: int, positions: str) -> Call:
+def _call_of_molecules(file: SeenFile, path: str, levels: int,
+                       positions: str) -> Call:
     """Return the call for molecules of which one has a path."""
     found = file.array(f'{path}/{positions}')
     count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]
@@ -52,23 +68,23 @@ def _call(file: SeenFile, path: str, levels: int, positions: str) -> Call:
         if len(array.shape) == 1 and not (is_number and is_counted) and (
                 not is_number or array.shape[0] in (1, atoms)):
             columns[array.path] = Constant(array.path)
-        elif array.shape[0] != count and array.path.endswith(FURTHER):
+        elif array.shape[0] != count and array.path.endswith(ANI_FURTHER):
             others.append(array)
         else:
             # Another number of rows is an error when it is opened.
-            columns[array.path] = Rows(array.path, ragged=_is_of_atoms(
+            columns[array.path] = Rows(array.path, ragged=_is_of_molecule(
                 file, path, array.path, positions))
     return Call(columns, parts='/'.join('*' * levels), notes=note_of(
         others, f'they do not have {count} conformations'))
 
 
-def _is_of_atoms(file: SeenFile, path: str, name: str,
+def _is_of_molecule(file: SeenFile, path: str, name: str,
                  positions: str) -> bool:
     """Return whether the second axis of an array is as long as a molecule
     has atoms, in the first molecules and the last."""
     group = path.rpartition('/')[0]
     molecules = file.names(group or '/')
-    for molecule in (*molecules[:MOST_SEEN], molecules[-1]):
+    for molecule in (*molecules[:MOST_MOLECULES], molecules[-1]):
         of_array, of_positions = [
             file.row_shape(f'{group}/{molecule}/{one}')
             for one in (name, positions)]
@@ -76,3 +92,63 @@ def _is_of_atoms(file: SeenFile, path: str, name: str,
                 of_array[:1] != of_positions[:1]):
             return False
     return True
+
+
+def recognise_mace(seen: Seen) -> Call | None:
+    """Recognise groups of batches of groups of configurations.
+
+    An example is a configuration: arrays of its atoms, and single values.
+    """
+    file = seen.files[0]
+    if any(file.array(f'{MACE_FIRST}/{name}') is None for name in MACE_ATOMS):
+        return None
+    configurations = _configurations(file)
+    columns: dict[str, FileColumn] = {}
+    left_out = []
+    for path in [f'{group}{name}' for group in MACE_GROUPS
+                 for name in file.names(f'{MACE_FIRST}/{group}')]:
+        if file.is_group(f'{MACE_FIRST}/{path}'):
+            continue
+        if _is_of_atoms(file, configurations, path):
+            columns[path] = Rows(path)
+        elif len({_kind(file, f'{one}/{path}')
+                  for one in configurations}) == 1 and (
+                      _value(file, f'{MACE_FIRST}/{path}') != b'None'):
+            columns[path] = Constant(path)
+        else:
+            left_out.append(repr(path))
+    return Call(columns, parts='config_batch_*/config_*', are_runs=True,
+                notes=(f'{MACE_LEFT_OUT}: {", ".join(left_out)}',) if left_out
+                else ())
+
+
+def _configurations(file: SeenFile) -> Sequence[str]:
+    """Return the paths of the first configurations."""
+    found: list[str] = []
+    for batch in file.groups('/', 'config_batch_[0-9]+'):
+        found += file.groups(batch, 'config_[0-9]+')
+        if len(found) >= MOST_CONFIGURATIONS:
+            break
+    return found[:MOST_CONFIGURATIONS]
+
+
+def _is_of_atoms(file: SeenFile, configurations: Sequence[str],
+                 path: str) -> bool:
+    """Return whether an array has a row for each atom, in each of them."""
+    name = path.rpartition('/')[2]
+    if name in (*MACE_OF_ALL, *MACE_OF_ATOMS):
+        return name in MACE_OF_ATOMS
+    return all(file.length(f'{one}/{path}') == file.length(f'{one}/positions')
+               for one in configurations)
+
+
+def _kind(file: SeenFile, path: str) -> str | None:
+    """Return the kind of a value's type, None if there is none."""
+    node = file.node(path)
+    return None if node is None or file.is_group(path) else node.dtype.kind
+
+
+def _value(file: SeenFile, path: str) -> object:
+    """Return a single value, None of an array."""
+    value = file.read(path)
+    return value.item() if value.shape == () else None

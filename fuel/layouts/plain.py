@@ -19,7 +19,7 @@ _NAMED = re.compile(
 LISTS = re.compile('(splits?|masks?|indices|folds?|partitions?)', re.I)
 
 
-def recognise(seen: Seen) -> Sequence[Call] | None:
+def recognise_plain(seen: Seen) -> Sequence[Call] | None:
     """Recognise arrays of one length; of several, a call for each."""
     file = seen.files[0]
     arrays = file.arrays()

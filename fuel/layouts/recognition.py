@@ -6,7 +6,6 @@ from collections.abc import (
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
@@ -15,7 +14,9 @@ import numpy
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import AmbiguousLayoutError, UnknownLayoutError
+from fuel.layouts import biology, molecules, others, physics, robots
 from fuel.layouts.call import Call
+from fuel.layouts.plain import recognise_plain
 from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_access import access_to, open_all
@@ -30,14 +31,29 @@ from fuel.utils.warn import warn_user
 #: ways, None if they are of another layout.
 Recogniser: TypeAlias = Callable[[Seen], 'Call | Sequence[Call] | None']
 
-# Those with a sign of their own; 'plain' is what has none. Their modules have
-# these names.
-SURE = ('aloha', 'anndata', 'd4rl', 'mace', 'makani', 'matlab', 'minari',
-        'molecules', 'multimodal_universe', 'netcdf', 'nwb', 'pdebench',
-        'returnn', 'robomimic', 'stable_worldmodel', 'the_well',
-        'tokens', 'torch_brain')
+# Those with a sign of their own.
+SURE: dict[str, Recogniser] = {
+    'aloha': robots.recognise_aloha,
+    'anndata': biology.recognise_anndata,
+    'd4rl': robots.recognise_d4rl,
+    'mace': molecules.recognise_mace,
+    'makani': physics.recognise_makani,
+    'matlab': others.recognise_matlab,
+    'minari': robots.recognise_minari,
+    'molecules': molecules.recognise_molecules,
+    'multimodal_universe': physics.recognise_multimodal_universe,
+    'netcdf': physics.recognise_netcdf,
+    'nwb': biology.recognise_nwb,
+    'pdebench': physics.recognise_pdebench,
+    'returnn': others.recognise_returnn,
+    'robomimic': robots.recognise_robomimic,
+    'stable_worldmodel': robots.recognise_stable_worldmodel,
+    'the_well': physics.recognise_the_well,
+    'tokens': others.recognise_tokens,
+    'torch_brain': biology.recognise_torch_brain}
+# Asked last: arrays without such a sign.
 PLAIN = 'plain'
-# Where packages name recognisers of their own.
+# Packages name recognisers of their own under this group.
 ENTRY_POINTS = 'fuel.layouts'
 # Of what a file has, how many names an error shows.
 SHOWN = 10
@@ -187,9 +203,8 @@ def refuse_unknown_layout(layout: str | None) -> None:
 
 
 def _own(name: str) -> Recogniser:
-    """Return the recogniser of one of Fuel's modules, loaded when needed."""
-    function: Recogniser = import_module(f'fuel.layouts.{name}').recognise
-    return function
+    """Return the recogniser of one of Fuel's layouts."""
+    return recognise_plain if name == PLAIN else SURE[name]
 
 
 def _of_packages() -> dict[str, Recogniser]:

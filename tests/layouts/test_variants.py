@@ -271,7 +271,7 @@ def test_source_that_is_left_out_says_why(tmp_path, monkeypatch):
             "no source 'properties/stress': it is left out, since some "
             r"configurations .* name its column in the call Runs\(HDF5D")):
         fuel.load(path, sources=['properties/stress'])
-    monkeypatch.setattr('fuel.layouts.mace.MOST_SEEN', 2)
+    monkeypatch.setattr('fuel.layouts.molecules.MOST_CONFIGURATIONS', 2)
     with pytest.raises(ValueError, match=(
             "'properties/stress' must have .*config_batch_0/config_2' has "
             'object; choose other sources')):

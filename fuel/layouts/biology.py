@@ -1,4 +1,5 @@
-"""Recognise single cells: AnnData's ``.h5ad``, of all versions."""
+"""Recognise cells and brains: AnnData's ``.h5ad``, of all versions, and
+recordings of brains, NWB and torch_brain."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
@@ -8,17 +9,21 @@ import numpy
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import Categorical
 from fuel.datasets.columns.csr import ARRAYS, CSR
+from fuel.datasets.columns.ragged import Ragged
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import DamagedFileError
 from fuel.layouts.call import Call
+from fuel.layouts.rows import calls_by_length
 from fuel.layouts.seen import Seen, SeenFile
 
+ANNDATA_LEFT_OUT = (
+    "left out of 'obs', since they are of no type that has a row for each "
+    'cell')
+NWB_SPIKES = 'units/spike_times'
+TORCH_BRAIN_SERIES = ('IrregularTimeSeries', 'RegularTimeSeries')
 
-LEFT_OUT = ("left out of 'obs', since they are of no type that has a row for "
-            'each cell')
 
-
-def recognise(seen: Seen) -> Call | None:
+def recognise_anndata(seen: Seen) -> Call | None:
     """Recognise the attribute of the root, or before it was there tables of
     cells and genes."""
     file = seen.files[0]
@@ -29,7 +34,7 @@ def recognise(seen: Seen) -> Call | None:
     chosen = tuple(columns)
     left_out = [name for name in file.texts('column-order', 'obs') if not any(
         f'{path}/'.startswith(f'obs/{name}/') for path in chosen)]
-    # What is there too, but only read if it is chosen.
+    # Others of the file, which are only read if they are chosen.
     columns |= _index(file)
     columns |= _matrices(file, [
         *[f'layers/{name}' for name in file.names('layers')],
@@ -46,7 +51,7 @@ def recognise(seen: Seen) -> Call | None:
 
 def _notes(columns: Collection[str], left_out: Sequence[str],
            ) -> Iterator[str]:
-    """Yield what a user may expect in a file, and is no source of it."""
+    """Yield what a user may expect in a file, and no source has."""
     if 'X' not in columns:
         others = [path for path in columns
                   if path.startswith(('layers/', 'raw'))]
@@ -54,7 +59,7 @@ def _notes(columns: Collection[str], left_out: Sequence[str],
             f'; sources=({others[0]!r}, ...) chooses another' if others
             else '')
     if left_out:
-        yield f'{LEFT_OUT}: {", ".join(map(repr, left_out))}'
+        yield f'{ANNDATA_LEFT_OUT}: {", ".join(map(repr, left_out))}'
 
 
 def _is_table(file: SeenFile, path: str) -> bool:
@@ -103,7 +108,7 @@ def _table(file: SeenFile, path: str) -> dict[str, FileColumn]:
                 f'file is damaged: restore it from its origin')
         names = set(file.names(column))
         if {'values', 'mask'} <= names:
-            # What may be missing.
+            # A nullable column.
             for part in ('values', 'mask'):
                 columns[f'{column}/{part}'] = Rows(f'{column}/{part}')
         elif {'codes', 'categories'} <= names or (
@@ -159,3 +164,49 @@ def _genes(file: SeenFile) -> numpy.ndarray:
         return table[(array.dtype.names or ('index',))[0]]
     names: numpy.ndarray = file.read(_index_of(file, 'var'))
     return names
+
+
+def recognise_nwb(seen: Seen) -> Sequence[Call] | None:
+    """Recognise the version of the format; a sample is an example, or, in a
+    file of spikes alone, a unit.
+
+    Series of several clocks have a call each.
+    """
+    file = seen.files[0]
+    if file.attribute('nwb_version') is None:
+        return None
+    columns: dict[int, dict[str, FileColumn]] = {}
+    for array in file.arrays():
+        group, _, name = array.path.rpartition('/')
+        count = file.length(f'{group}/data')
+        if count is not None and name in ('data', 'timestamps') and (
+                _is_series(file, group)):
+            columns.setdefault(count, {})[array.path] = Rows(array.path)
+    if not columns and file.length(f'{NWB_SPIKES}_index') is not None:
+        return [Call({NWB_SPIKES: Ragged(
+            NWB_SPIKES, ends=f'{NWB_SPIKES}_index')})]
+    return calls_by_length(columns)
+
+
+def _is_series(file: SeenFile, group: str) -> bool:
+    """Return whether a group is a series in time."""
+    return (file.length(f'{group}/timestamps') is not None
+            or file.node(f'{group}/starting_time') is not None)
+
+
+def recognise_torch_brain(seen: Seen) -> Sequence[Call] | None:
+    """Recognise what the root and its groups say that they are; a sample is
+    an example. Series of several clocks have a call each."""
+    file = seen.files[0]
+    if file.text('object') != 'Data':
+        return None
+    counts: dict[str, int] = {}
+    columns: dict[int, dict[str, FileColumn]] = {}
+    for array in file.arrays():
+        group, _, name = array.path.rpartition('/')
+        if file.text('object', group or '/') in TORCH_BRAIN_SERIES and (
+                name != 'timestamp_indices_1s'):
+            # Those of a series belong together, whatever their lengths.
+            count = counts.setdefault(group, array.shape[0])
+            columns.setdefault(count, {})[array.path] = Rows(array.path)
+    return calls_by_length(columns)
