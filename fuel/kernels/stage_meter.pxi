@@ -431,16 +431,17 @@ cdef int measure(Frame *frame, StageMeter meter, object item) except -1:
     cdef Py_ssize_t place, examples = -1
     frame.item = meter.items - meter._num_before
     meter.items += 1
-    if isinstance(item, MeasuredItem):
-        _take_counts(frame, meter, item)
-        return 0
-    if PyDict_CheckExact(item):
-        item = tuple((<dict>item).values())
-    elif PyList_CheckExact(item):
-        item = tuple(item)
-    if not PyTuple_Check(item):
-        meter.examples += 1
-        return 0
+    if not PyTuple_CheckExact(item):
+        if isinstance(item, MeasuredItem):
+            _take_counts(frame, meter, item)
+            return 0
+        if PyDict_CheckExact(item):
+            item = tuple((<dict>item).values())
+        elif PyList_CheckExact(item):
+            item = tuple(item)
+        elif not PyTuple_Check(item):
+            meter.examples += 1
+            return 0
     cdef int num_known = frame.num_extents
     frame.num_extents = 0
     cdef Frame *outer = frame.outer
