@@ -1,6 +1,7 @@
 """Measurements name the stage that was waited for, and their parts add up."""
 import gc
 import json
+import multiprocessing
 import os
 import pickle
 import random
@@ -23,6 +24,7 @@ from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
     Batch, Cast, Chain, Mapping, Merge, MultiProcessing, MultiThreading,
     Rename, Unpack)
+from fuel.workers import worker
 
 # Seconds that the slow stage takes for a batch, and others at most.
 SLOW, QUICK = .006, .0003
@@ -222,25 +224,50 @@ def test_the_slow_stage_is_blamed_in_many_pipelines(seed):
     check(seed)
 
 
+@pytest.fixture
+def heard_ends(monkeypatch):
+    """Let an epoch end when the last report of each worker has come, however
+    late a busy machine lets it come."""
+    monkeypatch.setattr(worker, 'MOMENT', 60.)
+
+
+@pytest.mark.usefixtures('heard_ends')
 def test_a_slow_worker_among_others_is_blamed():
     """It is one stage in one process that takes long."""
+    is_over = multiprocessing.get_context('fork').Event()
+
     def late(data):
-        # The second worker makes every other batch.
-        if data[1][0] // SIZE % 2:
-            time.sleep(SLOW)
+        # Of the second worker, which makes every other batch, the last.
+        if data[1][0] == N - SIZE:
+            is_over.wait(60)
         return data
+
+    begin = time.perf_counter()
+
+    def let_go():
+        # After it was waited for longer than for all else.
+        while not stage_of(workers).is_waiting:
+            time.sleep(.001)
+        time.sleep(1.5 * (time.perf_counter() - begin))
+        is_over.set()
 
     stream = Cast(Mapping(source(), late), 'float32', which_sources=('x',))
     with MultiProcessing(stream, num_workers=2,
                          start_method='fork') as workers:
-        for _ in workers:
-            pass
+        iterator = workers.get_epoch_iterator()
+        for _ in range(N // SIZE - 1):
+            next(iterator)
+        other = threading.Thread(target=let_go, daemon=True)
+        other.start()
+        assert [N - SIZE] == [data[1][0] for data in iterator]
+        other.join()
         found = workers.measurements()
     assert 'Mapping(late)' == found.slowest.name
     assert '2 workers' == found.slowest.runs_in
     assert 40 == found.stages[1].items
 
 
+@pytest.mark.usefixtures('heard_ends')
 @pytest.mark.parametrize('num_workers', [2, 3])
 def test_at_the_end_of_an_epoch_all_workers_have_reported(num_workers):
     """Also those that did not make the last batch."""
