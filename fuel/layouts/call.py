@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from fuel.datasets.columns.base import Columns, FileColumn
 from fuel.datasets.columns.rows import Rows
@@ -13,6 +13,29 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.runs import Runs
+
+
+class LeftOut(str):
+    """A note of what a layout leaves out, such as ``'left out, since they do
+    not have 12 rows: ...'``.
+
+    Whoever asks for it as a source gets an error with this text.
+
+    Parameters
+    ----------
+    text : str
+        The note.
+    sources : sequence of str, optional
+        The names that are left out, also those that the text does not list.
+    """
+
+    sources: tuple[str, ...]
+
+    def __new__(cls, text: str, sources: Sequence[str] = ()) -> Self:
+        """Make a note."""
+        note = super().__new__(cls, text)
+        note.sources = tuple(sources)
+        return note
 
 
 @dataclass(frozen=True)
@@ -36,7 +59,8 @@ class Call:
         What to do for windows in time, of rows that are independent, such as
         cells: `Windows` warns with it. Defaults to '': rows may be steps.
     notes : tuple of str, optional
-        What is left out of the files, and why.
+        What a user should know of the files. What is left out, and why, is a
+        :class:`~fuel.layouts.LeftOut`.
     split : str, optional
         The split of which all rows of the columns are, where others are in
         other columns. Defaults to '': none.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shared import Constant
-from fuel.layouts.call import Call
+from fuel.layouts.call import Call, LeftOut
 from fuel.layouts.rows import note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
@@ -116,10 +116,11 @@ def recognise_mace(seen: Seen) -> Call | None:
                       _value(file, f'{MACE_FIRST}/{path}') != b'None'):
             columns[path] = Constant(path)
         else:
-            left_out.append(repr(path))
+            left_out.append(path)
     return Call(columns, parts='config_batch_*/config_*', are_runs=True,
-                notes=(f'{MACE_LEFT_OUT}: {", ".join(left_out)}',) if left_out
-                else ())
+                notes=(LeftOut(
+                    f'{MACE_LEFT_OUT}: {", ".join(map(repr, left_out))}',
+                    left_out),) if left_out else ())
 
 
 def _configurations(file: SeenFile) -> Sequence[str]:

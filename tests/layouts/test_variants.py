@@ -277,3 +277,30 @@ def test_source_that_is_left_out_says_why(tmp_path, monkeypatch):
             'object; choose other sources')):
         fuel.load(path)
     assert 7 == fuel.load(path, sources=['positions']).num_examples
+
+
+def test_source_that_a_long_note_does_not_list_is_known(tmp_path):
+    """A note shows the first arrays that are left out, and knows all."""
+    path = miniature_named('D4RL').write(
+        tmp_path, numpy.random.default_rng(5)).files
+    with h5py.File(path, 'r+') as file:
+        for number in range(12):
+            file[f'extra_{number}'] = numpy.zeros(3)
+    for number in (0, 11):
+        with pytest.raises(ValueError, match=(
+                f"there is no source 'extra_{number}': it is left out, since "
+                'they do not have 60 rows: .* name its column')):
+            fuel.load(path, sources=[f'extra_{number}'])
+
+
+def test_note_that_names_an_array_does_not_say_that_it_is_left_out(tmp_path):
+    """D4RL's note of files without time limits speaks of 'timeouts'."""
+    path = miniature_named('D4RL').write(
+        tmp_path, numpy.random.default_rng(5)).files
+    with h5py.File(path, 'r+') as file:
+        del file['timeouts']
+    with seen_files(path) as seen:
+        assert "'timeouts'" in find_call(seen)[1].notes[-1]
+    with pytest.raises(ValueError, match="'timeouts'") as caught:
+        fuel.load(path, sources=['timeouts'])
+    assert 'it is there' not in str(caught.value)
