@@ -1,9 +1,9 @@
 """A data set by its name or files: downloaded if need be, and opened."""
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
+from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -13,9 +13,9 @@ from typing import Any
 import numpy
 
 from fuel.config_parser import config
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.columns.file_paths import Files
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
@@ -23,7 +23,7 @@ from fuel.layouts.formats import DATA_ENDINGS, TEXTS
 from fuel.layouts.opening import ALL, open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
-from fuel.utils.extensions import find_datasets
+from fuel.utils.extensions import Filler, NotingParser, find_datasets
 from fuel.utils.lockfile import LockFile
 from fuel.utils.other_libraries import class_for, short_repr
 from fuel.utils.paths import find_in_data_path, refuse_special_file
@@ -34,6 +34,9 @@ __all__ = ['load']
 EXTENSIONS = ('.hdf5', '.hdf', '.h5')
 # Seconds to wait for another process that downloads the same data set.
 TIMEOUT = 24 * 3600.
+# Arguments of built-in data sets on which the names of their files depend.
+NAMING = ('which_format', 'size')
+
 
 def load(name: Files,
          split: str | Sequence[str] | None = None, *,
@@ -175,7 +178,7 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
     return open_own(found, cls, split, kwargs)
 
 
-def _class_of(key: str) -> type[H5PYDataset] | None:
+def _class_of(key: str) -> type[BuiltInDataset] | None:
     """Return the class of a data set that is in a file of a known name."""
     facts = registered().get(key)
     if facts is None or not facts['outputs']:
@@ -183,26 +186,21 @@ def _class_of(key: str) -> type[H5PYDataset] | None:
     module, _, name = facts['class'].partition('.')
     cls: type[Dataset] = getattr(
         import_module(f'fuel.datasets.{module}'), name)
-    return cls if issubclass(cls, H5PYDataset) else None
+    return cls if issubclass(cls, BuiltInDataset) else None
 
 
-def _filename(key: str, cls: type[H5PYDataset] | None,
+def _filename(key: str, cls: type[BuiltInDataset] | None,
               kwargs: Mapping[str, Any]) -> str:
     """Return the name of the file of a data set."""
     if cls is None:
         return key if key.endswith(EXTENSIONS) else f'{key}.hdf5'
-    needed = 'which_format' if 'which_format' in parameters_of(cls) else ''
-    if needed and needed not in kwargs:
-        raise TypeError(
-            f'{cls.__name__} has several files: pass {needed}=..., '
-            f'as in fuel.load({key!r}, {needed}=...)')
-    if 'size' in parameters_of(cls):
-        return f'{key}{kwargs["size"]}.hdf5'
-    probe: Any = cls.__new__(cls)
-    if needed:
-        probe.which_format = kwargs[needed]
-    filename: str = probe.filename
-    return filename
+    needed = [name for name in NAMING if name in parameters_of(cls)]
+    for name in needed:
+        if name not in kwargs:
+            raise TypeError(
+                f'{cls.__name__} has several files: pass {name}=..., '
+                f'as in fuel.load({key!r}, {name}=...)')
+    return cls.filename_for(*(kwargs[name] for name in needed))
 
 
 def _how_to_get(key: str, name: str, filename: str,
@@ -249,7 +247,7 @@ def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
         split = next(iter(known))
     options = {} if cls is None else parameters_of(cls)
     kept = ''.join([
-        f'{option}={kwargs[option]!r}, ' for option in ('which_format', 'size')
+        f'{option}={kwargs[option]!r}, ' for option in NAMING
         if option in options and option in kwargs
         and kwargs[option] != options[option].default])
     return (f'fuel.load({name!r}, split={split!r}, {kept}download=True) '
@@ -315,19 +313,17 @@ def _download(key: str, filename: str, kwargs: Mapping[str, Any],
     return find_in_data_path(filename)
 
 
-def _command(fill: Callable[[argparse.ArgumentParser], Callable[..., Any]],
-             kwargs: Mapping[str, Any]
+def _command(fill: Filler, kwargs: Mapping[str, Any]
              ) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
     """Return what a command would call, and with which arguments.
 
     Positional arguments of the command, such as a format, are those of the
     data set that have the same names.
     """
-    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser = NotingParser(exit_on_error=False)
     function = fill(parser)
-    argv = [str(kwargs[action.dest]) for action in parser._actions
-            if not action.option_strings and action.dest in kwargs]
+    argv = [str(kwargs[name]) for name in parser.positional if name in kwargs]
     try:
         return function, argv, vars(parser.parse_args(argv))
-    except argparse.ArgumentError as error:
+    except ArgumentError as error:
         raise ValueError(str(error)) from error

@@ -16,9 +16,10 @@ from support import raw_data
 from support.faulty_server import serving
 
 import fuel.datasets
-from fuel.datasets import CalTech101Silhouettes, H5PYDataset, MNIST
+from fuel.datasets import CalTech101Silhouettes, H5PYDataset, MNIST, SVHN
 from fuel.downloaders import registry
 from fuel.downloaders.base import DownloadError
+from fuel.utils.extensions import NotingParser
 
 
 @pytest.fixture
@@ -82,6 +83,29 @@ def test_load_with_a_format(data_path, publish):
         fuel.load('emnist', 'train', which_format='letters')
     with pytest.raises(ValueError, match='invalid choice'):
         fuel.load('emnist', 'train', which_format='x', download=True)
+
+
+def test_name_of_a_file_that_a_class_replaces_is_taken(
+        data_path, monkeypatch):
+    """A replaced name holds where arguments complete the name otherwise."""
+    monkeypatch.setattr(SVHN, 'filename', 'streets.hdf5')
+    monkeypatch.setattr(MNIST, 'filename', 'digits.hdf5')
+    with pytest.raises(FileNotFoundError, match=r"'streets\.hdf5' was not"):
+        fuel.load('svhn', 'train', which_format=2)
+    with pytest.raises(FileNotFoundError, match=r"'digits\.hdf5' was not"):
+        fuel.load('mnist', 'train')
+
+
+def test_positional_arguments_of_a_command_are_noted():
+    """In the order in which they are given, and in groups too."""
+    parser = NotingParser(exit_on_error=False)
+    parser.add_argument('which_format', type=int)
+    parser.add_argument('--quiet', action='store_true')
+    group = parser.add_argument_group('of the size')
+    group.add_argument('size', type=int)
+    group.add_argument('--scale')
+    assert ['which_format', 'size'] == parser.positional
+    assert 28 == parser.parse_args(['2', '28', '--scale', '3']).size
 
 
 def test_wrong_raw_file_is_not_converted(data_path, publish):

@@ -43,6 +43,8 @@ class BuiltInDataset(H5PYDataset):
     """
 
     fits_in_memory: ClassVar[bool] = False
+    # A template of the name of the file, where it depends on arguments.
+    _filename: ClassVar[str]
 
     def __init__(self, which_sets: Sequence[str], *,
                  load_in_memory: bool | None = None,
@@ -57,6 +59,30 @@ class BuiltInDataset(H5PYDataset):
         """Name of the file (str)."""
         raise NotImplementedError(
             f'{type(self).__name__} must set the class attribute filename')
+
+    @classmethod
+    def filename_for(cls, *arguments: object) -> str:
+        """Return the name of the file that a data set would open.
+
+        Parameters
+        ----------
+        *arguments
+            Those of the class on which the name depends, such as a format.
+
+        Returns
+        -------
+        str
+            The name of a file, which may be absent from the data path.
+
+        Examples
+        --------
+        >>> from fuel.datasets import MNIST, SVHN
+        >>> MNIST.filename_for(), SVHN.filename_for(2)
+        ('mnist.hdf5', 'svhn_format_2.hdf5')
+        """
+        name: object = cls.filename
+        return name if name and isinstance(name, str) else (
+            cls._filename.format(*arguments))
 
 
 class BuiltInImages(BuiltInDataset):
@@ -91,8 +117,6 @@ class DatasetInFormats(BuiltInDataset):
     storage_options, splits, flat_targets, sources, axis_labels
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
     """
-
-    _filename: ClassVar[str]
 
     def __init__(self, which_format: object, which_sets: Sequence[str],
                  **kwargs: Unpack[BuiltInOptions]) -> None:

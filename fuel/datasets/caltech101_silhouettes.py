@@ -38,6 +38,7 @@ class CalTech101Silhouettes(BuiltInDataset):
     """
 
     filename = ''
+    _filename = 'caltech101_silhouettes{}.hdf5'
 
     def __init__(self, which_sets: Sequence[str], size: int = 28,
                  load_in_memory: bool = True,
@@ -45,7 +46,7 @@ class CalTech101Silhouettes(BuiltInDataset):
         if size not in (16, 28):
             raise ValueError('CalTech 101 Silhouettes has the sizes 16 and '
                              f'28, got size={size!r}')
-        self.filename = f'caltech101_silhouettes{size}.hdf5'
+        self.filename = self.filename_for(size)
         super().__init__(which_sets, load_in_memory=load_in_memory, **kwargs)
 
     @property

@@ -27,9 +27,10 @@ class YouTubeAudio(BuiltInDataset):
     """
 
     filename = ''
+    _filename = '{}.hdf5'
 
     def __init__(self, youtube_id: str,
                  which_sets: Sequence[str] = ('train',),
                  **kwargs: Unpack[BuiltInOptions]) -> None:
-        self.filename = f'{youtube_id}.hdf5'
+        self.filename = self.filename_for(youtube_id)
         super().__init__(which_sets, **kwargs)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import importlib
-from argparse import ArgumentParser
+from argparse import Action, ArgumentParser
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -25,6 +25,32 @@ def filler_of(function: F, *flags: str, **settings: Any
         return function
 
     return fill_subparser
+
+
+class NotingParser(ArgumentParser):
+    """A parser that notes the names of its positional arguments, also of
+    those in groups, in `positional`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.positional: list[str] = []
+        super().__init__(**settings)
+
+    def add_argument(self, *args: Any, **settings: Any) -> Action:
+        """Add an argument, and note it."""
+        return self._noted(super().add_argument(*args, **settings))
+
+    def add_argument_group(self, *args: Any, **settings: Any) -> Any:
+        """Add a group whose arguments are noted too."""
+        group: Any = super().add_argument_group(*args, **settings)
+        add = group.add_argument
+        group.add_argument = lambda *args, **settings: self._noted(
+            add(*args, **settings))
+        return group
+
+    def _noted(self, action: Action) -> Action:
+        if not action.option_strings:
+            self.positional.append(action.dest)
+        return action
 
 
 def find_datasets(package: str, extra_packages: Iterable[str],
