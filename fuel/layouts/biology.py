@@ -12,7 +12,7 @@ from fuel.datasets.columns.csr import ARRAYS, CSR
 from fuel.datasets.columns.ragged import Ragged
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import DamagedFileError
-from fuel.layouts.call import Call, LeftOut
+from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.rows import calls_by_length
 from fuel.layouts.seen import Seen, SeenFile
 
@@ -59,7 +59,7 @@ def _notes(columns: Collection[str], left_out: Sequence[str],
             f'; sources=({others[0]!r}, ...) chooses another' if others
             else '')
     if left_out:
-        yield LeftOut(
+        yield LeftOutSources(
             f'{ANNDATA_LEFT_OUT}: {", ".join(map(repr, left_out))}',
             [*left_out, *[f'obs/{name}' for name in left_out]])
 

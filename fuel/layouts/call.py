@@ -15,7 +15,7 @@ from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.runs import Runs
 
 
-class LeftOut(str):
+class LeftOutSources(str):
     """A note of what a layout leaves out, such as ``'left out, since they do
     not have 12 rows: ...'``.
 
@@ -60,7 +60,7 @@ class Call:
         cells: `Windows` warns with it. Defaults to '': rows may be steps.
     notes : tuple of str, optional
         What a user should know of the files. What is left out, and why, is a
-        :class:`~fuel.layouts.LeftOut`.
+        :class:`~fuel.layouts.LeftOutSources`.
     split : str, optional
         The split of which all rows of the columns are, where others are in
         other columns. Defaults to '': none.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shared import Constant
-from fuel.layouts.call import Call, LeftOut
+from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.rows import note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
@@ -118,7 +118,7 @@ def recognise_mace(seen: Seen) -> Call | None:
         else:
             left_out.append(path)
     return Call(columns, parts='config_batch_*/config_*', are_runs=True,
-                notes=(LeftOut(
+                notes=(LeftOutSources(
                     f'{MACE_LEFT_OUT}: {", ".join(map(repr, left_out))}',
                     left_out),) if left_out else ())
 

@@ -14,7 +14,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import files_by_name, must_name_splits, no_split
-from fuel.layouts.call import Call, LeftOut
+from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.folders import as_pattern, files_by_split
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.recognition import (
@@ -93,8 +93,8 @@ def _refuse_left_out(call: Call, sources: object) -> None:
     """Raise ValueError if a source is wanted that a layout leaves out."""
     for source in sources if isinstance(sources, (list, tuple)) else ():
         for note in call.notes:
-            if isinstance(note, LeftOut) and source in note.sources and (
-                    source not in call.columns):
+            if (isinstance(note, LeftOutSources) and source in note.sources
+                    and source not in call.columns):
                 raise ValueError(
                     f'there is no source {source!r}: it is {note}; to read '
                     f'it all the same, name its column in the call {call!r}')

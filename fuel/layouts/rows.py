@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
-from fuel.layouts.call import Call, LeftOut
+from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 # Of what is left out, how many a note names.
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
                       always: Sequence[str] = (),
                       ) -> tuple[dict[str, FileColumn],
-                                 tuple[LeftOut, ...]]:
+                                 tuple[LeftOutSources, ...]]:
     """Return a column for each array that has a row for each example in one
     of several places, such as the first and the last part; and a note of the
     others. What one of them lacks is an error when it is opened.
@@ -67,14 +67,14 @@ def places_of_files(seen: Seen, counting: str) -> list[Place]:
 
 
 def note_of(arrays: Sequence[Array], reason: str,
-            ) -> tuple[LeftOut, ...]:
+            ) -> tuple[LeftOutSources, ...]:
     """Return a note of what is left out, none if nothing is."""
     if not arrays:
         return ()
     shown = ', '.join(f'{array.path!r} {array.shape}'
                       for array in arrays[:SHOWN])
     more = ', ...' * (len(arrays) > SHOWN)
-    return (LeftOut(f'left out, since {reason}: {shown}{more}',
+    return (LeftOutSources(f'left out, since {reason}: {shown}{more}',
                     [array.path for array in arrays]),)
 
 
