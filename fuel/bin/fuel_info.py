@@ -14,7 +14,7 @@ from fuel.bin.commands import CommandParser, pipe_friendly
 from fuel.bin.describe import describe_file
 from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
                                    options_argument, shuffle_rows)
-from fuel.bin.listing import aligned, human_size
+from fuel.bin.listing import human_size
 from fuel.bin.layouts import is_hdf5_file, open_described
 from fuel.bin.preview import preview_file
 from fuel.describe.preview import Preview
@@ -23,6 +23,7 @@ from fuel.exceptions import (
     AmbiguousLayoutError, ConfigurationError, UnknownLayoutError)
 from fuel.layouts.recognition import PLAIN
 from fuel.remote.urls import StorageOptions
+from fuel.utils.printing import aligned
 
 __all__ = ['main', 'make_parser']
 

@@ -2,7 +2,7 @@
 under which terms, and there or not."""
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fuel import config
 from fuel.bin.commands import CommandParser
@@ -10,6 +10,7 @@ from fuel.converters import OWN
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 from fuel.exceptions import ConfigurationError
 from fuel.utils.extensions import Filler, find_datasets
+from fuel.utils.printing import aligned
 
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
@@ -72,14 +73,6 @@ class _List(argparse.Action):
                 if text := about(name):
                     print(f'    {text}')
         parser.exit(0)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each row, its cells in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield '  '.join(cell.ljust(width) for cell, width in
-                        zip(row, widths, strict=True)).rstrip()
 
 
 def about(name: str) -> str:

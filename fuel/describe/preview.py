@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fuel.utils.arguments import safely
-from fuel.utils.printing import printable
+from fuel.utils.printing import aligned, printable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -184,10 +184,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
             ) > LINE:
         share -= 1
     columns = [[_cut(cell, share) for cell in column] for column in columns]
-    widths = [max(map(len, column)) for column in columns]
-    return ['  '.join([cell.ljust(width) for cell, width in zip(
-        row, widths, strict=True)]).rstrip()
-        for row in zip(*columns, strict=True)]
+    return list(aligned(list(zip(*columns, strict=True))))
 
 
 def _cut(text: str, most: int) -> str:

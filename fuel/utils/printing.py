@@ -1,5 +1,7 @@
-"""Texts of files and of users, as they may be printed."""
+"""Texts as they are printed: those of files and of users, and tables."""
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 
 def printable(text: str) -> str:
@@ -18,3 +20,18 @@ def printable(text: str) -> str:
     return ''.join([
         one if one.isprintable()
         else one.encode('unicode_escape').decode('ascii') for one in text])
+
+
+def aligned(rows: Sequence[Sequence[str]],
+            num_left: int | None = None) -> Iterator[str]:
+    """Yield a line for each row, its cells in columns.
+
+    `num_left`: how many of the columns begin at the left; the others end at
+        the right. Defaults to None: all.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield '  '.join(
+            cell.ljust(width) if num_left is None or place < num_left
+            else cell.rjust(width) for place, (cell, width) in enumerate(
+                zip(row, widths, strict=True))).rstrip()
