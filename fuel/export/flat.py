@@ -6,8 +6,8 @@ import re
 import warnings
 from typing import Any, NamedTuple
 
-from fuel.profiling.measurements import Measurements, StageMeasurements
-from fuel.profiling.meter import measure
+from fuel.profiling.measurements import (
+    Measurements, StageMeasurements, measure)
 from fuel.utils.checks import positive
 
 # Fields that go up and down.

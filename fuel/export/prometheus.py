@@ -14,7 +14,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, NamedTuple, Self
 
 from fuel.export.flat import OF_PIPELINES, OF_STAGES, place_of
-from fuel.profiling.meter import measure
+from fuel.profiling.measurements import measure
 from fuel.sharding.shard_pipeline import sharding_of
 from fuel.typing import StreamLike
 from fuel.utils.forks import Step, each_at_fork

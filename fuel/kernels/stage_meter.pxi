@@ -722,7 +722,7 @@ def take_note(key, tuple path, double seconds, list report,
         something else was waited for.
     `report`: what the stages there took so far; None for no news.
     `spans`: of the items that were made there since, as
-        :class:`fuel.profiling.trace.StageSpans`.
+        :class:`fuel.profiling.measurements.StageSpans`.
     Returns: Whether it was waited for, longer than it takes to receive it.
     """
     if fuel_top == NULL:

@@ -1,20 +1,39 @@
-"""What was measured of a pipeline, as plain data that add."""
+"""Measurements of a pipeline: plain data that can be added, and functions that
+read them from the meters of the stages, also of those in other processes."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import operator
+import os
+import platform
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-#: Where a stage is in the tree of stages: its number in the process that
+from fuel.describe.pipeline import HERE, stage_name
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
+from fuel.kernels.epoch_iterator import StageMeter
+from fuel.profiling.remedies import MORE_WORKERS, WORKERS, remedy
+from fuel.utils.io_counts import io_counts
+from fuel.utils.printing import aligned
+
+#: Path of a stage in the tree of stages: its number in the process that
 #: runs it; for one that runs elsewhere, behind the path of the stage that
 #: reads it.
 Path = tuple[int, ...]
+#: Number of the item, and begin and end in nanoseconds; the number is -1 for
+#: an error, or the end of the epoch, in the place of an item.
+Span: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class StageMeasurements:
-    """What one stage took, and gave.
+    """Time, items and bytes of one stage.
 
     Attributes
     ----------
@@ -89,27 +108,33 @@ class StageMeasurements:
     remedy: str = ''
 
     def __add__(self, other: StageMeasurements) -> StageMeasurements:
-        return replace(self, **{name: getattr(self, name) + getattr(
-            other, name) for name in (*_SUMS, *_LEVELS)})
+        return replace(self, **_combined(
+            operator.add, self, other, (*_SUMS, *_LEVELS)))
 
     def __sub__(self, other: StageMeasurements) -> StageMeasurements:
-        return replace(self, **{name: getattr(self, name) - getattr(
-            other, name) for name in _SUMS})
+        return replace(self, **_combined(operator.sub, self, other, _SUMS))
 
 
 #: Fields that are counted for the whole process.
 IO_COUNTS = ('bytes_read', 'chunks_decoded', 'bytes_decoded', 'requests',
              'bytes_fetched', 'retries')
-# What grows for as long as a program runs, and what goes up and down.
+# The sums grow for as long as a program runs; the levels go up and down.
 _SUMS = ('items', 'examples', 'bytes', 'written', 'timed', 'work_seconds',
          'input_seconds', 'room_seconds', 'stall_seconds', 'restarts',
          *IO_COUNTS)
 _LEVELS = 'queue_items', 'queue_size'
 
 
+def _combined(operation: Callable[[Any, Any], Any], one: object,
+              other: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return attributes of two objects, added or subtracted."""
+    return {name: operation(getattr(one, name), getattr(other, name))
+            for name in names}
+
+
 @dataclass(frozen=True)
 class Measurements:
-    """What a pipeline took while its epochs were read.
+    """Time and items of a pipeline while its epochs were read.
 
     Those of several ranks add with ``+``, and the difference of two of one
     stream is what happened between them.
@@ -155,7 +180,7 @@ class Measurements:
 
     @property
     def examples_per_second(self) -> float:
-        """How many examples came per second (float); 0 before the first."""
+        """Number of examples per second (float); 0 before the first."""
         return self.examples / self.seconds if self.seconds else 0.
 
     def as_dict(self) -> dict[str, Any]:
@@ -168,8 +193,8 @@ class Measurements:
             interval = self.interval + other.interval
         return replace(
             self, stages=tuple(sum_of([self.stages, other.stages])),
-            interval=interval, **{name: getattr(self, name) + getattr(
-                other, name) for name in _TOTALS})
+            interval=interval, **_combined(
+                operator.add, self, other, _TOTALS))
 
     def __sub__(self, other: Measurements) -> Measurements:
         before = {stage.path: stage for stage in other.stages}
@@ -177,14 +202,11 @@ class Measurements:
             self, stages=tuple(
                 stage - before[stage.path] if stage.path in before else stage
                 for stage in self.stages),
-            interval=None, **{name: getattr(self, name) - getattr(
-                other, name) for name in _TOTALS})
+            interval=None, **_combined(operator.sub, self, other, _TOTALS))
 
     def __str__(self) -> str:
         head = ('stage', 'runs in', 'items', 'work s', 'waits s', 'stalls s',
                 'ready')
-        rows = [head, *map(_cells, self.stages)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         found = self.slowest
         return '\n'.join([
             (f'{self.items} items, {self.examples} examples in '
@@ -192,10 +214,7 @@ class Measurements:
              f'examples/s; the consumer waited {self.stall_share:.0%} of the '
              'time' + ('' if found is None
                        else f', most for {found.name}')),
-            *('  '.join(cell.ljust(width) if place < 2 else cell.rjust(width)
-                        for place, (cell, width) in enumerate(
-                            zip(row, widths, strict=True))).rstrip()
-              for row in rows)])
+            *aligned([head, *map(_cells, self.stages)], 2)])
 
 
 _TOTALS = ('seconds', 'stall_seconds', 'consumer_seconds', 'items',
@@ -225,3 +244,190 @@ def field_types() -> dict[str, str]:
     """Return the types of the fields of StageMeasurements, as text."""
     return {field.name: str(field.type)
             for field in dataclasses.fields(StageMeasurements)}
+
+
+class Process(NamedTuple):
+    """A process among those of several machines.
+
+    `clock`: those with the same one have the same time.
+    `token`: tells it from others that have the same `pid`, elsewhere.
+    """
+
+    clock: str
+    pid: int
+    token: str
+
+
+class StageSpans(NamedTuple):
+    """The spans of a stage in one thread.
+
+    `path`: where the stage is; see :class:`StageMeasurements`.
+    `name`: of the stage; of what the consumer did.
+    `kind`: ``'wait'`` and ``'step'`` are the consumer's.
+    `thread`: native identifier.
+    `thread_name`: empty where the thread has ended.
+    `num_left_out`: how many spans more there were.
+    """
+
+    path: Path
+    name: str
+    kind: Literal['stage', 'wait', 'step']
+    process: Process
+    thread: int
+    thread_name: str
+    spans: list[Span]
+    num_left_out: int = 0
+
+
+def this_process() -> Process:
+    """Return which process this is."""
+    return _process(os.getpid())
+
+
+@cache
+def _process(pid: int) -> Process:
+    clock = platform.node()
+    with suppress(OSError):
+        # Containers of one machine share its clock, unless they have an
+        # offset of their own.
+        with open('/proc/sys/kernel/random/boot_id', encoding='ascii') as file:
+            clock = file.read().strip()
+        clock += os.readlink('/proc/self/ns/time')
+    return Process(clock, pid, os.urandom(8).hex())
+
+
+def measure(stream: Any) -> Measurements:
+    """Return what a pipeline took so far, in all epochs."""
+    meter = stage_of(stream).meter
+    return Measurements(
+        tuple(measure_stages(stream)),
+        meter.awaited_seconds + meter.consumer_seconds,
+        meter.awaited_seconds, meter.consumer_seconds, meter.items,
+        meter.examples)
+
+
+def measure_and_compare(stream: Any) -> Measurements:
+    """Return what a pipeline took, with what it took since the last call."""
+    stage = stage_of(stream)
+    with stage.measuring:
+        found, last = measure(stream), stage.measured
+        stage.measured = found
+    return found if last is None else replace(found, interval=found - last)
+
+
+def measure_stages(stream: Any) -> list[StageMeasurements]:
+    """Return what each stage took so far, the outermost first."""
+    found: list[StageMeasurements] = []
+    counts = {name: getattr(io_counts, name) for name in IO_COUNTS}
+    for number, (depth, one) in enumerate(stages_here(stream)):
+        measured = list(_measure_stage(
+            one, number, depth, stage_of(stream).meter))
+        if counts and stage_of(one).dataset is not None:
+            measured[0], counts = replace(measured[0], **counts), {}
+        found += measured
+    return found
+
+
+def take_spans(stream: Any) -> list[StageSpans]:
+    """Return when the stages made their items since the last call.
+
+    Nothing while not every item is timed.
+    """
+    found: list[StageSpans] = []
+    for number, (_, one) in enumerate(stages_here(stream)):
+        own, below, num_left_out = stage_of(one).meter.take_spans()
+        threads: defaultdict[int, list[Span]] = defaultdict(list)
+        for thread, item, begin, end in own:
+            threads[thread].append((item, begin, end))
+        names = _thread_names() if threads else {}
+        if num_left_out:
+            threads.setdefault(0, [])
+        for thread, spans in threads.items():
+            found.append(StageSpans(
+                (number,), stage_name(one), 'stage', this_process(), thread,
+                names.get(thread, ''), spans, num_left_out))
+            num_left_out = 0
+        found += [noted._replace(path=(number, *noted.path))
+                  for noted in below]
+    return found
+
+
+def _thread_names() -> dict[int | None, str]:
+    return {thread.native_id: thread.name for thread in threading.enumerate()}
+
+
+def stage_paths(stream: Any) -> dict[StageMeter, Path]:
+    """Return where the stages are that have meters in this process."""
+    return {stage_of(one).meter: (number,) for number, (_, one)
+            in enumerate(stages_here(stream))}
+
+
+def stages_here(stream: Any) -> list[tuple[int, Any]]:
+    """Return the stages that run in this process, with their depths."""
+    found: list[tuple[int, Any]] = []
+    known: set[int] = set()
+
+    def add(one: Any, depth: int) -> None:
+        if id(one) not in known:
+            known.add(id(one))
+            found.append((depth, one))
+            for child in [] if remote_stage(one) else child_streams(one):
+                add(child, depth + 1)
+
+    add(stream, 0)
+    return found
+
+
+def remote_stage(stream: object) -> Any:
+    """Return the stage of a stream whose epochs are made in other processes
+    or threads (RemoteStage), None for another."""
+    stage = stage_of(stream)
+    return stage if stage.is_remote else None
+
+
+def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
+                   ) -> Iterator[StageMeasurements]:
+    """Yield what a stage took, then what those took that run for it."""
+    meter = stage_of(stream).meter
+    stall, stalls_below = outermost.stalls_by(meter)
+    here = StageMeasurements(
+        (number,), stage_name(stream), depth, HERE, 1, meter.items,
+        meter.examples, meter.bytes, meter.written, meter.timed,
+        meter.work_seconds, meter.input_seconds, meter.room_seconds,
+        stall, restarts=meter.restarts, remedy=remedy(stream))
+    stage = remote_stage(stream)
+    if stage is None:
+        yield here
+        return
+    runs_in = str(stream.runs_in)
+    ready, size = stage.queue
+    yield replace(
+        here, runs_in=runs_in, processes=stage.num_processes,
+        queue_items=ready, queue_size=size)
+    # Another thread may add to it meanwhile.
+    for below in sum_of(list(meter.reports.values())):
+        place = runs_in if below.runs_in == HERE else (
+            f'{below.runs_in} of {runs_in}')
+        yield replace(
+            below, path=(number, *below.path), depth=depth + 1 + below.depth,
+            runs_in=place, processes=below.processes * stage.num_processes,
+            stall_seconds=stalls_below.get(below.path, 0.),
+            remedy=below.remedy if runs_in.startswith('server') else
+            below.remedy.replace(WORKERS, MORE_WORKERS))
+
+
+def keep_sums(meter: StageMeter) -> None:
+    """Keep the sums alone of what workers have reported that are gone."""
+    reports = list(meter.reports.values())
+    meter.reports = {None: sum_of(reports)} if reports else {}
+
+
+def time_all(stream: Any, *, is_exact: bool) -> None:
+    """Time each item of a pipeline, or only those that take long.
+
+    Of what runs elsewhere, from the next epoch on.
+    """
+    for _, one in stages_here(stream):
+        stage_of(one).meter.is_exact = is_exact
+        if stage := remote_stage(one):
+            stage.time_all(is_exact=is_exact)

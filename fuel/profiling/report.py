@@ -1,17 +1,19 @@
-"""The report of a profile: text, picture and data."""
+"""The report of a profile: text, picture, data and trace."""
 from __future__ import annotations
 
 import json
 import logging
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
 
-from fuel.profiling.trace import StageSpans, as_trace
+from fuel.kernels.epoch_iterator import MOST_SPANS
+from fuel.profiling.measurements import Path, Process, StageSpans
 from fuel.utils.atomic_files import write_text
+from fuel.utils.printing import aligned
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +23,8 @@ ROW = 26
 LINE, COLUMNS = 18, 90
 # Colours that are told apart by most, also in grey: work and waiting.
 WORK, WAIT = '#3b75af', '#d8a13c'
+# Processes of two containers may have the same number: one gets another.
+_OTHER_PID = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -158,17 +162,12 @@ class Profile:
     def __str__(self) -> str:
         head = ('stage', 'runs in', 'seconds', 'share', 'waiting',
                 'examples/s', 'written')
-        rows = [head, *(_cells(stage) for stage in self.stages)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ['  '.join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(
-                zip(row, widths, strict=True))).rstrip() for row in rows]
         return '\n'.join([
             (f'{self.batches} batches, {self.examples} examples in '
              f'{self.seconds:.3f} s: {self.examples_per_second:.0f} '
              f'examples/s{self._step()}{self._skipped()}'),
-            *lines, *self._sentences()])
+            *aligned([head, *map(_cells, self.stages)], 2),
+            *self._sentences()])
 
     def _sentences(self) -> list[str]:
         return [self.bottleneck] + (
@@ -309,3 +308,75 @@ def _bar(stage: StageProfile, top: int, longest: float) -> list[str]:
 def _rectangle(left: float, top: int, width: float, colour: str) -> str:
     return (f'<rect x="{left:.1f}" y="{top + 3}" width="{width:.1f}" '
             f'height="15" fill="{colour}"/>')
+
+
+def as_trace(noted: Sequence[StageSpans]) -> dict[str, Any]:
+    """Return spans as a trace, ready for JSON.
+
+    `noted`: those of the consumer first.
+    """
+    here = noted[0].process
+    known = [each for each in noted if each.process.clock == here.clock]
+    events = sorted(
+        ((begin, -end, number, item) for number, each in enumerate(known)
+         for item, begin, end in each.spans))
+    origin = events[0][0] if events else 0
+    pids = _pids(known)
+    spans = []
+    for begin, minus_end, number, item in events[:MOST_SPANS]:
+        each = known[number]
+        spans.append({
+            'name': each.name, 'cat': each.kind, 'ph': 'X',
+            'ts': (begin - origin) / 1e3, 'dur': (-minus_end - begin) / 1e3,
+            'pid': pids[each.process], 'tid': each.thread,
+            'args': {'item': item} if item >= 0 else {}})
+    return {
+        'traceEvents': [*_rows(known, pids), *spans],
+        'displayTimeUnit': 'ms',
+        'otherData': {
+            'spans_left_out': len(events) - len(spans) + sum(
+                each.num_left_out for each in noted),
+            'spans_of_other_machines': sum(
+                len(each.spans) for each in noted) - len(events)}}
+
+
+def _pids(noted: Sequence[StageSpans]) -> dict[Process, int]:
+    """Return the number of each process, the consumer's first."""
+    pids: dict[Process, int] = {}
+    for each in noted:
+        if each.process not in pids:
+            pid = each.process.pid
+            while pid in pids.values():
+                pid += _OTHER_PID
+            pids[each.process] = pid
+    return pids
+
+
+def _rows(noted: Sequence[StageSpans],
+          pids: dict[Process, int]) -> Iterator[dict[str, Any]]:
+    """Yield the names of processes and threads, and in which order they
+    are shown."""
+    names = {each.path: each.name for each in noted}
+    counts: dict[Path, int] = {}
+    for place, (process, pid) in enumerate(pids.items()):
+        inside = [each for each in noted if each.process == process]
+        reader = min((each.path for each in inside), key=len)[:-1]
+        counts[reader] = counts.get(reader, 0) + 1
+        yield from _row('process', pid, 0, place, (
+            f'{names.get(reader, "workers")}: worker {counts[reader]}'
+            if reader else 'training'))
+        threads = {each.thread: each.thread_name for each in inside
+                   if each.spans}
+        # The main thread first.
+        order = sorted(threads, key=lambda thread: (
+            thread != process.pid, thread))
+        for number, thread in enumerate(order):
+            yield from _row('thread', pid, thread, number,
+                            threads[thread] or 'thread')
+
+
+def _row(kind: str, pid: int, thread: int, place: int,
+         name: str) -> Iterator[dict[str, Any]]:
+    for about, value in ('name', name), ('sort_index', place):
+        yield {'name': f'{kind}_{about}', 'ph': 'M', 'pid': pid,
+               'tid': thread, 'args': {about: value}}

@@ -15,8 +15,8 @@ from fuel.typing import Batch, State, StreamLike
 from fuel.utils.arguments import safely
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
-from fuel.profiling.measurements import Path, StageMeasurements
-from fuel.profiling.meter import measure_stages, take_spans, time_all
+from fuel.profiling.measurements import (
+    Path, StageMeasurements, measure_stages, take_spans, time_all)
 from fuel.workers.batch_maker import Note, RunningEpochs
 from fuel.utils.remote_errors import ErrorReport
 

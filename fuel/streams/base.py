@@ -665,7 +665,7 @@ class AbstractDataStream(NamedArguments):
         >>> found.items, found.examples, found.stages[0].name
         (10, 100, 'DataStream')
         """
-        from fuel.profiling.meter import measure_and_compare
+        from fuel.profiling.measurements import measure_and_compare
         return measure_and_compare(self)
 
     def _repr_html_(self) -> str:

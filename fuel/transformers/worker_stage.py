@@ -12,7 +12,7 @@ from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.profiling.meter import keep_sums
+from fuel.profiling.measurements import keep_sums
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer

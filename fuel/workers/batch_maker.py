@@ -20,10 +20,9 @@ from fuel.epochs.state_delta import Changes, StateDelta, state_of
 from fuel.kernels.epoch_iterator import (
     EpochIterator, StageMeter, last_wait)
 from fuel.kernels.outputs import Placement, placed
-from fuel.profiling.measurements import Path, StageMeasurements
-from fuel.profiling.meter import (
-    measure_stages, stage_paths, take_spans, time_all)
-from fuel.profiling.trace import StageSpans
+from fuel.profiling.measurements import (
+    Path, StageMeasurements, StageSpans, measure_stages, stage_paths,
+    take_spans, time_all)
 from fuel.transport.slots import (
     Buffers, Extent, Slot, align, detach, write_into)
 from fuel.typing import Batch, State, StreamLike

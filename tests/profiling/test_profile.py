@@ -20,8 +20,8 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.epochs.stage import stage_of
 from fuel.profiling import Profile, StageMeasurements, StageProfile
-from fuel.profiling.bottleneck import remedy, sentence
-from fuel.profiling.profiler import with_shares
+from fuel.profiling.profiler import sentence, with_shares
+from fuel.profiling.remedies import remedy
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream

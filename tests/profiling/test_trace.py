@@ -16,7 +16,8 @@ from fuel.datasets import IndexableDataset
 from fuel.epochs.stage import stage_of
 from fuel.kernels.epoch_iterator import MOST_SPANS
 from fuel.profiling import Profile
-from fuel.profiling.trace import StageSpans, as_trace, this_process
+from fuel.profiling.measurements import StageSpans, this_process
+from fuel.profiling.report import as_trace
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Cast, Flatten, Mapping, MultiProcessing
