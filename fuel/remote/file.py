@@ -22,9 +22,9 @@ from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
 from fuel.remote.index_bytes import IndexBytes
 from fuel.remote.pages import (
     Ends, Fetch, Hold, PageTable, Resident, map_file)
-from fuel.remote.store import Answer, Patient
-from fuel.remote.stores import open_store
-from fuel.remote.transfers import TransferCounts, Transfers, run_on_loop
+from fuel.remote.stores import Answer, open_store
+from fuel.remote.transfers import (
+    Patient, TransferCounts, Transfers, run_on_loop)
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, each_at_fork
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from fuel.remote.disk_cache import CacheEntry
 from fuel.remote.pages import PageTable, Resident
-from fuel.remote.store import Answer
+from fuel.remote.stores import Answer
 
 # Bytes that are fetched at once: first, and at most where the index, or what
 # only HDF5 can decode, is read in order.

@@ -1,4 +1,5 @@
-"""The transfer of pages: from the server, or from the cache on disk."""
+"""The transfer of bytes: requests, which are repeated until they work or their
+time is over, and the pages that they bring, or the cache on disk."""
 from __future__ import annotations
 
 import asyncio
@@ -6,19 +7,24 @@ import concurrent.futures
 import heapq
 import itertools
 import logging
+import random
 import threading
+import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import CacheEntry
+from fuel.remote.urls import Secrets
 from fuel.remote.pages import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
     Record, Resident, by_first, overlapping)
-from fuel.remote.store import Answer, Patient
+from fuel.remote.stores import (
+    CONNECT_TIMEOUT, Answer, ByteStore, ChangedError, TransientError)
 from fuel.utils.io_counts import io_counts
+from fuel.utils.seams import fault_point
 
 Result = TypeVar('Result')
 
@@ -29,6 +35,155 @@ IN_FLIGHT = 32 << 20
 # From this size on, bytes are written by another thread than the one that
 # receives.
 OWN_THREAD = 64 << 10
+
+# Seconds before a request is repeated, at first and at most.
+FIRST_WAIT = .1
+LONGEST_WAIT = 10.
+# Seconds after which it is said that the first request of a file waits.
+SILENT_WAIT = 2.
+# Bytes of a file at most; what is larger does not fit the address space.
+LARGEST_FILE = 1 << 46
+
+# Servers to which this process had a connection.
+_reached: set[str] = set()
+
+
+def changed_error(name: str, before: str, now: str) -> DamagedFileError:
+    """Return the error about a file that is not what it was."""
+    return DamagedFileError(
+        f'{name} was changed while it was in use ({before} when it was '
+        f'opened, {now} now), so old and new rows would be mixed: open the '
+        f'data set again')
+
+
+@fault_point('remote wait')
+def pause(seconds: float) -> Awaitable[None]:
+    """Wait before a request is repeated."""
+    return asyncio.sleep(seconds)
+
+
+class Patient:
+    """Asks a store again after errors that may pass.
+
+    `name`: of the file, for errors.
+    `server`: that has it.
+    `timeout`: seconds after which a request is given up.
+    """
+
+    def __init__(self, open_store: Callable[[], ByteStore], name: str,
+                 server: str, secrets: Secrets, timeout: float) -> None:
+        self._open_store = open_store
+        self._store: ByteStore | None = None
+        self._name = name
+        self._server = server
+        self._secrets = secrets
+        self.timeout = timeout
+        self._draw = random.Random()  # noqa: S311 (spreads out requests)
+
+    async def fetch(self, start: int, stop: int, expected: Answer | None,
+                    ) -> Answer:
+        """Return a range of the file in the state that is expected."""
+        begin = time.monotonic()
+        deadline, is_said = begin + self.timeout, expected is not None
+        for attempt in range(1, 1 << 30):
+            try:
+                answer = await self._attempt(start, stop, expected, deadline)
+                _reached.add(self._server)
+                return answer
+            except (TransientError, TimeoutError) as error:
+                if getattr(error, 'is_connected', True):
+                    _reached.add(self._server)
+                is_reached = self._server in _reached
+                timeout = self.timeout if is_reached else min(
+                    self.timeout, CONNECT_TIMEOUT)
+                wait = self._wait_after(attempt, error)
+                left = begin + timeout - time.monotonic()
+                if wait >= left:
+                    what = (
+                        f'bytes {start} to {stop - 1} could not be fetched'
+                        if is_reached else
+                        'could not connect to the server')
+                    raise TimeoutError(self._secrets.hide(
+                        f'{self._name}: {what} in {timeout:g} seconds, in '
+                        f'{attempt} attempts: '
+                        f'{str(error) or "there was no answer"}'
+                        + ('' if is_reached else '; check the address, and '
+                           'that the server runs'))) from None
+                logger.debug('%s: request %d failed, the next follows in '
+                             '%.1f seconds: %s', self._name, attempt, wait,
+                             self._secrets.hide(error))
+                if not is_said and time.monotonic() - begin >= SILENT_WAIT:
+                    is_said = True
+                    logger.warning(
+                        '%s: not opened yet, after %d attempts: %s; it is '
+                        'asked again for up to %.0f seconds%s',
+                        self._name, attempt, self._secrets.hide(
+                            error) or 'there was no answer', left,
+                        ' (remote_timeout)' * is_reached)
+                await pause(wait)
+                io_counts.count(retries=1)
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Close the connections, which nobody else uses."""
+        if self._store is not None:
+            await self._store.close()
+
+    async def _attempt(self, start: int, stop: int, expected: Answer | None,
+                       deadline: float) -> Answer:
+        wanted = '' if expected is None else expected.validator
+        try:
+            if self._store is None:
+                self._store = self._open_store()
+            async with asyncio.timeout_at(
+                    asyncio.get_running_loop().time()
+                    + max(.01, deadline - time.monotonic())):
+                answer = await self._store.fetch(start, stop, wanted)
+        except ChangedError as error:
+            raise changed_error(self._name, _state(expected), str(error)
+                                ) from None
+        except (TransientError, TimeoutError):
+            raise
+        except OSError as error:
+            # The same class, so that callers know what it is about.
+            raise type(error)(self._secrets.hide(
+                f'{self._name}: {error}')) from None
+        except (ImportError, LookupError, TypeError, ValueError) as error:
+            # Such as options that the file system does not take. Some name
+            # the file already.
+            text = str(error).removeprefix(f'{self._name}: ')
+            raise ValueError(self._secrets.hide(
+                f'{self._name}: {text}')) from None
+        if expected is not None and (
+                answer.size, answer.validator or wanted) != (
+                expected.size, wanted or answer.validator):
+            raise changed_error(self._name, _state(expected), _state(answer))
+        self._check_length(answer, start, stop)
+        return answer
+
+    def _check_length(self, answer: Answer, start: int, stop: int) -> None:
+        """Refuse an answer that does not have the bytes asked for: it would
+        leave a hole, or overwrite what is next to them."""
+        if not 0 <= answer.size <= LARGEST_FILE:
+            raise OSError(f'{self._name}: the server says that it has '
+                          f'{answer.size} bytes, which no file has')
+        nbytes = max(0, min(stop, answer.size) - start)
+        if len(answer.data) != nbytes:
+            raise TransientError(f'the server sent {len(answer.data)} bytes '
+                                 f'instead of {nbytes}')
+
+    def _wait_after(self, attempt: int, error: OSError) -> float:
+        if isinstance(error, TransientError) and error.wait is not None:
+            return error.wait
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2. ** min(attempt - 1, 20))
+        # Spread out, so that a busy server is not asked by all at once.
+        return longest * self._draw.uniform(.5, 1.)
+
+
+def _state(answer: Answer | None) -> str:
+    if answer is None:
+        return 'unknown'
+    return f'{answer.size} bytes, {answer.validator or "no ETag"}'
 
 
 @dataclass

@@ -50,7 +50,7 @@ POINTS = {
     'client send': 'fuel.client.channel',
     'client receive': 'fuel.client.channel',
     'client count': 'fuel.client.session',
-    'remote wait': 'fuel.remote.store',
+    'remote wait': 'fuel.remote.transfers',
     'cache write': 'fuel.remote.disk_cache',
     'cache record': 'fuel.remote.disk_cache',
 }

@@ -194,7 +194,7 @@ def test_other_data_sets_are_read(client, bucket, options):
 def test_endpoint_that_never_answers_a_connection_is_given_up_early(
         monkeypatch):
     """The client's own attempts do not hide that there was no connection."""
-    monkeypatch.setattr('fuel.remote.store.CONNECT_TIMEOUT', 3)
+    monkeypatch.setattr('fuel.remote.transfers.CONNECT_TIMEOUT', 3)
     monkeypatch.setattr('fuel.remote.stores.IDLE', 2.5)
     config.remote_timeout = 8
     with contextlib.ExitStack() as stack:

@@ -381,7 +381,7 @@ def test_index_that_is_none_is_removed(server, content, cache, damage):
 def test_file_without_a_validator_is_not_kept_on_disk(
         server, content, cache, monkeypatch):
     """An old copy could not be told from the file."""
-    monkeypatch.setattr('fuel.remote.http_store.validator_of',
+    monkeypatch.setattr('fuel.remote.stores.validator_of',
                         lambda headers: '')
     assert content == read_all(open_file(server))
     assert [] == list(cache.glob('*/data'))

@@ -12,7 +12,7 @@ from support.async_filesystem import ObjectFilesystem
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
-from fuel.remote import store
+from fuel.remote import transfers
 from fuel.remote.location import RemotePath
 from fuel.remote.stores import filesystem_of
 from fuel.schemes import ShuffledScheme
@@ -92,7 +92,7 @@ def test_waits_grow_and_heed_the_server(server, url, waits):
 
 def test_server_that_nobody_runs_is_told_once(caplog, waits, monkeypatch):
     """After a while, without credentials, and not for each request."""
-    monkeypatch.setattr(store, 'SILENT_WAIT', 0)
+    monkeypatch.setattr(transfers, 'SILENT_WAIT', 0)
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         address = f'127.0.0.1:{free.getsockname()[1]}'

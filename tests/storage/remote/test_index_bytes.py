@@ -6,7 +6,7 @@ import pytest
 
 from fuel.remote.index_bytes import AT_ONCE, BLOCK, LARGEST, IndexBytes
 from fuel.remote.pages import PageTable, Resident
-from fuel.remote.store import Answer
+from fuel.remote.stores import Answer
 
 SIZE = 200 * BLOCK
 CONTENT = numpy.random.RandomState(0).bytes(SIZE)
