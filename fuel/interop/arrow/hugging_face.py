@@ -1,10 +1,12 @@
-"""A data set over what Hugging Face streams."""
+"""A data set over what Hugging Face streams, its pipeline and its state."""
 from __future__ import annotations
 
+import importlib.metadata
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Unpack, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard, Unpack, cast
 
+import numpy
 import pyarrow
 
 from fuel.datasets.dataset import Dataset
@@ -15,9 +17,6 @@ from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, is_there, rows_of, without_nulls)
 from fuel.interop.arrow.files import class_names_of, classes_of
-from fuel.interop.arrow.hugging_face_parts import (
-    HuggingFaceStream, fits_state, has_exact_states, is_plain, part_order,
-    own_pipeline, parts_of_pipeline)
 from fuel.interop.indexed_dataset import own_value
 from fuel.typing import State
 from fuel.utils.checks import saved_count
@@ -25,6 +24,143 @@ from fuel.utils.other_libraries import class_for, comes_from, short_repr
 
 # Examples that are read at once.
 BLOCK = 16
+# The first release, and what a pipeline is made of, whose states say exactly
+# where reading stands.
+FIRST_EXACT = 5, 2
+EXACT = frozenset({
+    'ArrowExamplesIterable', 'CyclingMultiSourcesExamplesIterable',
+    'ExamplesIterable', 'FilteredExamplesIterable',
+    'FormattedExamplesIterable',
+    'HorizontallyConcatenatedMultiSourcesExamplesIterable',
+    'InterleavedShardsExamplesIterable', 'IterableDataset',
+    'MappedExamplesIterable', 'RandomlyCyclingMultiSourcesExamplesIterable',
+    'RebatchedArrowExamplesIterable', 'RepeatExamplesIterable',
+    'SelectColumnsIterable', 'SkipExamplesIterable', 'StepExamplesIterable',
+    'TakeExamplesIterable',
+    'VerticallyConcatenatedMultiSourcesExamplesIterable'})
+
+
+class HuggingFaceStream(Protocol):
+    """The members of an ``IterableDataset`` of Hugging Face that are used."""
+
+    epoch: int
+
+    def iter(self, batch_size: int) -> Iterator[Mapping[str, Any]]:
+        """Iterate over dicts of columns."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of the next iteration."""
+
+    def state_dict(self) -> State:
+        """Return where the last iteration stands."""
+
+    def load_state_dict(self, state_dict: State) -> None:
+        """Let the next iteration begin there."""
+
+
+def _is_part(value: object) -> TypeGuard[Any]:
+    """Return whether an object is a part of a pipeline of Hugging Face."""
+    return type(value).__module__ == 'datasets.iterable_dataset' and (
+        'iterable' in type(value).__name__.lower())
+
+
+def _below(part: object) -> Iterator[tuple[str, Any]]:
+    """Iterate over the parts that a part reads, alone or in lists."""
+    for name, value in vars(part).items():
+        if _is_part(value) or (
+                isinstance(value, list) and value
+                and all(map(_is_part, value))):
+            yield name, value
+
+
+def parts_of_pipeline(part: object) -> Iterator[object]:
+    """Iterate over a part and all below it."""
+    yield part
+    for _, found in _below(part):
+        for each in found if isinstance(found, list) else [found]:
+            yield from parts_of_pipeline(each)
+
+
+def own_pipeline(part: Any) -> Any:
+    """Return a pipeline whose reading no other disturbs.
+
+    Theirs keep where reading stands in their parts, which several data sets
+    and epochs share; their copies share it too.
+    """
+    copied = object.__new__(type(part))
+    vars(copied).update(vars(part))
+    for name, found in _below(part):
+        vars(copied)[name] = (
+            [own_pipeline(each) for each in found] if isinstance(found, list)
+            else own_pipeline(found))
+    if '_epoch' in vars(copied):
+        # A tensor in shared memory, if PyTorch is there.
+        vars(copied)['_epoch'] = int(copied.epoch)
+    return copied
+
+
+def has_exact_states(parts: Iterable[object]) -> bool:
+    """Return whether the state of a pipeline says exactly where reading
+    stands.
+
+    Earlier releases hold back examples that their states do not have.
+    """
+    release = importlib.metadata.version('datasets').split('.')
+    return tuple(map(int, release[:2])) >= FIRST_EXACT and all(
+        map(_is_exact, parts))
+
+
+def _is_exact(part: object) -> bool:
+    members = vars(part)
+    if type(part).__name__ == 'BufferShuffledExamplesIterable':
+        # It holds nothing back.
+        return bool(members['buffer_size'] == 1)
+    return type(part).__name__ in EXACT and not (
+        # They may leave out what a function made of a batch.
+        members.get('batched') and members.get('formatting'))
+
+
+def part_order(part: object) -> list[Any]:
+    """Return what decides the order of a part: its numbers, generators, and
+    the rank."""
+    return [type(part).__name__, *(
+        (name, value.bit_generator.state if isinstance(
+            value, numpy.random.Generator) else value)
+        for name, value in sorted(vars(part).items())
+        if (name != '_epoch' and isinstance(
+            value, (int, numpy.random.Generator)))
+        or type(value).__name__ == 'DistributedConfig')]
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a value is plain data, its numbers not negative."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_plain(each)
+                   for key, each in value.items())
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    return isinstance(value, (str, type(None))) or (
+        isinstance(value, int) and 0 <= value < 2 ** 128)
+
+
+def fits_state(saved: object, fresh: object) -> bool:
+    """Return whether a state has the form of a fresh one."""
+    if isinstance(fresh, dict):
+        return isinstance(saved, dict) and saved.keys() == fresh.keys() and (
+            all(fits_state(saved[key], (
+                fresh['examples_iterable'] if key == 'previous_state'
+                and saved[key] is not None else value))
+                for key, value in fresh.items()))
+    if isinstance(fresh, list):
+        # Data sets one after the other are their shards in later epochs, in
+        # another order.
+        return isinstance(saved, list) and all(
+            any(fits_state(each, other) for other in fresh) for each in saved)
+    if fresh is None:
+        # The state of several is known once they are read.
+        return saved is None or isinstance(saved, dict)
+    return type(saved) is type(fresh) and (
+        saved == fresh or not isinstance(saved, str))
 
 
 class HuggingFaceReading:
@@ -98,7 +234,7 @@ class HuggingFaceReading:
         except Exception:
             if self._size > 1:
                 return self._singly()._find_block()
-            # What has failed has ended: it is opened anew here.
+            # An iterator that failed has ended: reading opens it anew here.
             self.close()
             raise
 
@@ -262,7 +398,7 @@ class HuggingFaceIterable(Dataset):
         self.is_exact = has_exact_states(parts)
         # Another number for another order.
         self.order = zlib.crc32(repr(list(map(part_order, parts))).encode())
-        # What is not known to be there may be missing in some examples.
+        # Columns that are not known may be missing in some examples.
         self.block_size = 1 if features is None else BLOCK
         columns = tuple(self._first() if features is None else features)
         self._masks = masks_of(masks, () if features is None else columns)
