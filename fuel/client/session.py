@@ -61,8 +61,9 @@ class ServerSession(RemoteSession[Connector]):
         # and what changed since.
         self._known: dict[int, tuple[State | None, Changes | None]] = {}
 
-    def receive(self, stream: Connector) -> None:
+    def receive(self, stream: Connector | None) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
+        assert stream is not None
         while True:
             if self.left:
                 raise ServerError(

@@ -16,7 +16,7 @@ from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.typing import AxisLabels, State
+from fuel.typing import AxisLabels, Request, State
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import check_platform
 from fuel.workers.remote_stream import (
@@ -260,18 +260,10 @@ class ServerDataStream(RemoteStream):
                     return connection
             return self._add_connection()
 
-    def get_data(self, request: object = None) -> Any:
-        """Return the next batch that the server sends.
-
-        Raises
-        ------
-        ValueError
-            If there is a request; then nothing is connected.
-        """
+    def _refuse(self, request: Request) -> None:
         if request is not None:
             raise ValueError('the server decides what comes next, so there '
                              f'are no requests; got {request!r}')
-        return self._take(self)
 
     def _open_session(self) -> ServerSession:
         stage = stage_of(self)

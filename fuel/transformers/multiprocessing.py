@@ -260,12 +260,11 @@ class BackgroundProcess:
                             config.shared_memory_bytes,
                             config.stall_timeout)
             self._team = Team([worker])
-        team = self._team
         if self._session is None:
             self._session = WorkerSession()
-            self._session.begin(team)
+            self._session.begin(self._team)
         try:
-            return self._session.take(lambda: team)
+            return self._session.read()
         except StopIteration:
             self._session = None
             return StopIteration

@@ -16,7 +16,7 @@ from fuel.profiling.measurements import keep_sums
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
-from fuel.typing import Batch, State, StreamLike
+from fuel.typing import Request, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.global_random import GeneratorSource
 from fuel.workers.remote_stream import (
@@ -64,8 +64,13 @@ class TeamStage(RemoteStage):
         """Return the state of its input after what was delivered."""
         return as_state(self._session(epoch).state())
 
+    def get_team(self) -> Team:
+        """Return running workers, started if there are none."""
+        team: Team = self.stream._get_team()
+        return team
+
     def _session(self, epoch: Epoch) -> WorkerSession:
-        session: WorkerSession = session_of(epoch) or self.stream.session
+        session: WorkerSession = session_of(epoch)
         return session
 
     def state_between(self, epoch: str) -> State:
@@ -170,13 +175,11 @@ class WorkerStage(RemoteStream, Transformer):
         return ('1 worker' if self.num_workers == 1
                 else f'{self.num_workers} workers')
 
-    def get_data(self, request: object = None) -> Batch:
-        """Return the next batch that the workers made."""
+    def _refuse(self, request: Request) -> None:
         if request is not None:
             raise ValueError(
                 f'{type(self).__name__} takes no requests, since its batches '
                 f'were made before; got {request!r}')
-        return self._take(self._get_team)
 
     def _open_session(self) -> WorkerSession:
         """Begin the epoch that comes next."""

@@ -5,6 +5,7 @@ By workers, or by a server.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,8 @@ from fuel.epochs.state import available
 from fuel.kernels.epoch_iterator import EpochIterator, PendingItem
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
-from fuel.typing import Batch, State
+from fuel.typing import Batch, EpochReader, Request, State
+from fuel.utils.overrides import covers
 
 # Seconds between attempts to stop another thread that waits for a batch,
 # and after which the stream is closed although it does not stop.
@@ -26,7 +28,7 @@ Source = TypeVar('Source')
 
 
 class RemoteSession(PendingItem, Generic[Source]):
-    """One epoch made elsewhere, as far as its reader has come.
+    """Reader of an epoch that is made elsewhere.
 
     A batch is pending until the epoch iterator has returned it; if Ctrl-C
     comes before, the next call returns the same.  Its receipt counts it as
@@ -38,7 +40,11 @@ class RemoteSession(PendingItem, Generic[Source]):
     `resume`: what to go on from; :meth:`state` returns it until batches came.
     `finished`: whether the end of the epoch was received.
     `left`: whether nobody reads it any more, so that :meth:`receive` raises.
+    `stream`: returns the stream whose epoch it is, which is held weakly, since
+        it holds the epoch; None if there is no stream.
     """
+
+    stream: Callable[[], Source | None] = staticmethod(lambda: None)
 
     def __init__(self, resume: State | None = None,
                  finished: bool = False) -> None:
@@ -47,14 +53,17 @@ class RemoteSession(PendingItem, Generic[Source]):
         self.left = False
         self._is_counting = False
 
-    def take(self, source: Source) -> Batch:
+    def read(self) -> Batch:
         """Return the next batch, or raise the error in its place."""
+        stream = self.stream()
+        if stream is not None:
+            vars(stream)['session'] = self
         try:
             if self.held is None or self.left:
                 self.commit_delivered()
                 if self.finished:
                     raise StopIteration
-                self.receive(source)
+                self.receive(stream)
         except StopIteration:
             self.finished = True
             if not self.is_asked:
@@ -68,6 +77,14 @@ class RemoteSession(PendingItem, Generic[Source]):
             raise error
         batch: Batch = data
         return batch
+
+    def skip(self, count: int) -> None:
+        """Read batches and drop them."""
+        for _ in range(count):
+            self.read()
+
+    def close(self) -> None:
+        """Release nothing: states are asked for after the end too."""
 
     def commit_delivered(self) -> None:
         """Count the batch that was delivered since the last call."""
@@ -85,7 +102,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         finally:
             self._is_counting = False
 
-    def receive(self, source: Source) -> None:
+    def receive(self, stream: Source | None) -> None:
         """Set `held` to data, or None, an error, or None, and a receipt."""
         raise NotImplementedError
 
@@ -125,6 +142,7 @@ class RemoteStage(StreamStage):
         super().adopt(epoch, iterator)
         # A finished epoch lets go of its attributes, but not of this.
         session = epoch.attributes.get('session', session_of(epoch))
+        session.stream = weakref.ref(self.stream)
         vars(epoch)['session'] = epoch.pending_item = session
 
     @property
@@ -153,11 +171,11 @@ class RemoteStage(StreamStage):
 
 
 class RemoteStream(AbstractDataStream):
-    """A stream each of whose epoch iterators reads a remote session.
+    """A stream each of whose epochs is read by a remote session.
 
-    A subclass must implement :meth:`_open_session`.
+    A subclass must implement :meth:`_open_session` and :meth:`_refuse`.
 
-    `session`: that of the epoch iterator that is reading, or read last.
+    `session`: that of the epoch that is read, or was read last.
     """
 
     __fuel_stage__ = RemoteStage
@@ -173,12 +191,29 @@ class RemoteStream(AbstractDataStream):
         """Return the session of the epoch that comes next."""
         raise NotImplementedError
 
-    def _take(self, source: object) -> Batch:
-        """Return the next batch of the session that is reading."""
+    def _refuse(self, request: Request) -> None:
+        """Refuse a request; None is not a request."""
+        raise NotImplementedError
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next batch that was made elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If there is a request; then nothing is asked for.
+        """
+        self._refuse(request)
         if 'session' not in vars(self):
             self.session = self._open_session()
-        session: RemoteSession[Any] = self.session
-        return session.take(source)
+            self.session.stream = weakref.ref(self)
+        return self.session.read()
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return the reader of an epoch that does what :meth:`get_data` does:
+        its session; None if a subclass has its own `get_data`."""
+        reader: EpochReader = session_of(epoch)
+        return reader if covers(self, 'open_reader', ('get_data',)) else None
 
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.skipped import Skipped, SkipLimit, merged
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import without_frames
 from fuel.exceptions import BadRecordsError, WorkerError
-from fuel.typing import State
+from fuel.typing import State, StreamLike
 from fuel.workers.remote_epoch import EpochWorker, Receipt, RemoteEpoch
 from fuel.workers.remote_stream import RemoteSession
 
@@ -70,7 +71,7 @@ class Team:
             worker.close()
 
 
-class WorkerSession(RemoteSession[Callable[[], Team]]):
+class WorkerSession(RemoteSession[StreamLike]):
     """One epoch that a team of workers makes.
 
     `resume`: state to go on from.  Defaults to None: the stream's present one.
@@ -116,10 +117,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.delivered = 0
         self.receipts = {}
 
-    def receive(self, source: Callable[[], Team]) -> None:
+    def receive(self, stream: StreamLike | None) -> None:
         """Receive the next batch of the workers, which is pending then."""
         if self.team is None or self.team.interrupted:
-            self._move(source)
+            self._move(stream)
         assert self.team is not None
         taken = 0
         for part in self.parts:
@@ -153,8 +154,12 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         except BadRecordsError as too_many:
             self.held = None, too_many, receipt
 
-    def _move(self, source: Callable[[], Team]) -> None:
+    def _move(self, stream: StreamLike | None) -> None:
         """Go on, in another team, where the reader is."""
+        if stream is None:
+            assert self.team is not None
+            assert self.team.error is not None
+            raise self.team.error
         if self.has_begun():
             state = self.state()
             if isinstance(state, Exception):
@@ -162,7 +167,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
                 state.add_note(str(self.team.error))
                 raise state
             self.resume, self.after, self.calls = state, False, ()
-        self.begin(source())
+        stage: Any = stage_of(stream)
+        self.begin(stage.get_team())
 
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""

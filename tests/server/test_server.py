@@ -146,6 +146,18 @@ def test_abandoned_epoch_leaves_a_clean_next_one(
                     client.get_epoch_iterator())
 
 
+def test_reset_leaves_the_epoch_that_was_read_last(serve, connect):
+    """Of two iterators of one stream, whichever began first."""
+    client = connect(serve())
+    first, second = client.get_epoch_iterator(), client.get_epoch_iterator()
+    next(second)
+    next(first)
+    client.reset()
+    with pytest.raises(ServerError, match='left by reset'):
+        next(first)
+    next(second)
+
+
 def test_batch_held_when_its_epoch_is_left_is_not_delivered(serve, connect):
     """As after Ctrl-C, which came before the iterator had returned it."""
     client = connect(serve())

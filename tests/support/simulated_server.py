@@ -285,7 +285,8 @@ class Client:
         if self.has_ended:
             return False
         try:
-            (data,) = self.session.take(self)
+            self.session.stream = lambda: self
+            (data,) = self.session.read()
         except StopIteration:
             self.has_ended = True
             self.session.commit_delivered()

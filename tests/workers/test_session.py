@@ -286,3 +286,29 @@ def test_lists_stay_lists_through_workers(parallel, num_workers):
         for one, other in zip(batch[0], expected[0], strict=True):
             assert one.flags.writeable
             numpy.testing.assert_array_equal(one, other)
+
+
+class Doubled(MultiProcessing):
+    """Changes what its workers made, in this process."""
+
+    def get_data(self, request=None):
+        """Return the next batch, doubled."""
+        return tuple(2 * part for part in super().get_data(request))
+
+
+@pytest.mark.parametrize('num_workers', WORKERS)
+def test_own_get_data_of_a_subclass_is_asked(num_workers):
+    """In each epoch, also in one that was resumed."""
+    def numbers():
+        return DataStream(IndexableDataset(numpy.arange(8)), batch_size=2)
+
+    expected = [[2 * batch.tolist()[0], 2 * batch.tolist()[1]]
+                for batch, in numbers()]
+    with Doubled(numbers(), num_workers=num_workers) as stream, Doubled(
+            numbers(), num_workers=num_workers) as restored:
+        epoch = stream.get_epoch_iterator()
+        first = next(epoch)[0].tolist()
+        restored.load_state_dict(json.loads(json.dumps(stream.state_dict())))
+        assert expected == [first, *(part.tolist() for part, in epoch)]
+        assert expected[1:] == [part.tolist() for part, in restored]
+        assert expected == [part.tolist() for part, in stream]
