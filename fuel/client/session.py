@@ -6,7 +6,8 @@ from typing import Protocol
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
 from fuel.client.measures import take_took
-from fuel.epochs.state_delta import Changes, changed
+from fuel.epochs.state import available
+from fuel.epochs.state_delta import Receipt
 from fuel.exceptions import ServerError
 from fuel.kernels.epoch_iterator import Waiting, take_note
 from fuel.transport.leases import Leases
@@ -57,9 +58,8 @@ class ServerSession(RemoteSession[Connector]):
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
         self.generation = 0
-        # What is known of the state after so many batches: a first state,
-        # and what changed since.
-        self._known: dict[int, tuple[State | None, Changes | None]] = {}
+        # The states after so many batches, as far as they are known.
+        self._known: dict[int, Receipt] = {}
 
     def receive(self, stream: Connector | None) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
@@ -113,7 +113,8 @@ class ServerSession(RemoteSession[Connector]):
         if (run, epoch) != (self._run, self.epoch) or base is None:
             self._known.clear()
             self._first = start, base
-        self._known[start] = base, None
+        if base is not None:
+            self._known[start] = Receipt(base)
         self._run, self.epoch = run, epoch
         self._client = connection.client
         self._floor = get_field(joined, 'floor', int, 0)
@@ -155,9 +156,9 @@ class ServerSession(RemoteSession[Connector]):
         index = get_field(fields, 'index', int)
         self._floor = get_field(fields, 'floor', int, 0)
         self._delivered.add(index)
-        steps = fields.get('changes')
-        if base is not None and steps is not None:
-            self._known[index + 1] = base, steps
+        changes = fields.get('changes')
+        if base is not None and changes is not None:
+            self._known[index + 1] = Receipt(base, changes)
             latest = self._latest_known()
             self._known = {number: known for number, known
                            in self._known.items() if number >= latest}
@@ -186,10 +187,11 @@ class ServerSession(RemoteSession[Connector]):
         if self.is_over:
             return {**saved, 'state': self._final}
         index = self._latest_known()
-        state, steps = self._known.get(index, (None, None))
-        if state is not None and steps is not None:
-            state = changed(state, steps)
-        if state is None and self._first[0] <= self._front():
+        receipt = self._known.get(index)
+        state: State | None = None
+        if receipt is not None:
+            state = available(receipt.state())
+        elif self._first[0] <= self._front():
             # It had been further: a client has gone back since.
             index, state = self._first
         return {**saved, 'index': index, 'state': state,

@@ -1,7 +1,8 @@
 """Differences of a pipeline's state from its first."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.epoch import Counter
 from fuel.epochs.sealing import count, find_counters
@@ -137,6 +138,26 @@ def _count(counters: list[Counter]) -> Changes | None:
         found.append(([*path, 'requested'], requested))
         path = [*path, 'children', 0]
     return found
+
+
+class Receipt(NamedTuple):
+    """A state, as the first of its epoch and the changes since.
+
+    `base`: the first state, or the reason why there is none.
+    `changes`: the changes, or a function that returns them, or the reason
+        why they are not known.  Defaults to None: there are none.
+    """
+
+    base: State | Exception
+    changes: Changes | Callable[[], Changes | Exception | None] | None = None
+
+    def state(self) -> State | Exception:
+        """Return the state, or the reason why there is none."""
+        found = self.changes() if callable(self.changes) else self.changes
+        if isinstance(self.base, Exception) or found is None:
+            return self.base
+        return found if isinstance(found, Exception) else changed(
+            self.base, found)
 
 
 def changed(old: State, steps: Changes) -> State:

@@ -233,8 +233,8 @@ class Admission:
                 raise StateMismatchError(
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
-            for checkpoint in ledger.checkpoints:
-                self._check_loadable(checkpoint.state())
+            for state in ledger.checkpoints.states():
+                self._check_loadable(state)
         except StateMismatchError as error:
             log.warning('the journal is of another server: %s', error)
             return SetAside()

@@ -182,9 +182,9 @@ class ServedEpoch:
         ledger = self.ledger
         if ledger.final is not None and not self.free:
             return ledger.final
-        checkpoint = ledger.checkpoints.before(
+        found = ledger.checkpoints.before(
             max(ledger.checkpoints.lowest, ledger.delivered.end()))
-        return None if checkpoint is None else checkpoint.state()
+        return None if found is None else found[1]
 
     def lowest_missing(self) -> int:
         """Return the first batch below the cursor that must be remade."""

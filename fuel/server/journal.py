@@ -18,8 +18,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from fuel.epochs.state_delta import Changes
 from fuel.exceptions import ServerError
-from fuel.server.ledger import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
 from fuel.typing import State
 from fuel.utils.lockfile import NO_FOLLOW
@@ -132,7 +132,7 @@ def _state_or_none(value: object) -> State | None:
     return None if value is None else _state(value)
 
 
-def _steps(value: object) -> Steps:
+def _steps(value: object) -> Changes:
     if not isinstance(value, list) or not all(
             isinstance(step, list) and len(step) == 2
             and isinstance(step[0], list) for step in value):

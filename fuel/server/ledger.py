@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fuel.epochs.state_delta import changed
+from fuel.epochs.state import available
+from fuel.epochs.state_delta import Changes, Receipt
 from fuel.exceptions import StateMismatchError
 from fuel.typing import State
 from fuel.wire.index_sets import IndexSet
@@ -19,29 +20,14 @@ SHARINGS = (SPLIT, ALL, RANK)
 
 Event = list[object]
 Recorder = Callable[[Event], object]
-# Paths and new values: what changed since the base.
-Steps = list[tuple[list[object], object]]
 
 # How many states are kept of the batches that everybody has.
 _MOST_OLD = 64
 
 
-@dataclass(frozen=True)
-class PipelineCheckpoint:
-    """The state of a pipeline before the batch `index`."""
-
-    index: int
-    base: State
-    steps: Steps
-
-    def state(self) -> State:
-        """Return the state itself."""
-        state: State = changed(self.base, self.steps)
-        return state
-
-
 class Checkpoints:
-    """States from which the pipeline can make batches again.
+    """States from which the pipeline can make batches again, each with the
+    index of the batch before which it is the state.
 
     All of those are kept that follow the first batch not delivered, and
     fewer and fewer of those before it.
@@ -51,12 +37,12 @@ class Checkpoints:
 
     def __init__(self) -> None:
         # Ascending by index.
-        self._old: list[PipelineCheckpoint] = []
-        self._new: list[PipelineCheckpoint] = []
+        self._old: list[tuple[int, Receipt]] = []
+        self._new: list[tuple[int, Receipt]] = []
         self._base: State | None = None
         self.lowest = 0
 
-    def __iter__(self) -> Iterator[PipelineCheckpoint]:
+    def __iter__(self) -> Iterator[tuple[int, Receipt]]:
         return iter([*self._old, *self._new])
 
     def __bool__(self) -> bool:
@@ -65,49 +51,52 @@ class Checkpoints:
     def begin(self, index: int, state: State) -> None:
         """Add the state that the next steps are relative to."""
         self._base = state
-        self._new = [one for one in self._new if one.index < index]
-        self._old = [one for one in self._old if one.index < index]
-        self._new.append(PipelineCheckpoint(index, state, []))
-        self.lowest = (self._old or self._new)[0].index
+        self._new = [one for one in self._new if one[0] < index]
+        self._old = [one for one in self._old if one[0] < index]
+        self._new.append((index, Receipt(state, [])))
+        self.lowest = (self._old or self._new)[0][0]
 
     def rebase(self, state: State) -> None:
         """Let the next steps be relative to another state."""
         self._base = state
 
-    def add(self, index: int, steps: Steps) -> bool:
+    def add(self, index: int, changes: Changes) -> bool:
         """Add the state before a batch, relative to the last base."""
-        if self._base is None or index <= self._new[-1].index:
+        if self._base is None or index <= self._new[-1][0]:
             return False
-        self._new.append(PipelineCheckpoint(index, self._base, steps))
+        self._new.append((index, Receipt(self._base, changes)))
         return True
 
     def thin_out(self, floor: int) -> None:
         """Keep fewer states of batches below `floor`."""
-        while len(self._new) > 1 and self._new[1].index <= floor:
+        while len(self._new) > 1 and self._new[1][0] <= floor:
             self._old.append(self._new.pop(0))
         if len(self._old) > 2 * _MOST_OLD:
             # The first is where the epoch began.
             self._old = self._old[::2]
 
-    def before(self, index: int) -> PipelineCheckpoint | None:
-        """Return the last state at or below an index."""
+    def before(self, index: int) -> tuple[int, State] | None:
+        """Return the last state at or below an index, and its own index."""
         for kept in (self._new, self._old):
-            for one in reversed(kept):
-                if one.index <= index:
-                    return one
+            for found, receipt in reversed(kept):
+                if found <= index:
+                    return found, available(receipt.state())
         return None
+
+    def states(self) -> Iterator[State]:
+        """Yield all states."""
+        for _, receipt in self:
+            yield available(receipt.state())
 
     def events(self) -> Iterator[list[object]]:
         """Yield the events that give these states."""
-        base: State | None = None
-        for one in self:
-            if one.base is not base:
-                base = one.base
-                yield ['base', one.index, one.state()]
-                if one.steps:
-                    base = None
+        base: object = None
+        for index, receipt in self:
+            if receipt.base is not base:
+                base = None if receipt.changes else receipt.base
+                yield ['base', index, receipt.state()]
             else:
-                yield ['checkpoint', one.index, one.steps]
+                yield ['checkpoint', index, receipt.changes]
         if self._base is not None and base is not self._base:
             yield ['rebase', self._base]
 
@@ -305,11 +294,11 @@ class Ledger:
             self.checkpoints.begin(index, state)
             self.record(['base', index, state])
 
-    def add_checkpoint(self, index: int, steps: Steps,
+    def add_checkpoint(self, index: int, changes: Changes,
                        is_recorded: bool) -> None:
         """Add what changed in the pipeline's state before a batch."""
-        if self.checkpoints.add(index, steps) and is_recorded:
-            self.record(['checkpoint', index, steps])
+        if self.checkpoints.add(index, changes) and is_recorded:
+            self.record(['checkpoint', index, changes])
 
     # Questions.
 

@@ -345,20 +345,19 @@ class Scheduler:
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
             return
-        checkpoint = epoch.ledger.checkpoints.before(wanted)
-        if checkpoint is None:
+        found = epoch.ledger.checkpoints.before(wanted)
+        if found is None:
             epoch.is_begun = True
             return
+        index, state = found
         if wanted == epoch.ledger.length:
             # Continued, and all was made: the pipeline is not needed.
-            epoch.base, epoch.base_index = (
-                checkpoint.state(), checkpoint.index)
+            epoch.base, epoch.base_index = state, index
             epoch.is_begun = epoch.is_open = epoch.is_exhausted = True
             self._answer_all(epoch)
             return
-        epoch.cursor, epoch.is_exhausted = checkpoint.index, False
-        self.open(epoch, index=checkpoint.index, state=checkpoint.state(),
-                  after=False)
+        epoch.cursor, epoch.is_exhausted = index, False
+        self.open(epoch, index=index, state=state, after=False)
 
     def _make_next(self, epoch: ServedEpoch) -> None:
         """Ask the pipeline for a batch that somebody has credit for."""

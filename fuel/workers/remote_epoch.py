@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from fuel.epochs.sealing import ADVICE
 from fuel.epochs.state import without_frames
-from fuel.epochs.state_delta import changed
+from fuel.epochs.state_delta import Receipt
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem, Waiting, take_note
 from fuel.typing import State
@@ -62,27 +63,6 @@ class RemoteEpoch:
         """Record that there is no epoch, and why."""
         self.base = without_frames(error)
         self.failure, self.opened = error, True
-
-
-class Receipt(NamedTuple):
-    """Of a batch or error: the epoch's first state, and what changed.
-
-    `base`: the state before the first batch, or why there is none.
-    `changes`: pickled differences of the state after it.
-    """
-
-    base: State | Exception
-    changes: bytes
-
-    def state(self) -> State | Exception:
-        """Return the state after it, or why there is none."""
-        changes = pickle.loads(self.changes) if self.changes else None
-        if isinstance(self.base, Exception) or changes is None:
-            return self.base
-        if isinstance(changes, Exception):
-            return changes
-        state: State = changed(self.base, changes)
-        return state
 
 
 AnyEpoch = TypeVar('AnyEpoch', bound=RemoteEpoch)
@@ -177,7 +157,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                 raise StopIteration
             epoch.taken += 1
             pending.held = answer.data, answer.error, Receipt(
-                epoch.base, answer.changes)
+                epoch.base, partial(pickle.loads, answer.changes))
             self._ask_for_more(epoch)
 
     @contextmanager

@@ -8,9 +8,10 @@ from typing import Any
 from fuel.epochs.skipped import Skipped, SkipLimit, merged
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import without_frames
+from fuel.epochs.state_delta import Receipt
 from fuel.exceptions import BadRecordsError, WorkerError
 from fuel.typing import State, StreamLike
-from fuel.workers.remote_epoch import EpochWorker, Receipt, RemoteEpoch
+from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch
 from fuel.workers.remote_stream import RemoteSession
 
 

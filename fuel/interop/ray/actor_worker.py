@@ -15,13 +15,14 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from fuel.epochs.state import available
+from fuel.epochs.state_delta import Receipt
 from fuel.exceptions import WorkerError
 from fuel.interop.ray.actor import ActorReply
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.transport.batches import load_batch
 from fuel.workers.batch_maker import ReceivedItem
-from fuel.workers.remote_epoch import (MOMENT, EpochWorker, Receipt,
-                                       RemoteEpoch, pipeline_error)
+from fuel.workers.remote_epoch import (MOMENT, EpochWorker, RemoteEpoch,
+                                       pipeline_error)
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class ActorEpoch(RemoteEpoch):
         """
         if self.changes is None and self.is_fresh:
             return self.options
-        state = available(Receipt(self.base, self.changes or b'').state())
+        changes = None if self.changes is None else pickle.loads(self.changes)
+        state = available(Receipt(self.base, changes).state())
         options = {**self.options, 'after': False, 'calls': (),
                    'state': state}
         if self.changes is not None and 'share' in options:
