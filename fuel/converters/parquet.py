@@ -22,7 +22,7 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.table import (
     Column, columns_of, filled_by, read_with_mask)
 from fuel.datasets.splits import files_by_name
-from fuel.datasets.rows_dataset import SplitDataset
+from fuel.datasets.source_dataset import SplitDataset
 from fuel.exceptions import DamagedFileError
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from fuel.datasets.records import (
     SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
     by_source, long_cells)
 from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
-from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.source_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.exceptions import StateMismatchError

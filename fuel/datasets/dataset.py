@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.row_sources import RowPlace, RowSource
+from fuel.datasets.sources import (
+    RowPlace, Source, pieces_of_examples)
 from fuel.datasets.run_bounds import runs_in
-from fuel.datasets.stored_pieces import pieces_of_examples
+
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.preview import Preview
@@ -415,7 +416,7 @@ class Dataset(NamedArguments):
         """
         return None
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return what reads the rows of a source, None if only
         :meth:`get_data` does.
 
@@ -424,7 +425,7 @@ class Dataset(NamedArguments):
         """
         return None
 
-    def find_stored_rows(self, source: str) -> RowSource | None:
+    def find_stored_rows(self, source: str) -> Source | None:
         """Return what reads the rows of a source as they are stored.
 
         A hook for :meth:`chunk_of_examples`, of data sets whose examples are

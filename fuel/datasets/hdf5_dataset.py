@@ -10,18 +10,17 @@ import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import Columns, FileColumn
-from fuel.datasets.columns.default_columns import default_columns
 from fuel.datasets.columns.file_paths import Files, as_files, expand
 from fuel.datasets.columns.opening import OpenColumns, Wanted
-from fuel.datasets.columns.part_names import PartNames
+from fuel.datasets.columns.part_names import SHOWN, PartNames, natural_key
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
-from fuel.datasets.row_sources import RowPlace, RowSource
-from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.sources import RowPlace
+from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
@@ -29,6 +28,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_access import access_to, open_all
 from fuel.storage.linked_files import LinkedFiles
+from fuel.storage.nodes import find_arrays
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
 from fuel.utils.checks import not_negative
@@ -200,12 +200,6 @@ class HDF5Dataset(RowsDataset):
         order: Order = self.readers.order
         return order
 
-    def find_source(self, source: str) -> RowSource | None:
-        """Return what reads the rows of a source."""
-        readers = self.readers
-        return RowSource(readers[source], self._order, self._order,
-                         self.num_stored, readers)
-
     def read_stored(self, name: str) -> Any:
         """Return all rows of a source, or an array of the files: of all
         parts, one after the other."""
@@ -248,7 +242,7 @@ class HDF5Dataset(RowsDataset):
 
     def close(self, state: Any) -> None:
         """Let go of the files, which are opened again when they are used."""
-        self._direct = None
+        self._forget()
         vars(self).pop('_readers', None)
         for access in self._accesses:
             access.close()
@@ -360,7 +354,7 @@ class HDF5Dataset(RowsDataset):
 def _let_go(dataset: HDF5Dataset) -> None:
     """Let go of the files that a forked child has of its parent: what it
     reads it opens for itself."""
-    dataset._direct = None
+    dataset._forget()
     vars(dataset).pop('_readers', None)
 
 
@@ -420,3 +414,35 @@ def _refuse_own_format(path: str, file: h5py.File) -> None:
         raise ValueError(
             f"{path!r} has the attribute 'split', so it is in Fuel's own "
             f'format: read it with H5PYDataset({path!r}, {splits[:1]})')
+
+
+def default_columns(parts: FileParts, besides: Sequence[str],
+                    wanted: Sequence[str]) -> dict[str, Rows]:
+    """Return a column for each array of the first part that has the common
+    length.
+
+    `besides`: paths that are not sources, and neither is what is below.
+    `wanted`: arrays that must be there; the length is that of one of them.
+    """
+    hidden = tuple([f'{path.strip("/")}/' for path in besides])
+    lengths: dict[int, list[str]] = {}
+    with naming_file(parts.path_of(0)):
+        for path, array in find_arrays(
+                parts.group(0), parts.files.open_linked):
+            if array.size and not f'{path}/'.startswith(hidden):
+                lengths.setdefault(len(array), []).append(path)
+    for paths in lengths.values():
+        if len(lengths) == 1 or {*wanted} & {*paths}:
+            return {path: Rows(path)
+                    for path in sorted(paths, key=natural_key)}
+    if not lengths:
+        raise ValueError(f'{parts.describe(0)} has no arrays with an example '
+                         f'in each row')
+    found = [f'of {count}: {", ".join(map(repr, paths[:SHOWN]))}'
+             + ', ...' * (len(paths) > SHOWN)
+             for count, paths in sorted(lengths.items())]
+    raise ValueError(
+        f'{parts.describe(0)} has arrays of several lengths, so their rows '
+        f'are not examples of one data set ({"; ".join(found[:SHOWN])}'
+        f'{"; ..." * (len(found) > SHOWN)}); name those that are, as '
+        f'columns=[...]')

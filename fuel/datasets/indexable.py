@@ -12,8 +12,8 @@ from fuel.datasets.checks import (
     as_named, refuse_labels, refuse_unknown_sources)
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_readers import read_collections
-from fuel.datasets.row_sources import MemoryReader, RowSource
+from fuel.datasets.epoch_readers import read_collections
+from fuel.datasets.sources import MemoryReader, Source
 from fuel.datasets.rows import (
     check_equal_lengths, check_range, check_request, get_rows)
 from fuel.describe import SourceTypes
@@ -158,13 +158,13 @@ class IndexableDataset(Dataset):
         """Return whether all sources are arrays in memory."""
         return len(self.known_types()) == len(self.sources)
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return what reads the rows of a source."""
         rows = self._get_indexable(source)
         if not hasattr(rows, '__len__'):
             return None
         everything = slice(0, self.num_examples)
-        return RowSource(MemoryReader(source, rows), everything, everything,
+        return Source(MemoryReader(source, rows), everything, everything,
                          self.num_examples)
 
     def make_reader(self, requests: RequestIterator | None,

@@ -15,7 +15,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset, by_source)
 from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
-from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.source_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType, SourceTypes
 from fuel.remote.location import fixed_path

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions

@@ -13,10 +13,10 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.row_readers import VersionedData
-from fuel.datasets.row_sources import RowPlace
+from fuel.datasets.epoch_readers import VersionedData
+from fuel.datasets.sources import RowPlace
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.rows_dataset import SplitDataset
+from fuel.datasets.source_dataset import SplitDataset
 from fuel.datasets.text_files import COMPRESSIONS, check_is_file
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import PrefetchedExamples
@@ -334,7 +334,7 @@ class RecordsDataset(SplitDataset):
         if requests.is_random_access and requests.position < requests.step:
             # Nothing was read.
             self.renew()
-        reader = VersionedData(self, requests, lambda: [self.records])
+        reader = VersionedData(self, requests, lambda: self.records)
         if isinstance(requests, IndexRequests):
             return PrefetchedExamples(requests, reader)
         return reader

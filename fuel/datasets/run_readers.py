@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.row_orders import IndexArray
+from fuel.datasets.row_orders import IndexArray, pick
+from fuel.datasets.sources import Source
 from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
 from fuel.storage.reader import (
@@ -80,20 +81,20 @@ class Cuts:
 class SpanReader(DerivedReader):
     """Base of the readers of examples that are several rows of another.
 
-    `rows`: reads the rows.
+    `below`: the source whose rows they are.
     `cuts`: where the examples lie.
-    `first_rows`: of each run, in `rows`; shape (runs,).
     """
 
     #: The mean number of rows of an example.
     mean_rows = 1.
 
-    def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
+    def __init__(self, below: Source, cuts: Cuts,
                  shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> None:
-        super().__init__([rows], (cuts.num_examples, *shape), dtype)
-        self.rows = rows
+        super().__init__([below.reader], (cuts.num_examples, *shape), dtype)
+        self.rows: Reader = below.reader
         self._cuts = cuts
-        self._first_rows = first_rows
+        # That of each run, in `rows`; shape (runs,).
+        self._first_rows: IndexArray = pick(below.rows, cuts.bounds[:-1])
 
     @abstractmethod
     def read_spans(self, spans: Spans) -> Any:
@@ -145,9 +146,9 @@ class SpanReader(DerivedReader):
 class FirstRowReader(SpanReader):
     """What all rows of a run have in common, once an example."""
 
-    def __init__(self, rows: Reader, cuts: Cuts,
-                 first_rows: IndexArray) -> None:
-        super().__init__(rows, cuts, first_rows, rows.shape[1:], rows.dtype)
+    def __init__(self, below: Source, cuts: Cuts) -> None:
+        rows = below.reader
+        super().__init__(below, cuts, rows.shape[1:], rows.dtype)
 
     def read_spans(self, spans: Spans) -> Any:
         """See :meth:`SpanReader.read_spans`."""
@@ -166,9 +167,8 @@ class FirstRowReader(SpanReader):
 class RunReader(SpanReader):
     """Whole runs: arrays of different lengths in an array of objects."""
 
-    def __init__(self, rows: Reader, cuts: Cuts,
-                 first_rows: IndexArray) -> None:
-        super().__init__(rows, cuts, first_rows, (), numpy.dtype(object))
+    def __init__(self, below: Source, cuts: Cuts) -> None:
+        super().__init__(below, cuts, (), numpy.dtype(object))
         self.mean_rows = float(cuts.lengths.sum()) / max(1, len(cuts.lengths))
 
     def read_spans(self, spans: Spans) -> Any:
@@ -211,11 +211,10 @@ class WindowReader(SpanReader):
         nearest row of the run; 'zero'. None if there are none.
     """
 
-    def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
-                 offsets: IndexArray, axes: Sequence[int],
-                 pad: str | None) -> None:
-        super().__init__(rows, cuts, first_rows, (*axes, *rows.shape[1:]),
-                         rows.dtype)
+    def __init__(self, below: Source, cuts: Cuts, offsets: IndexArray,
+                 axes: Sequence[int], pad: str | None) -> None:
+        rows = below.reader
+        super().__init__(below, cuts, (*axes, *rows.shape[1:]), rows.dtype)
         self._offsets = offsets
         self.mean_rows = float(len(offsets))
         self._axes = tuple(axes)
@@ -287,10 +286,9 @@ class WindowReader(SpanReader):
 class MaskReader(SpanReader):
     """Which rows of windows are real."""
 
-    def __init__(self, rows: Reader, name: str, cuts: Cuts,
-                 first_rows: IndexArray, offsets: IndexArray) -> None:
-        super().__init__(rows, cuts, first_rows, offsets.shape,
-                         numpy.dtype(bool))
+    def __init__(self, below: Source, name: str, cuts: Cuts,
+                 offsets: IndexArray) -> None:
+        super().__init__(below, cuts, offsets.shape, numpy.dtype(bool))
         self.name = name
         self._offsets = offsets
 

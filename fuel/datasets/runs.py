@@ -1,23 +1,22 @@
 """Data sets over the runs of another: whole runs."""
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 
 from fuel.datasets.checks import is_sequential, refuse_paths
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.row_sources import (
-    Provenance, RequestedReader, RowPlace, RowSource)
-from fuel.datasets.rows_below import (
-    RunRows, dense_sources, find_runs, find_sources, first_rows,
-    is_same_reader, lie_within, stored_rows)
-from fuel.datasets.rows_dataset import RowsDataset
-from fuel.datasets.run_bounds import RunsGiven, runs_in
+from fuel.datasets.row_orders import IndexArray, Order, pick, same
+from fuel.datasets.sources import (
+    MemoryReader, Provenance, RequestedReader, Requests, RowPlace, Source)
+from fuel.datasets.source_dataset import RowsDataset
+from fuel.datasets.run_bounds import (
+    RunsGiven, cut_runs, find_bounds, rows_described, runs_in)
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, RunReader, SpanReader)
 from fuel.describe import SourceType, SourceTypes
@@ -27,9 +26,11 @@ from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import RequestIterator
+from fuel.storage import Reader
 from fuel.typing import AxisLabels, DatasetLike, EpochReader, Sources
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import kept_values, labels_in
+from fuel.utils.overrides import covers
 from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
@@ -78,14 +79,14 @@ class RunDataset(RowsDataset):
         """Return where the examples lie in the runs."""
 
     @abstractmethod
-    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
+    def _make_reader(self, source: str, below: Source) -> SpanReader:
         """Return what reads the examples of a source."""
 
     def _added_sources(self) -> Sources:
         """Return the names of the sources that the data set below lacks."""
         return ()
 
-    def _added_readers(self, first: RunRows) -> dict[str, SpanReader]:
+    def _added_readers(self, first: Source) -> dict[str, SpanReader]:
         """Return what reads the sources that the data set below lacks."""
         return {}
 
@@ -201,12 +202,10 @@ class RunDataset(RowsDataset):
         shown, text = repr(self), dataset_text(self)
         return text if shown.startswith('<') else f'{shown}\n{text}'
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return what reads the examples of a source."""
         held = self._follow()
-        everything = slice(0, self.num_examples)
-        return RowSource(self.readers[source], everything, everything,
-                         self.num_examples, held)
+        return self._source_in(self.readers, source)._replace(held=held)
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
@@ -222,7 +221,7 @@ class RunDataset(RowsDataset):
 
     def close(self, state: Any) -> None:
         """Close the data set below; the next request opens it again."""
-        self._direct = None
+        self._forget()
         vars(self).pop('_readers', None)
         if isinstance(self.dataset, Dataset):
             self.dataset.close(None)
@@ -248,18 +247,15 @@ class RunDataset(RowsDataset):
         own_runs = self._given is None or (
             bool(self._cuts.lengths.all())
             and lie_within(bounds, runs_in(self.dataset)))
-        found = {
-            name: RunRows(reader, first_rows(order, bounds),
-                         reader.is_per_run and own_runs)
-            for name, (reader, order, _)
-            in find_sources(self.dataset, self._below).items()}
+        found = find_sources(self.dataset, self._below)
+        # Asked for descriptions, which open no file.
+        self._once = frozenset(
+            name for name, source in found.items()
+            if own_runs and source.reader.is_per_run)
         readers = {name: self._make_reader(name, source)
                    for name, source in found.items()}
         readers.update(self._added_readers(next(iter(found.values()))))
-        # Asked for descriptions, which open no file.
-        self._once = frozenset(
-            name for name, source in found.items() if source.is_once)
-        self._direct = None
+        self._forget()
         self.readers = readers
 
     def _follow(self) -> object:
@@ -375,6 +371,126 @@ class Runs(RunDataset):
     def _cut(self, bounds: IndexArray) -> Cuts:
         return Cuts(bounds)
 
-    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
-        kind = FirstRowReader if below.is_once else RunReader
-        return kind(below.reader, self._cuts, below.first_rows)
+    def _make_reader(self, source: str, below: Source) -> SpanReader:
+        kind = FirstRowReader if source in self._once else RunReader
+        return kind(below, self._cuts)
+
+
+def dense_sources(dataset: DatasetLike,
+                  chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the sources of a data set that runs can be made of.
+
+    Sparse rows are not chosen, or refused: an example of them is one row.
+    """
+    types = types_of(dataset)
+    sparse = [name for name in dataset.sources
+              if name in types and types[name].is_sparse]
+    for name in sparse:
+        if chosen is None or name in chosen or (
+                len(sparse) == len(dataset.sources)):
+            raise TypeError(
+                f'runs and windows are of dense rows, but source {name!r} '
+                'is sparse: leave it out with sources=..., or make a data set '
+                f'of arrays, ToDense(stream, which_sources=({name!r},))'
+                '.as_dataset(), or CSR(..., dense=True) of an HDF5Dataset')
+    return tuple([name for name in dataset.sources if name not in sparse])
+
+
+def find_sources(dataset: DatasetLike,
+                 sources: Sequence[str]) -> dict[str, Source]:
+    """Return what reads the rows of some sources of a data set."""
+    if isinstance(dataset, Dataset) and covers(
+            dataset, 'find_source', dataset.read_hooks):
+        found = {name: source for name in sources
+                 if (source := dataset.find_source(name)) is not None
+                 and source.reader is not None}
+        if len(found) == len(sources):
+            return found
+    requests, types = Requests(dataset), types_of(dataset)
+    count = int(num_examples_of(dataset))
+    everything = slice(0, count)
+    return {name: Source(RequestedReader(
+        requests, name, count, types.get(name)), everything, everything,
+        count) for name in sources}
+
+
+def is_same_reader(old: Reader, new: Reader) -> bool:
+    """Return whether a reader reads what another does."""
+    if isinstance(old, RequestedReader) and isinstance(new, RequestedReader):
+        return True
+    if isinstance(old, MemoryReader) and isinstance(new, MemoryReader):
+        return old.rows is new.rows
+    return old is new
+
+
+def lie_within(bounds: IndexArray, runs: IndexArray | None) -> bool:
+    """Return whether runs are parts of others, each of one."""
+    if runs is None:
+        return False
+    starts, stops = bounds[:-1], bounds[1:]
+    has_rows = stops > starts
+    return bool((
+        numpy.searchsorted(runs, starts, 'right')
+        == numpy.searchsorted(runs, stops, 'left'))[has_rows].all())
+
+
+def stored_rows(dataset: DatasetLike, bounds: IndexArray) -> IndexArray:
+    """Return the first row of each run, in the file."""
+    source = _find_stored(dataset, dataset.sources[0])
+    rows: IndexArray = bounds[:-1]
+    return rows if source is None else pick(source.stored, rows)
+
+
+def _find_stored(dataset: DatasetLike, source: str) -> Source | None:
+    return dataset.find_source(source) if isinstance(
+        dataset, Dataset) else None
+
+
+def find_runs(dataset: Any, runs: RunsGiven | None,
+              ) -> tuple[IndexArray, IndexArray]:
+    """Return the bounds of the runs of a data set's examples, and the number
+    that each had before splits cut it."""
+    count = int(num_examples_of(dataset))
+    kept: list[tuple[Order, int]] = [(slice(0, count), count)]
+    for name in dataset.sources:
+        source = _find_stored(dataset, name)
+        if source is not None and not any(
+                rows == source.num_stored and same(source.stored, order)
+                for order, rows in kept):
+            kept.insert(-1, (source.stored, source.num_stored))
+    if runs is None:
+        runs = 'all' if (given := runs_in(dataset)) is None else {
+            'offsets': numpy.asarray(given)}
+        bounds = find_bounds(runs, [count], _read_nothing)
+        numbers = numpy.arange(len(bounds) - 1)
+    elif runs == 'all':
+        bounds, numbers = numpy.array([0, count]), numpy.zeros(1, numpy.intp)
+    else:
+        read = functools.cache(lambda part, name: _read_stored(dataset, name))
+        rows = rows_described(runs, read)
+        order, num_stored = next(
+            (one for one in kept if one[1] == rows), kept[0])
+        bounds, numbers = cut_runs(
+            find_bounds(runs, [num_stored], read), order)
+    for order, num_stored in kept:
+        cut, _ = cut_runs(numpy.array([0, num_stored]), order)
+        if len(cut) > 2:
+            is_bound = numpy.zeros(count + 1, bool)
+            is_bound[bounds] = is_bound[cut] = True
+            joined = numpy.flatnonzero(is_bound)
+            numbers = numbers[
+                numpy.searchsorted(bounds, joined[:-1], 'right') - 1]
+            bounds = joined
+    return bounds, numbers
+
+
+def _read_stored(dataset: DatasetLike, name: str) -> Any:
+    if not isinstance(dataset, Dataset):
+        raise ValueError(
+            f"{type(dataset).__name__} is none of Fuel's classes and has no "
+            f'arrays by name: pass an array in the place of {name!r}')
+    return dataset.read_stored(name)
+
+
+def _read_nothing(part: int, name: object) -> NoReturn:
+    raise AssertionError(name)

@@ -13,7 +13,7 @@ from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.sources import Source
 from fuel.datasets.rows import as_rows, check_request
 from fuel.datasets.run_bounds import runs_in
 from fuel.epochs.pipeline import child_streams
@@ -145,13 +145,13 @@ class StreamDataset(Dataset):
             return below.find_uncut_runs()
         return super().find_uncut_runs()
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return which rows of the data set below the examples are."""
         below = self._bottom()
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None
         return found and found._replace(
-            reader=None, order=slice(0, self.num_examples))
+            reader=None, rows=slice(0, self.num_examples))
 
     def find_stored_rows(self, source: str) -> None:
         """Return None: what the pipeline makes of rows is not stored."""

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.rows import only_in_order
-from fuel.datasets.text_arguments import (Paths, as_files, check_level,
-                                          check_token)
-from fuel.datasets.text_files import (TextPosition, check_exists,
-                                      ends_lines_with_a_byte)
-from fuel.datasets.vocabulary import Dictionary, Vocabulary, as_vocabulary
+from fuel.datasets.text_files import (
+    Paths, TextPosition, as_files, check_exists, ends_lines_with_a_byte)
+from fuel.datasets.vocabulary import (
+    Dictionary, Vocabulary, as_vocabulary, check_level, check_token)
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExamplesInOrder
 from fuel.exceptions import UnknownTokenError

@@ -10,16 +10,15 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
-from fuel.datasets.text_arguments import split_lines
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
-from fuel.remote.location import RemotePath, located
-from fuel.remote.urls import file_name
+from fuel.remote.location import RemotePath, fixed_path, located
+from fuel.remote.urls import StorageOptions, file_name
 from fuel.storage.errors import other_version
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import identity_of, raw_file_at
@@ -34,6 +33,31 @@ LONGEST_LINE = 1 << 28
 
 #: Modules that decompress files, by the end of their names.
 COMPRESSIONS = {'.gz': 'gzip', '.bz2': 'bz2', '.xz': 'lzma'}
+
+#: Names of text files.
+Paths: TypeAlias = Iterable[str | os.PathLike[str]]
+
+
+def as_files(files: Paths, storage_options: StorageOptions | None = None,
+             ) -> list[str]:
+    """Return names of files as a list, at least one of them."""
+    if isinstance(files, (str, bytes, os.PathLike)):
+        raise ValueError(
+            f'files must be a list of names, got the single name {files!r}: '
+            f'write [{files!r}]')
+    names = [fixed_path(os.fspath(path), storage_options) for path in files]
+    if not names:
+        raise ValueError('files must name at least one text file')
+    return names
+
+
+def split_lines(text: str) -> list[str]:
+    """Return lines, ended as those of `TextFile` are: other characters that
+    separate lines may be tokens."""
+    if '\r' in text:
+        text = text.replace('\r\n', '\n').replace('\r', '\n')
+    lines = text.split('\n')
+    return lines if lines[-1] else lines[:-1]
 
 
 def open_binary(path: str, file: FileBytes | None = None) -> Any:

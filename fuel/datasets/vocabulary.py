@@ -1,8 +1,10 @@
 """Vocabularies: dicts from tokens to integers, built, saved and loaded."""
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,11 +14,9 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.text_arguments import (
-    Paths, as_files, check_dictionary, check_level, check_token,
-    number_tokens, split_lines, unpickle)
-from fuel.datasets.text_files import (COMPRESSIONS, TextLines, check_exists,
-                                      open_binary)
+from fuel.datasets.text_files import (
+    COMPRESSIONS, Paths, TextLines, as_files, check_exists, open_binary,
+    split_lines)
 from fuel.exceptions import UnknownTokenError
 from fuel.remote.location import as_path
 from fuel.remote.urls import file_name
@@ -30,7 +30,7 @@ SPECIAL_TOKENS = ('<S>', '</S>', '<UNK>')
 
 
 class Vocabulary(NamedTuple):
-    """What :func:`build_vocabulary` found.
+    """The result of :func:`build_vocabulary`.
 
     Attributes
     ----------
@@ -394,3 +394,63 @@ def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:
     raise ValueError(
         'dictionary must map tokens to integers, or name a file of them, '
         f'got {dictionary!r:.60} ({type(dictionary).__name__})')
+
+
+def check_level(level: str) -> None:
+    """Refuse what is neither words nor characters."""
+    if level not in ('word', 'character'):
+        raise ValueError(f"level must be 'word' or 'character', got {level!r}")
+
+
+def check_token(name: str, token: str | None,
+                vocabulary: Mapping[str, int]) -> None:
+    """Refuse a token with a meaning of its own that has no number."""
+    if token is not None and token not in vocabulary:
+        raise ValueError(
+            f'{name} is {token!r}, which is not among the '
+            f'{len(vocabulary)} tokens of the dictionary: add it there, or '
+            f'pass {name}=None')
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Loads built-in types only, so that loading runs no other code."""
+
+    def find_class(self, module: str, name: str) -> object:
+        raise pickle.UnpicklingError(
+            f'it names {module}.{name}, but a pickled vocabulary may hold '
+            'nothing but a dict of strings to integers')
+
+
+def unpickle(content: bytes) -> object:
+    """Return what a pickle of built-in types holds."""
+    # Bytes that Python 2 pickled are text.
+    return _PlainUnpickler(io.BytesIO(content), encoding='utf-8').load()
+
+
+def number_tokens(tokens: list[object], name: str) -> dict[str, int]:
+    """Return the numbers of tokens in a list, from 0 on."""
+    numbers: dict[str, int] = {}
+    for i, token in enumerate(tokens):
+        if not isinstance(token, str) or not token:
+            raise ValueError(f'{name}: entry {i + 1} is {token!r}, but must '
+                             'be a token')
+        if token in numbers:
+            raise ValueError(
+                f'{name}: {token!r} is there twice, as entry '
+                f'{numbers[token] + 1} and as entry {i + 1}')
+        numbers[token] = i
+    return numbers
+
+
+def check_dictionary(found: object, name: str) -> dict[str, int]:
+    """Return what is a dictionary of tokens; refuse anything else."""
+    if not isinstance(found, dict):
+        raise ValueError(
+            f'{name} must hold a dictionary of tokens, but holds '
+            f'{found!r:.60} ({type(found).__name__})')
+    for token, number in found.items():
+        if not isinstance(token, str) or type(number) is not int:
+            raise ValueError(
+                f'{name} must map strings to integers, but maps {token!r} '
+                f'to {number!r}')
+    return found

@@ -10,12 +10,12 @@ import numpy
 from fuel.datasets.checks import refuse_paths
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.rows_below import RunRows
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
     no_zeros)
 from fuel.datasets.runs import RunDataset
+from fuel.datasets.sources import Source
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.suggestions import did_you_mean
@@ -273,10 +273,9 @@ class Windows(RunDataset):
         count = self.first.get(source, self.length)
         return numpy.arange(count, dtype=numpy.intp) * self.step, (count,)
 
-    def _make_reader(self, source: str, below: RunRows) -> SpanReader:
-        if below.is_once:
-            return FirstRowReader(
-                below.reader, self._cuts, below.first_rows)
+    def _make_reader(self, source: str, below: Source) -> SpanReader:
+        if source in self._once:
+            return FirstRowReader(below, self._cuts)
         if self.pad == 'zero' and (
                 self._chosen is None or source in self._chosen):
             known = types_of(self.dataset).get(source, SourceType(None)).dtype
@@ -285,19 +284,17 @@ class Windows(RunDataset):
                     below.reader.dtype.hasobject):
                 raise no_zeros(source, 'of objects')
         return WindowReader(
-            below.reader, self._cuts, below.first_rows,
-            *self._rows_of(source), self.pad)
+            below, self._cuts, *self._rows_of(source), self.pad)
 
     def _added_sources(self) -> Sources:
         return () if self.pad is None else (self.mask_source,)
 
-    def _added_readers(self, first: RunRows) -> dict[str, SpanReader]:
+    def _added_readers(self, first: Source) -> dict[str, SpanReader]:
         if self.pad is None:
             return {}
         offsets = numpy.arange(self.length, dtype=numpy.intp) * self.step
         return {self.mask_source: MaskReader(
-            first.reader, self.mask_source, self._cuts, first.first_rows,
-            offsets)}
+            first, self.mask_source, self._cuts, offsets)}
 
     def _find_labels(self) -> AxisLabels | None:
         known = super()._find_labels()

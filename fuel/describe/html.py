@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from fuel.utils.arguments import is_dataset, safely
 from fuel.describe.pipeline import (
-    Described, Source, dataset_stage, described, stream_text, type_text)
+    Described, DescribedSource, dataset_stage, described, stream_text,
+    type_text)
 from fuel.describe.page import escape
 
 _HEAD = ('Stage', 'Produces', 'Source', 'Type', 'Axes', 'Runs in')
@@ -58,7 +59,7 @@ def _rows(stage: Described) -> list[str]:
     return rows
 
 
-def _cells(source: Source) -> tuple[str, str, str]:
+def _cells(source: DescribedSource) -> tuple[str, str, str]:
     return (escape(source.name), escape(type_text(source.type)),
             escape(', '.join(axis or '?' for axis in source.axes or ())))
 

@@ -24,7 +24,7 @@ _MAKERS = (
     'transform_any_source')
 
 
-class Source(NamedTuple):
+class DescribedSource(NamedTuple):
     """A source: its name, type and the names of its axes."""
 
     name: str
@@ -45,7 +45,7 @@ class Described(NamedTuple):
     parent: int | None
     depth: int
     name: str
-    sources: list[Source]
+    sources: list[DescribedSource]
     items: str
     runs_in: str
     details: list[str]
@@ -107,7 +107,7 @@ def dataset_stage(dataset: object, number: int = 0,
         list(map(str, ask(dataset, 'details', ()))), dataset)
 
 
-def _sources(owner: object) -> list[Source]:
+def _sources(owner: object) -> list[DescribedSource]:
     types: SourceTypes = {}
     if _is_known(type(owner)):
         types = safely({}, types_of, owner)
@@ -118,7 +118,7 @@ def _sources(owner: object) -> list[Source]:
         axes = safely(None, _axes, labels, name)
         if axes and of_examples and axes[0] == 'batch':
             axes = axes[1:]
-        found.append(Source(str(name), types.get(name), axes))
+        found.append(DescribedSource(str(name), types.get(name), axes))
     return found
 
 
@@ -242,7 +242,7 @@ def _text(stage: Described) -> str:
         '' if is_dataset(stage.subject) else runs_in))))
 
 
-def source_text(source: Source) -> str:
+def source_text(source: DescribedSource) -> str:
     """Return name, type, shape and axes of a source, as far as known."""
     parts = [source.name, type_text(source.type)]
     if source.axes:

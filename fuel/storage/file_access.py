@@ -45,8 +45,6 @@ class FileAccess:
         self._absolute_path = os.path.abspath(path)
         self._opened: OpenFile | None = None
         self._external: OpenFile | None = None
-        # What the data set looked up in the open file.
-        self.kept: Any = None
         self.external = external
         is_wanted = must_exist and external is None and self._is_local
         if is_wanted:
@@ -58,8 +56,7 @@ class FileAccess:
                 f'find_in_data_path({os.path.basename(path)!r})')
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, '_opened': None, '_external': None,
-                'kept': None}
+        return {**self.__dict__, '_opened': None, '_external': None}
 
     @property
     def external(self) -> h5py.File | None:
@@ -124,7 +121,7 @@ class FileAccess:
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
-        self._opened = self.kept = None
+        self._opened = None
 
     @property
     def _is_local(self) -> bool:

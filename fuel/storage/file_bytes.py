@@ -44,10 +44,9 @@ class ReadsFiles(Protocol):
         """The files; they stay the same ones."""
 
 
-def version_of(readers: Iterable[ReadsFiles]) -> Version:
-    """Return what differs between two versions of the files of readers."""
-    return tuple([file.identity for reader in readers
-                  for file in reader.files])
+def version_of(reader: ReadsFiles) -> Version:
+    """Return what differs between two versions of the files of a reader."""
+    return tuple([file.identity for file in reader.files])
 
 
 def are_current(files: Iterable[Versioned]) -> bool:

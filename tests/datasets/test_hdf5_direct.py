@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.row_readers import direct_batches
+from fuel.datasets.epoch_readers import direct_batches
 from fuel.epochs.read_options import Conversion, ReadOptions
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (
@@ -130,7 +130,7 @@ def test_sources_changed_by_another_thread_count(path, monkeypatch):
         return direct_batches(*args, **kwargs)
 
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
-        monkeypatch.setattr('fuel.datasets.hdf5.dataset.direct_batches',
+        monkeypatch.setattr('fuel.datasets.source_dataset.direct_batches',
                             interrupted)
         dataset.get_data(None, REQUEST)
         data, = dataset.get_data(None, REQUEST)

@@ -10,7 +10,7 @@ import pytest
 from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.prefetch import (
+from fuel.datasets.epoch_readers import (
     BytePrefetcher, RequestPrefetcher, prefetcher_of)
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import pages
@@ -305,7 +305,7 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
 def prefetches(dataset):
     """Tell whether an epoch of a data set would prefetch anything."""
     return prefetcher_of(
-        lambda number: None, dataset._readers(), dataset.num_examples
+        lambda number: None, dataset.open_sources(), dataset.num_examples
     ) is not None
 
 

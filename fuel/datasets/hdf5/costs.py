@@ -10,7 +10,7 @@ import numpy
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.row_orders import pick
-from fuel.datasets.row_sources import RowSource
+from fuel.datasets.sources import Source
 from fuel.datasets.rows import as_rows, is_batch
 from fuel.remote.pages import LARGEST_REQUEST, PageTable
 from fuel.storage.file_bytes import FileBytes
@@ -121,7 +121,7 @@ class _Ranges:
     `found`: its `held` keeps the files open.
     """
 
-    def __init__(self, found: RowSource | None) -> None:
+    def __init__(self, found: Source | None) -> None:
         self.found = found
         self._reader = None if found is None else found.reader
 
@@ -137,7 +137,7 @@ class _Ranges:
         them."""
         if self.found is None or self._reader is None:
             return None
-        ranges = self._reader.byte_ranges(pick(self.found.order, examples))
+        ranges = self._reader.byte_ranges(pick(self.found.rows, examples))
         if ranges is None:
             return None
         if not len(ranges[0]):

@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import starmap
-from operator import itemgetter
 from typing import Any, Unpack
 
 import h5py
 import numpy
 
-from fuel.datasets.base import Dataset
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.storage.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
@@ -23,11 +21,11 @@ from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, given_rows,
     plain_sources, provided_sources, stored_rows)
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_sources import MemoryReader, RowPlace, RowSource
-from fuel.datasets.row_readers import (
-    direct_batches, read_collections, read_file)
+from fuel.datasets.epoch_readers import OpenSources, read_collections
+from fuel.datasets.source_dataset import SourceDataset
+from fuel.datasets.sources import MemoryReader, RowPlace, Source
 from fuel.datasets.row_orders import (
-    IndexArray, Order, RowsOf, Selection, as_subset, checked_subset, pick,
+    IndexArray, RowsOf, Selection, as_subset, checked_subset, pick,
     rows_of_subset)
 from fuel.datasets.rows import (
     as_rows, check_request, check_same_length, check_same_types, get_rows)
@@ -50,7 +48,7 @@ PART = 2 ** 26
 
 
 @do_not_pickle_attributes('data_sources', 'source_shapes')
-class H5PYDataset(Dataset):
+class H5PYDataset(SourceDataset):
     """A data set in an HDF5 file, read with h5py.
 
     Each source is an HDF5 data set in the root group, one row an example.
@@ -187,9 +185,6 @@ class H5PYDataset(Dataset):
     user_given_subset: Any
     _access: FileAccess
     _selection: Selection | None
-    # What reads plain batches, as long as nothing changes. Not kept with the
-    # file, which the copies of a data set share.
-    _direct: Batches | None = None
     unsaved_arguments = (
         'cache_bytes', 'driver', 'file_or_path', 'load_in_memory',
         'sort_indices', 'subset')
@@ -328,6 +323,7 @@ class H5PYDataset(Dataset):
 
     @storage_options.setter
     def storage_options(self, options: StorageOptions) -> None:
+        self._forget()
         self._access.storage_options = options
 
     @contextmanager
@@ -340,6 +336,7 @@ class H5PYDataset(Dataset):
             opened.check()
         finally:
             if not was_open:
+                self._forget()
                 self._access.close()
 
     @property
@@ -357,7 +354,7 @@ class H5PYDataset(Dataset):
     @external_file_handle.setter
     def external_file_handle(self, handle: h5py.File | None) -> None:
         self._access.external = handle
-        self._direct = None
+        self._forget()
 
     # As subclasses and scripts know it.
     _external_file_handle = external_file_handle
@@ -366,7 +363,7 @@ class H5PYDataset(Dataset):
         self._access.open()
 
     def _out_of_memory_close(self) -> None:
-        self._direct = None
+        self._forget()
         self._access.close()
 
     def open(self) -> Any:
@@ -456,16 +453,14 @@ class H5PYDataset(Dataset):
         with self._reading():
             return super().chunk_of_examples(source)
 
-    def find_stored_rows(self, source: str) -> RowSource | None:
+    def find_stored_rows(self, source: str) -> Source | None:
         """Return what reads the rows of the file, also of what is in memory
         or has a shape of its own."""
         opened = self._access.open()
         if not isinstance(opened.file[source], h5py.Dataset):
             return None
-        place, selection = self.sources.index(source), self._selected()
-        order = selection.orders[place]
-        return RowSource(self._reader_of(opened, source), order, order,
-                         selection.num_rows[place], opened)
+        return self._source_in(opened, self._selected(),
+                               self.sources.index(source), source)
 
     def _selected(self) -> Selection:
         selection = self._selection
@@ -506,14 +501,14 @@ class H5PYDataset(Dataset):
             self.example_iteration_scheme = SequentialExampleScheme(
                 selection.num_examples)
         self._selection = selection
-        self._direct = None
+        self._forget()
         return selection
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
-            return read_file(self, requests, options, self._readers)
+            return super().make_reader(requests, options, state)
         if any(shapes is not None for shapes in self.source_shapes):
             return None
         return read_collections(
@@ -526,26 +521,26 @@ class H5PYDataset(Dataset):
         if not self.load_in_memory and not self._access.is_current():
             self._out_of_memory_close()
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return what reads the rows of a source, and which they are."""
         if source not in self.sources:
             refuse_unknown_sources((source,), self.sources)
         place = self.sources.index(source)
-        selection = self._selected()
-        stored = selection.orders[place]
-        count = selection.num_rows[place]
-        everything = slice(0, self.num_examples)
         if self.load_in_memory:
+            selection = self._selected()
             has_shapes = any(
                 shapes is not None for shapes in self.source_shapes)
-            return RowSource(
+            return Source(
                 None if has_shapes else MemoryReader(
                     source, self.data_sources[place]),
-                everything, stored, count)
-        opened, parts = self._parts()
-        if any(shapes is not None for _, shapes, _ in parts):
-            return RowSource(None, everything, stored, count)
-        return RowSource(parts[place][0], stored, stored, count, opened)
+                slice(0, self.num_examples), selection.orders[place],
+                selection.num_rows[place])
+        sources = self.open_sources()
+        found: Source = sources[place]
+        if any(each.shapes is not None for each in sources):
+            return Source(None, slice(0, self.num_examples), found.stored,
+                          found.num_stored)
+        return found
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
@@ -591,14 +586,13 @@ class H5PYDataset(Dataset):
         Sets `data_sources` and `source_shapes`. The constructor calls it
         in any case.
         """
-        self._direct = None
+        self._forget()
         if not self.load_in_memory:
             self.data_sources = self.source_shapes = None
             return
         with self._reading():
-            # Held here, the file stays open if another thread closes it.
-            _opened, parts = self._parts()
-            data, shapes = _read_whole(self.path, parts, self.num_examples)
+            data, shapes = _read_whole(
+                self.path, self.open_sources(), self.num_examples)
         self.data_sources = tuple(data)
         self.source_shapes = tuple(shapes)
         self.in_memory_subset = Subset(slice(None), self.num_examples)
@@ -666,45 +660,39 @@ class H5PYDataset(Dataset):
         """Return data, and shapes for the variable-length sources."""
         return self._read(as_rows(request, self.num_examples))
 
-    def _readers(self) -> list[tuple[Reader, Order]]:
-        """Return a reader and the order of rows for each source."""
-        return list(map(itemgetter(0, 2), self._parts()[1]))
-
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""
         data, shapes = [], []
         # Held here, the file stays open if another thread closes it.
-        _opened, parts = self._parts()
-        for reader, shape_reader, order in parts:
-            rows = pick(order, positions)
-            data.append(reader.read(rows))
-            shapes.append(None if shape_reader is None
-                          else shape_reader.read(rows))
+        for source in self.open_sources():
+            rows = pick(source.rows, positions)
+            data.append(source.reader.read(rows))
+            shapes.append(None if source.shapes is None
+                          else source.shapes.read(rows))
         return data, shapes
 
-    def _parts(self) -> tuple[Any, list[tuple[Reader, Reader | None, Any]]]:
-        """Return the open file, and for each source what reads it and its
-        shapes, and the rows of the examples."""
+    def _open_files(self) -> OpenFile:
         opened = self._access.open()
-        selection, sources = self._selected(), self.sources
-        if selection.identity not in (None, opened.identity):
+        if self._selected().identity not in (None, opened.identity):
             # The file was changed while it was closed.
-            selection = self._select()
-        kept = self._access.kept
-        if (kept is None or kept[0] is not opened
-                or kept[1] is not selection or kept[2] is not sources):
-            parts = [
-                (self._reader_of(opened, source),
-                 opened.reader(source, of_shapes=True)
-                 if source in self.vlen_sources else None, order)
-                for source, order in zip(
-                    sources, selection.orders, strict=True)]
-            kept = self._access.kept = opened, selection, sources, parts
-            self._direct = self._direct_batches(opened, parts)
-            if selection is not self._selection:
-                # Another thread has chosen other sources meanwhile.
-                self._direct = None
-        return opened, kept[3]
+            self._select()
+        return opened
+
+    def _sources_in(self, opened: OpenFile,
+                    names: Sequence[str]) -> Iterator[Source]:
+        selection = self._selected()
+        for place, name in enumerate(names):
+            yield self._source_in(opened, selection, place, name)
+
+    def _source_in(self, opened: OpenFile, selection: Selection,
+                   place: int, name: str) -> Source:
+        """Return what reads a source, the one at a place among `sources`."""
+        rows = selection.orders[place]
+        return Source(
+            self._reader_of(opened, name), rows, rows,
+            selection.num_rows[place], opened,
+            opened.reader(name, of_shapes=True)
+            if name in self.vlen_sources else None)
 
     def _reader_of(self, opened: OpenFile, source: str) -> Reader:
         """Return what reads the rows of a source, as they come out."""
@@ -722,43 +710,45 @@ class H5PYDataset(Dataset):
             source: labels[:1] if labels and source in sources else labels
             for source, labels in self.default_axis_labels.items()}
 
-    def _direct_batches(self, opened: OpenFile, parts: list[
-            tuple[Reader, Reader | None, Any]]) -> Batches | None:
+    def _direct_batches(self, found: OpenSources) -> Batches | None:
         """Return what reads plain batches without this object.
 
         Not from a handle of the user's, who may close it, nor if a subclass
         reads in its own way.
         """
-        if (self.load_in_memory or opened.file is self._access.external
+        if (self.load_in_memory
+                or found.opened.file is self._access.external
                 or not covers(self, '_direct_batches', self.read_hooks[1:])):
             return None
-        return direct_batches(parts, self.num_examples, held=opened)
+        return super()._direct_batches(found)
 
 
-def _read_whole(path: str, parts: list[tuple[Reader, Reader | None, Order]],
+def _read_whole(path: str, sources: OpenSources,
                 count: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of each source of a file, and their shapes."""
-    total = sum(reader.row_nbytes * count for reader, _, _ in parts)
+    total = sum(source.reader.row_nbytes * count for source in sources)
     data, shapes = [], []
     with progress(f'Reading {path} into memory', total, in_bytes=True,
                   delay=True) as bar:
-        for reader, shape_reader, order in parts:
-            data.append(_read_rows(reader, order, count, bar))
-            shapes.append(None if shape_reader is None else
-                          shape_reader.read(pick(order, slice(None))))
+        for source in sources:
+            data.append(_read_rows(source, count, bar))
+            shapes.append(None if source.shapes is None else
+                          source.shapes.read(source.rows))
     return data, shapes
 
 
-def _read_rows(reader: Reader, order: Order, count: int, bar: Bar) -> Any:
+def _read_rows(source: Source, count: int, bar: Bar) -> Any:
+    reader = source.reader
     nbytes = reader.row_nbytes
     if nbytes * count <= PART or reader.dtype.hasobject:
-        rows = reader.read(pick(order, slice(None)))
+        rows = reader.read(source.rows)
         bar.advance(nbytes * count)
         return rows
     step = max(1, PART // nbytes)
     whole = numpy.empty((count, *reader.shape[1:]), reader.dtype)
     for start in range(0, count, step):
         stop = min(start + step, count)
-        whole[start:stop] = reader.read(pick(order, slice(start, stop)))
+        whole[start:stop] = reader.read(
+            pick(source.rows, slice(start, stop)))
         bar.advance((stop - start) * nbytes)
     return whole

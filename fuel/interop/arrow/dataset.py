@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fuel.datasets.splits import must_name_splits
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_sources import RowPlace
-from fuel.datasets.rows_dataset import (
+from fuel.datasets.sources import RowPlace
+from fuel.datasets.source_dataset import (
     RowsDataset, masks_of, with_masks)
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,

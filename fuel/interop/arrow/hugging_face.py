@@ -12,7 +12,7 @@ import pyarrow
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import only_in_order, own
-from fuel.datasets.rows_dataset import masks_of, with_masks
+from fuel.datasets.source_dataset import masks_of, with_masks
 from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, is_there, rows_of, without_nulls)

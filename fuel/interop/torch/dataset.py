@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
-from fuel.datasets.row_readers import read_collections
+from fuel.datasets.epoch_readers import read_collections
 from fuel.datasets.rows import get_rows
 from fuel.epochs.read_options import ReadOptions
 from fuel.interop.indexed_dataset import ExamplesDataset, Indexed

@@ -13,7 +13,7 @@ import zarr.storage
 from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.source_dataset import RowsDataset
 from fuel.exceptions import DamagedFileError
 from fuel.storage.grouped import Groups, NoFile, open_groups
 from fuel.storage.layout import native_type

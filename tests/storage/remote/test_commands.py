@@ -56,7 +56,7 @@ def test_costs_are_those_of_the_epoch(folder, server):
                    BlockShuffledScheme(6000, 100, block_size=100)):
         assert epoch_cost(dataset, scheme).nbytes <= size
     raw = dataset._access.open().raw
-    dataset._readers()
+    dataset.open_sources()
     before = raw.counts.nbytes
     for _ in DataStream(dataset, iteration_scheme=ShuffledScheme(
             6000, 100)).get_epoch_iterator():

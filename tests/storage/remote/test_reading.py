@@ -93,8 +93,8 @@ def test_any_request_has_the_values_of_the_file(tmp_path_factory, request,
 def test_sources_go_through_the_readers_of_local_files(url):
     """HDF5 reads the index, not the batches."""
     dataset = H5PYDataset(url, ('train',))
-    kinds = {source: reader.layout.reader for source, (reader, _) in zip(
-        dataset.sources, dataset._readers(), strict=True)}
+    kinds = {source: each.reader.layout.reader for source, each in zip(
+        dataset.sources, dataset.open_sources(), strict=True)}
     assert {'plain': 'mapped', 'chunked': 'mapped', 'tiled': 'mapped',
             'big': 'mapped', 'number': 'mapped', 'gzip': 'decoded',
             'scale': 'decoded', 'ragged': 'ragged'} == kinds
@@ -146,7 +146,7 @@ def test_whole_chunks_of_a_batch_are_asked_for_at_once(folder, server):
             {'train': {'x': (0, 40)}})
     dataset = H5PYDataset(server.url('chunks.hdf5'), ('train',))
     dataset.open()
-    dataset._readers()
+    dataset.open_sources()
     arrived, gate = threading.Semaphore(0), threading.Event()
 
     def wait(handler):

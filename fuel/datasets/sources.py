@@ -1,4 +1,8 @@
-"""What reads the rows of one source of a data set, whatever its kind."""
+"""Sources of data sets: what reads their rows, and which row is which example.
+
+Each data set with random access says it of its sources, and everything else
+asks for no more: epochs, windows, costs, stored pieces, provenance.
+"""
 from __future__ import annotations
 
 import threading
@@ -7,32 +11,45 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.row_orders import IndexArray, Order, rows_of_order
 from fuel.datasets.rows import get_rows
 from fuel.describe.source_types import SourceType, type_of_rows
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends
-from fuel.storage.reader import Places, no_ranges
+from fuel.storage.reader import Places, StoredPieces, no_ranges
 from fuel.utils.overrides import is_own
 from fuel.utils.sparse import require_dense
 
 
-class RowSource(NamedTuple):
-    """The rows of a source, of which the examples are some.
+class Source(NamedTuple):
+    """What reads the rows of a source, and which row is which example.
 
-    `reader`: returns them; None where only `get_data` does.
-    `order`: which row of the reader is which example.
-    `stored`: which row of the file it is, so that those that follow each
-        other there are known; the same unless the file was read into memory.
+    `reader`: a :class:`~fuel.storage.Reader`; None where only `get_data`
+        reads the rows.
+    `rows`: the row of each example, of those that `reader` has.
+    `stored`: the row of each example in the file, so that examples that
+        follow each other there are known; those of `rows` unless the file
+        was read into memory.
     `num_stored`: number of rows in the file.
     `held`: keeps the file open.
+    `shapes`: reads the shapes of examples that have one each; None elsewhere.
     """
 
-    reader: Reader | None
-    order: Order
+    reader: Any
+    rows: Order
     stored: Order
     num_stored: int
     held: object = None
+    shapes: Reader | None = None
+
+    def pieces(self) -> StoredPieces | None:
+        """Return the stored pieces that the examples lie in; None where rows
+        lie by themselves."""
+        if self.reader is None:
+            return None
+        found: StoredPieces | None = self.reader.pieces(
+            rows_of_order(self.rows))
+        return found
 
 
 class RowPlace(NamedTuple):
@@ -159,6 +176,41 @@ class RequestedReader(Reader):
         data = self._requests.read(self.name, rows)
         require_dense(data, self.name, 'a data set of runs', '.as_dataset()')
         return data
+
+
+def pieces_of_examples(dataset: Any, source: str | None) -> StoredPieces:
+    """Return the pieces that the examples of a source lie in.
+
+    `dataset`: a :class:`Dataset`.
+    `source`: None for the one whose pieces cost most to read.
+
+    Raises: see :meth:`Dataset.chunk_of_examples`.
+    """
+    sources: tuple[str, ...] = dataset.sources
+    if source is not None and source not in sources:
+        raise ValueError(
+            f'there is no source {source!r}; the sources are {sources}')
+    names = sources if source is None else (source,)
+    found = {name: dataset.find_stored_rows(name) for name in names}
+    if all(rows is None for rows in found.values()):
+        raise TypeError(
+            f'{type(dataset).__name__} does not say how its rows are stored; '
+            f'for blocks of its examples, pass block_size to a scheme')
+    pieces: dict[str, StoredPieces | None] = {
+        name: None if rows is None else rows.pieces()
+        for name, rows in found.items()}
+    costliest = max(names, key=lambda name: _cost_of(pieces[name]))
+    chosen = pieces[costliest]
+    if chosen is None:
+        raise ValueError(
+            f'source {costliest!r} of {dataset.place_of_row(0).file!r} is not '
+            f'chunked: any order of its examples is as fast as another')
+    return chosen
+
+
+def _cost_of(pieces: StoredPieces | None) -> tuple[bool, bool, bool, float]:
+    return (False, False, False, 0.) if pieces is None else (
+        True, *pieces.cost)
 
 
 def _shape(known: SourceType) -> tuple[int, ...]:

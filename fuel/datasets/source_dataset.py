@@ -1,7 +1,5 @@
-"""Bases of the data sets over rows of files, of which splits use some.
-
-The splits are ranges and lists of rows, for files that do not name any.
-"""
+"""Bases of the data sets over sources: of those that files have, and of rows
+that splits choose."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +10,12 @@ import numpy
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order, length, pick
-from fuel.datasets.row_readers import direct_batches, read_file
-from fuel.datasets.row_sources import RowPlace, RowSource
+from fuel.datasets.epoch_readers import (
+    OpenSources, direct_batches, read_file)
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
     check_same_types)
+from fuel.datasets.sources import RowPlace, Source
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
@@ -28,6 +27,60 @@ from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader, Request
+
+
+class SourceDataset(Dataset):
+    """Base of the data sets whose sources are read from open files.
+
+    Subclasses have the methods `_open_files` and `_sources_in`, and call
+    `_forget` when either would return something else.
+    """
+
+    # What reads plain batches of `sources`, in an epoch.
+    _direct: Batches | None = None
+    _open_sources: OpenSources | None = None
+
+    def open_sources(self) -> OpenSources:
+        """Return what reads each of `sources`, of the files as they are open
+        now."""
+        names, opened = self.sources, self._open_files()
+        found = self._open_sources
+        if (found is None or found.opened is not opened
+                or found.names is not names):
+            found = OpenSources(
+                self._sources_in(opened, names), names, opened)
+            self._open_sources = found
+            direct = self._direct_batches(found)
+            # Another thread may have chosen others meanwhile.
+            self._direct = direct if self._open_sources is found else None
+        return found
+
+    def _open_files(self) -> Any:
+        """Open files that are not open; return what holds them, the same
+        object as long as they are."""
+        raise NotImplementedError
+
+    def _sources_in(self, opened: Any,
+                    names: Sequence[str]) -> Iterable[Source]:
+        """Return what reads sources in open files."""
+        raise NotImplementedError
+
+    def _direct_batches(self, found: OpenSources) -> Batches | None:
+        """Return what reads plain batches without this object."""
+        return direct_batches(found, self.num_examples)
+
+    def _forget(self) -> None:
+        """Forget what reads the sources: the files, the sources or the
+        examples are others now."""
+        self._direct = self._open_sources = None
+
+    def _use_sources(self) -> None:
+        self._forget()
+
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader of the rows of the files."""
+        return read_file(self, requests, options)
 
 
 class SplitDataset(Dataset):
@@ -77,10 +130,10 @@ class SplitDataset(Dataset):
         splits = self.which_sets
         return [f'splits {", ".join(splits)}'] if splits else []
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return which rows the examples are."""
-        return RowSource(None, slice(0, self.num_examples), self._order,
-                         self.num_stored)
+        return Source(None, slice(0, self.num_examples), self._order,
+                      self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
                  ) -> tuple[Any, ...]:
@@ -103,7 +156,7 @@ class SplitDataset(Dataset):
         raise NotImplementedError
 
 
-class RowsDataset(SplitDataset):
+class RowsDataset(SourceDataset, SplitDataset):
     """Base of the data sets whose sources are rows that readers return.
 
     Subclasses set `readers` before they call this constructor, have a method
@@ -116,8 +169,6 @@ class RowsDataset(SplitDataset):
 
     readers: dict[str, Reader]
     read_hooks = ('get_data', '_read')
-    # What reads plain batches of `sources`, in an epoch.
-    _direct: Batches | None = None
 
     def __init__(self, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None,
@@ -134,9 +185,6 @@ class RowsDataset(SplitDataset):
         self.provides_sources = tuple([
             name for name in names if len(readers[name]) == num_rows])
         super().__init__(num_rows, which_sets, splits, **kwargs)
-
-    def _use_sources(self) -> None:
-        self._direct = None
 
     def category_names(self, source: str, codes: IndexArray) -> Any:
         """Return the names of codes of a source of categories.
@@ -167,17 +215,17 @@ class RowsDataset(SplitDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of the rows of the files."""
-        return read_file(self, requests, options, self._parts)
+        """Return a reader of the rows of the files, in which `_read` has its
+        part."""
+        return super().make_reader(requests, options, state)
 
     def load(self) -> None:
         """Open the readers again."""
         raise NotImplementedError
 
-    def find_source(self, source: str) -> RowSource | None:
+    def find_source(self, source: str) -> Source | None:
         """Return what reads the rows of a source."""
-        return RowSource(self.readers[source], self._order, self._order,
-                         self.num_stored)
+        return self._source_in(self.readers, source)
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
@@ -195,7 +243,7 @@ class RowsDataset(SplitDataset):
         if are_current(file for reader in before.values()
                        for file in reader.files):
             return
-        self._direct = None
+        self._forget()
         self.load()
         try:
             self._check_renewed(before, self.readers)
@@ -223,17 +271,16 @@ class RowsDataset(SplitDataset):
         readers = self.readers
         return tuple([readers[source].read(rows) for source in self.sources])
 
-    def _parts(self) -> list[tuple[Reader, Order]]:
-        """Return a reader and the order of rows for each source."""
-        sources, readers = self.sources, self.readers
-        parts = [(readers[source], self._order) for source in sources]
-        self._direct = direct_batches(
-            [(reader, None, order) for reader, order in parts],
-            self.num_examples, held=readers)
-        if sources is not self.sources:
-            # Another thread has chosen others meanwhile.
-            self._direct = None
-        return parts
+    def _open_files(self) -> dict[str, Reader]:
+        return self.readers
+
+    def _sources_in(self, opened: dict[str, Reader],
+                    names: Sequence[str]) -> Iterable[Source]:
+        return [self._source_in(opened, name) for name in names]
+
+    def _source_in(self, readers: Mapping[str, Reader], name: str) -> Source:
+        return Source(readers[name], self._order, self._order,
+                      self.num_stored, readers)
 
 
 def masks_of(masks: Sequence[str] | str,

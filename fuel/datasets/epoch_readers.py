@@ -1,0 +1,457 @@
+"""Read the sources of a data set in an epoch: arrays in memory, and files.
+
+What the next requests need of a file is prefetched in the background: readers
+of rows decode chunks, read pages from the disk, or fetch bytes from where the
+file is.
+"""
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy
+
+from fuel.datasets.row_orders import pick
+from fuel.datasets.rows import as_rows, is_batch, own
+from fuel.datasets.sources import Source
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import (
+    PREFETCHED_EXAMPLES, PrefetchedExamples, RequestedData)
+from fuel.kernels.batches import Batches, BatchReader
+from fuel.kernels.converter import converter_of
+from fuel.kernels.epoch_reader import ArrayReader, is_readable
+from fuel.kernels.stage_reader import note_request
+from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.storage.errors import other_version
+from fuel.storage.file_bytes import (
+    ReadsFiles, Version, Versioned, version_of)
+from fuel.storage.mapped import MappedReader
+from fuel.typing import Batch, EpochReader
+
+
+def read_collections(dataset: Any, requests: RequestIterator | None,
+                     options: ReadOptions, collections: list[Any],
+                     attribute: str) -> EpochReader | None:
+    """Return a reader of arrays and lists in memory, as they are.
+
+    Returns: None if what the data set's `get_data` returns is more than copies
+        of rows.
+    """
+    if requests is None or not requests.is_random_access or not all(
+            is_readable(part) or (requests.requests_examples
+            and type(part) in (list, tuple)) for part in collections):
+        return None
+    return ArrayReader(
+        requests, RequestedData(dataset, requests, None), collections,
+        dataset, (attribute, '_sources'), own, **_conversions(
+            requests, options, dataset.sources,
+            [getattr(part, 'dtype', None) for part in collections]))
+
+
+def _conversions(requests: RequestIterator, options: ReadOptions,
+                 sources: Sequence[str],
+                 dtypes: Sequence[numpy.dtype[Any] | None],
+                 ) -> dict[str, Any]:
+    """Return what a compiled reader converts, as its keywords."""
+    converters = [
+        None if dtype is None or requests.requests_examples
+        else converter_of(dtype, options.conversions.get(source))
+        for source, dtype in zip(sources, dtypes, strict=True)]
+    converted = frozenset(
+        source for source, converter in zip(sources, converters, strict=True)
+        if converter is not None)
+    return {'converters': converters, 'converted': converted} if (
+        converted) else {}
+
+
+class RequestPrefetcher:
+    """Prefetches what the next requests of an epoch need.
+
+    `upcoming`: takes the number of a request and returns it, None after the
+        last.
+    `prefetch`: takes a list of requests and how many bytes may be spent on
+        them; returns how many are, None if that is too little.
+    `budget`: bytes that may be spent on what was prefetched and not yet read.
+    """
+
+    # Requests that are looked at beyond the present one: more than most
+    # windows of blocks last, so that there is always something to decode.
+    DEPTH = 32
+    # Requests looked at in one go: to look at a request takes time.
+    STEPS = 8
+    # Requests that are prefetched together, as one.
+    GROUP = 1
+    # After there was no budget for more, the part of it that is spent at most
+    # when more are looked at.
+    SPENT = .75
+    # The first one that is looked at, beyond the present one.
+    FIRST = 1
+    # The method of readers that does it, and the one that says how many bytes
+    # it may take.
+    METHOD = 'prefetch'
+    BUDGET = 'prefetch_budget'
+
+    def __init__(self, upcoming: Callable[[int], Any],
+                 prefetch: Callable[[Sequence[Any], int], int | None],
+                 budget: int) -> None:
+        self._upcoming = upcoming
+        self._prefetch = prefetch
+        self._budget = budget
+        # The number of the next request to look at, and what those between
+        # it and the present one cost.
+        self._next = 0
+        self._costs: collections.deque[int] = collections.deque()
+        self._cost = 0
+        # Their cost when the next one was more than the budget, so that it is
+        # looked at again when they cost less; -1 if it was not yet.
+        self._refused_at = -1
+
+    def __call__(self, position: int) -> None:
+        """Prefetch what comes after request number `position`."""
+        if self._next <= position:
+            self._next = position + self.FIRST
+            self._costs.clear()
+            self._cost, self._refused_at = 0, -1
+        while len(self._costs) > self._next - position - self.FIRST:
+            self._cost -= self._costs.popleft()
+        # Not for each request, but for several at a time.
+        if (0 <= self._refused_at <= self._cost
+                or self._next > position + self.DEPTH - self.STEPS):
+            return
+        self._refused_at = -1
+        last = min(position + self.DEPTH, self._next + self.STEPS)
+        while self._next <= last:
+            stop = min(self._next + self.GROUP, last + 1)
+            requests = list(itertools.takewhile(
+                lambda request: request is not None,
+                map(self._upcoming, range(self._next, stop))))
+            if not requests:
+                return
+            cost = self._prefetch(requests, self._budget - self._cost)
+            while cost is None and len(requests) > 1:
+                del requests[len(requests) // 2:]
+                cost = self._prefetch(requests, self._budget - self._cost)
+            if cost is None:
+                self._refused_at = min(
+                    self._cost, int(self.SPENT * self._budget))
+                return
+            # Their common bytes are spent until the last one is read.
+            self._costs.extend([0] * (len(requests) - 1))
+            self._costs.append(cost)
+            self._cost += cost
+            self._next += len(requests)
+
+
+class BytePrefetcher(RequestPrefetcher):
+    """Fetches the bytes of the next requests: of as many as there is a
+    budget for, since a network takes long to answer and can do a lot at a
+    time. Of many together, since rows of one batch are far from each other,
+    and many small requests take longer than a few large ones."""
+
+    DEPTH = 1 << 20
+    STEPS = GROUP = 64
+    SPENT = .5
+    FIRST = 0
+    METHOD = 'fetch'
+    BUDGET = 'fetch_budget'
+
+
+def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
+                  num_examples: int) -> Callable[[int], None] | None:
+    """Return what reads the next requests of an epoch in the background, to
+    be called with the number of the present one.
+
+    `upcoming`: takes the number of a request in the epoch and returns it, None
+        after the last.
+    """
+    fetch = make_prefetcher(BytePrefetcher, upcoming, sources, num_examples)
+    decode = make_prefetcher(
+        RequestPrefetcher, upcoming, sources, num_examples)
+    if fetch is None or decode is None:
+        return fetch or decode
+    both = fetch, decode
+
+    def fetch_and_decode(position: int) -> None:
+        for one in both:
+            one(position)
+
+    return fetch_and_decode
+
+
+def make_prefetcher(kind: type[RequestPrefetcher],
+                    upcoming: Callable[[int], Any], sources: Sequence[Source],
+                    num_examples: int) -> RequestPrefetcher | None:
+    """Return a prefetcher over the readers that have a budget for it."""
+    # Whoever closes the file in the middle of an epoch does not wait for
+    # its end.
+    needed, budgets = [], []
+    for source in sources:
+        budget = getattr(source.reader, kind.BUDGET)(source.rows)
+        if budget is not None:
+            needed.append((weakref.ref(source.reader), source.rows))
+            budgets.append(budget)
+    if not needed:
+        return None
+
+    def prefetch(requests: Sequence[Any], budget: int) -> int | None:
+        if not all(map(is_batch, requests)):
+            return None
+        try:
+            positions = numpy.concatenate([
+                as_rows(request, num_examples) for request in requests])
+        except ValueError:
+            # It is raised when the request is made.
+            return None
+        total = 0
+        for reference, rows in needed:
+            reader = reference()
+            cost = None if reader is None else getattr(reader, kind.METHOD)(
+                pick(rows, positions), budget - total)
+            if cost is None:
+                return None
+            total += cost
+        return total
+
+    return kind(upcoming, prefetch, min(budgets))
+
+
+class VersionedData(RequestedData):
+    """Reads the data of an epoch from one version of the files.
+
+    A file that an epoch has begun to read may be closed, and be another one
+    when it is opened again: by somebody else who uses the data set.
+
+    `find_files`: returns what has the files that the data set reads now, the
+        same object as long as it reads these.
+    `version`: of the files that it read last.
+    """
+
+    def __init__(self, dataset: Any, requests: RequestIterator,
+                 find_files: Callable[[], ReadsFiles]) -> None:
+        super().__init__(dataset, requests, None)
+        self._find_files = find_files
+        self.version: Version = ()
+        # Held weakly: who closes a data set may want to write to its files.
+        self._checked: weakref.ref[ReadsFiles] | None = None
+        self._identities: dict[str, tuple[int, ...]] = {}
+
+    def get(self, request: Any) -> Batch:
+        """Return the data of a request."""
+        if not self._identities:
+            self.check_version()
+        data = super().get(request)
+        self.check_version()
+        return data
+
+    def check_version(self) -> None:
+        """Raise DamagedFileError if the data set reads another version of a
+        file than the epoch has read."""
+        self._check_files(self._find_files())
+
+    def _check_files(self, found: ReadsFiles) -> None:
+        if self._checked is not None and self._checked() is found:
+            # There may be thousands of files, which each batch would look at.
+            return
+        for file in found.files:
+            if self._identities.setdefault(
+                    file.path, file.identity) != file.identity:
+                raise other_version(file.path)
+        self._checked = weakref.ref(found)
+        self.version = version_of(found)
+
+
+class FileBatches(VersionedData):
+    """Reads batches of a file, and prefetches what the next requests need."""
+
+    def __init__(self, dataset: Any, requests: RequestIterator) -> None:
+        super().__init__(dataset, requests, dataset.open_sources)
+        self._prefetch: Callable[[int], None] | None = None
+        self._is_open = False
+        # Reads on where nothing is to be prefetched.  Held weakly, since it
+        # has this reader: both let go of the file when an epoch is dropped.
+        self._compiled: weakref.ref[BatchReader] | None = None
+
+    @property
+    def compiled(self) -> BatchReader | None:
+        """What reads whole batches in C, if anything does."""
+        return None if self._compiled is None else self._compiled()
+
+    def hand_over(self, compiled: BatchReader) -> None:
+        """Let a compiled reader read on, which falls back to this one."""
+        self._compiled = weakref.ref(compiled)
+
+    def read(self) -> Batch:
+        """Return the next batch."""
+        requests: Any = self.requests
+        if not self._is_open:
+            try:
+                compiled = self._open()
+            except Exception as error:
+                note_request(error, requests.next_compact())
+                raise
+            if compiled is not None:
+                data: Batch = compiled.read()
+                return data
+        if self._compiled is None:
+            self.prefetch()
+        request = requests.next_compact()
+        try:
+            data = self.get(request)
+        except Exception as error:
+            note_request(error, request)
+            raise
+        return data
+
+    def prefetch(self) -> None:
+        """Prefetch what the requests after the next one need."""
+        if self._prefetch is None:
+            return
+        requests: Any = self.requests
+        try:
+            self._prefetch(requests.position // requests.step)
+        except Exception as error:
+            note_request(error, requests.next_compact())
+            raise
+
+    def get(self, request: Any) -> Batch:
+        """Return the data of a request."""
+        data = super().get(request)
+        compiled = self.compiled
+        if compiled is not None:
+            # Other sources may have been chosen, in other files.
+            compiled.version = self.version
+        return data
+
+    def _open(self) -> BatchReader | None:
+        """Look at what should be prefetched, now that the file is needed;
+        return what reads plain batches, if anything does."""
+        requests: Any = self.requests
+        # A rank counts its own requests.
+        step = requests.step
+        first = requests.position % step
+
+        def upcoming(number: int) -> Any:
+            return requests.compact_at(first + number * step)
+
+        sources = self.dataset.open_sources()
+        self._prefetch = prefetcher_of(
+            upcoming, sources, self.dataset.num_examples)
+        self._is_open = True
+        compiled = self.compiled
+        if compiled is None:
+            return None
+        self._check_files(sources)
+        compiled.version = self.version
+        compiled.is_open = True
+        compiled.prefetches = self._prefetch is not None
+        return compiled
+
+    def close(self) -> None:
+        """Release what was prefetched."""
+        self._is_open, self._prefetch = False, None
+        compiled = self.compiled
+        if compiled is not None:
+            compiled.is_open = False
+
+
+class FileExamples(PrefetchedExamples):
+    """Reads single examples of a file; of a remote one, what the next
+    examples need is fetched."""
+
+    def __init__(self, dataset: Any, requests: IndexRequests) -> None:
+        super().__init__(requests, VersionedData(
+            dataset, requests, dataset.open_sources))
+        self._dataset = dataset
+        self._fetch: RequestPrefetcher | None = None
+        self._is_open = False
+
+    def prefetch(self) -> None:
+        """Read the next examples, and have others fetched."""
+        if not self._is_open:
+            self._fetch = make_prefetcher(
+                BytePrefetcher, self._group, self._dataset.open_sources(),
+                self._dataset.num_examples)
+            self._is_open = True
+        if self._fetch is not None:
+            self._fetch(self.requests.position
+                        // (PREFETCHED_EXAMPLES * self.requests.step))
+        super().prefetch()
+
+    def _group(self, number: int) -> list[int] | None:
+        """Return a number of examples that follow each other."""
+        # A rank counts its own requests.
+        step = self.requests.step
+        first = (self.requests.position % step
+                 + number * PREFETCHED_EXAMPLES * step)
+        indices = [self.requests.compact_at(place) for place in range(
+            first, first + PREFETCHED_EXAMPLES * step, step)]
+        return [index for index in indices if index is not None] or None
+
+    def close(self) -> None:
+        """Release what was prefetched."""
+        self._is_open, self._fetch = False, None
+        super().close()
+
+
+def read_file(dataset: Any, requests: RequestIterator | None,
+              options: ReadOptions) -> EpochReader | None:
+    """Return a reader of the rows of a file, the one of now if the epoch
+    begins.
+
+    `dataset`: a :class:`~fuel.datasets.source_dataset.SourceDataset`.
+    """
+    if requests is None or not requests.is_random_access:
+        return None
+    if requests.position < requests.step:
+        # Nothing was read.
+        dataset.renew()
+    if isinstance(requests, IndexRequests):
+        return FileExamples(dataset, requests)
+    reader = FileBatches(dataset, requests)
+    conversions = {} if not options.conversions else _conversions(
+        requests, options, dataset.sources,
+        [source.reader.dtype for source in dataset.open_sources()])
+    compiled = BatchReader(requests, reader, dataset, **conversions)
+    reader.hand_over(compiled)
+    return compiled
+
+
+class OpenSources(list[Source]):
+    """The sources that a data set uses, as long as what reads them is open.
+
+    `names`: of the sources.
+    `opened`: what they were made of; it holds the files open.
+    """
+
+    def __init__(self, sources: Iterable[Source], names: Sequence[str],
+                 opened: Any) -> None:
+        super().__init__(sources)
+        self.names = names
+        self.opened = opened
+
+    @functools.cached_property
+    def files(self) -> Sequence[Versioned]:
+        """The files that are read."""
+        return [file for source in self if source.reader is not None
+                for file in source.reader.files]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A data set is pickled without its open files, and looks again.
+        return type(None), ()
+
+
+def direct_batches(sources: OpenSources, num_examples: int) -> Batches | None:
+    """Return what reads plain batches in one call."""
+    plain = []
+    for source in sources:
+        part = None if source.reader is None else source.reader.direct()
+        if part is None or source.shapes is not None:
+            return None
+        rows = source.rows
+        plain.append((part, rows.start if isinstance(rows, slice) else rows))
+    return Batches(plain, num_examples, MappedReader.THREADS_FROM, sources,
+                   version_of(sources))
