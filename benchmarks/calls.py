@@ -34,7 +34,8 @@ sys.path.pop()
 
 import fuel
 from fuel.datasets import (
-    CSR, CSVDataset, H5PYDataset, HDF5Dataset, IndexableDataset, Windows)
+    CSR, CSVDataset, H5PYDataset, HDF5Dataset, IndexableDataset, JSONLDataset,
+    Windows)
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, Mix, MultiProcessing
@@ -53,6 +54,9 @@ WANTED = {'epoch over HDF5 opened, with its first batch': 105,
 # Of miniatures: robomimic's has 84 arrays in 12 demonstrations.
 WANTED_OF_DATA = {
     'CSVDataset of 1,000 rows and three columns opened': 2500,
+    'batch of 500 rows of CSV': 50,
+    'JSONLDataset of 1,000 rows and four fields opened': 2500,
+    'batch of 500 rows of JSON lines': 100,
     'Windows over robomimic opened': 3760,
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
@@ -242,6 +246,22 @@ def write_table(path):
             print(f'{number},{value},text {number}', file=file)
 
 
+def write_lines(path):
+    """Write lines of JSON: an integer, a number, a list and text."""
+    rng = numpy.random.default_rng(0)
+    with open(path, 'w', encoding='utf-8') as file:
+        for number, value in enumerate(rng.random(1000)):
+            print(json.dumps({'number': number, 'value': value, 'pair': [
+                number, 0], 'text': f'text {number}'}), file=file)
+
+
+def of_a_large_batch(dataset):
+    """Return how many calls 500 rows need, behind a first batch."""
+    rows = list(range(500))
+    dataset.get_data(None, rows)
+    return counted(dataset.get_data, None, rows)[1]
+
+
 def modules_of_first_batch(make, files):
     """Return how many modules of the data side a first batch passes."""
     stream = shuffled(make(files), 4)
@@ -272,16 +292,22 @@ def of_data(folder):
     folder = Path(folder)
     demos = robomimic(folder, numpy.random.default_rng(0)).files
     table, path = folder / 'table.csv', str(folder / 'two.hdf5')
+    lines = folder / 'lines.jsonl'
     write_table(table)
+    write_lines(lines)
     write_file(path)
     CSVDataset(table)
-    _, opened = counted(CSVDataset, table)
+    cells, opened = counted(CSVDataset, table)
+    JSONLDataset(lines)
+    records, lines_opened = counted(JSONLDataset, lines)
     windows(demos)
     _, windows_opened = counted(windows, demos)
     # Those in one piece; the images of the miniature are compressed.
     in_one_piece = Windows(fuel.load(demos), 2, sources=('actions', 'states'))
     return dict(zip(WANTED_OF_DATA, (
-        opened, windows_opened, of_batches(numbers(path), 10),
+        opened, of_a_large_batch(cells), lines_opened,
+        of_a_large_batch(records), windows_opened,
+        of_batches(numbers(path), 10),
         of_batches(in_one_piece, 4),
         of_batches(write_sparse(folder / 'sparse.h5'), 10),
         in_a_fresh_process(modules_of_first_batch, numbers, path),

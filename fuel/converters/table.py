@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.converters.custom_data import ROWS_AT_ONCE
 from fuel.converters.filling import fill_values
-from fuel.datasets.rounding import EXACT
+from fuel.datasets.records import EXACT
 from fuel.datasets.source_dataset import SplitDataset
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream

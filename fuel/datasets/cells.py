@@ -10,8 +10,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.records import TEXT
-from fuel.datasets.rounding import EXACT, first_rounded
+from fuel.datasets.records import EXACT, TEXT, first_rounded
 from fuel.datasets.times import as_times, type_of_times
 
 
@@ -195,10 +194,12 @@ class Kinds:
     def dtype(self, with_gaps: bool = True) -> numpy.dtype[Any]:
         """Return the narrowest type that fits; `with_gaps` if it has to hold
         the empty cells too."""
-        return next((
-            dtype for dtype in self._dtypes
-            if not self.is_blank and not (
-                with_gaps and self.has_gaps and dtype.kind in 'ib')), TEXT)
+        if self.is_blank:
+            return TEXT
+        for dtype in self._dtypes:
+            if not (with_gaps and self.has_gaps and dtype.kind in 'ib'):
+                return dtype
+        return TEXT
 
 
 def _fitting(cells: list[str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Unpack
@@ -19,14 +19,13 @@ from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
-    by_source, long_cells)
-from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
-from fuel.datasets.source_dataset import masks_of, with_masks
+    by_source, long_cells, types_of_fields)
 from fuel.datasets.times import advice_on_times, check_unit
-from fuel.describe import SourceType, SourceTypes
+from fuel.describe import SourceType
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
+from fuel.storage.file_bytes import FileBytes
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
 from fuel.utils.warn import warn_user
@@ -132,8 +131,7 @@ class CSVDataset(RecordsDataset):
 
     instead_of: Mapping[str, str] = {
         **RecordsDataset.instead_of, **CSV_KEYWORDS}
-    # Sources whose types the user said.
-    _given: Collection[str] = ()
+    kind = 'CSV'
 
     def __init__(self, path: Any,
                  columns: Mapping[str, Any] | Sequence[str] | None = None,
@@ -166,28 +164,25 @@ class CSVDataset(RecordsDataset):
             warn_user(f'{self.path} has a single column, '
                           f'{names[0]!r:.80}: {hint}')
         try:
-            self._columns = _numbers(columns, names, self.path)
+            fields = _numbers(columns, names, self.path)
         except ValueError as error:
             if hint:
                 raise ValueError(f'{error}; {hint}') from error
             raise
-        self._masks = masks_of(masks, self._columns)
-        self.provides_sources = with_masks(self._columns, self._masks)
         num_rows = len(self.records.index) - self.header
         if not num_rows:
             raise ValueError(f'{self.path} has no records beside its header')
+        self._choose(fields, masks, dtypes)
+        # The name by which saved states know them.
+        self._columns = fields
         super().__init__(num_rows, which_sets, splits, **kwargs)
-        self._given = frozenset(dtypes or {})
-        self.dtypes = self._find_types(dtypes or {}, sample)
+        self.dtypes = self._find_types(sample)
+        self._types = types_of_fields(fields, self.dtypes)
 
-    def load(self) -> None:
-        """Open the file and find its records."""
-        file = self._open('CSV')
-        self.records = RecordFile(file, RecordIndex(
+    def _open(self, file: FileBytes) -> RecordFile:
+        return RecordFile(file, RecordIndex(
             file, self.quote, self.delimiter), partial(
                 _rows, self.encoding, self.delimiter, self.quote))
-        self._rounded: set[str] = set()
-        file.check()
 
     def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
         """Return the names of the columns, and find whether they are in the
@@ -206,18 +201,14 @@ class CSVDataset(RecordsDataset):
         return names_of_columns(first) if self.header else [
             f'column_{number}' for number in range(len(first))]
 
-    def _find_types(self, given: Mapping[str, Any],
-                    sample: FirstRecords) -> dict[str, Any]:
-        for source in given:
-            if source not in self._columns:
-                raise ValueError(f'dtypes names {source!r}, but the sources '
-                                 f'are {tuple(self._columns)}')
+    def _find_types(self, sample: FirstRecords) -> dict[str, Any]:
+        given = self._given
         types = {}
         found = {number: CellColumn()
-                 for source, (numbers, _) in self._columns.items()
+                 for source, (numbers, _) in self._fields.items()
                  if source not in given for number in numbers}
         self._look_at(sample, found)
-        for source, (numbers, _) in self._columns.items():
+        for source, (numbers, _) in self._fields.items():
             if source in given:
                 types[source] = numpy.dtype(given[source])
                 check_unit(types[source], source)
@@ -227,9 +218,10 @@ class CSVDataset(RecordsDataset):
                 kinds.join(found[number].kinds)
             types[source] = kinds.dtype(f'{source}_mask' not in self._masks)
             if types[source].kind == 'f':
-                self._warn_of_rounding(source, next((
-                    found[number].rounded for number in numbers
-                    if found[number].rounded is not None), None))
+                rounded = [one for number in numbers if (
+                    one := found[number].rounded) is not None]
+                if rounded:
+                    self._warn_of_rounding(source, rounded)
             if types[source] == TEXT:
                 self._check_markers(source, found)
                 self._check_mixture(source, found)
@@ -256,17 +248,11 @@ class CSVDataset(RecordsDataset):
         return [without_markers(cells, self._missing) for cells in columns
                 ] if self._missing else columns
 
-    def _warn_of_rounding(self, source: str, number: int | None) -> None:
-        """Warn once if a source has an integer that is rounded."""
-        if number is not None and source not in self._rounded:
-            self._rounded.add(source)
-            warn_of_rounding(self.path, source, number)
-
     def _check_markers(self, source: str,
                        found: Mapping[int, CellColumn]) -> None:
         """Warn if a source is text only because of what programs write for
         missing values."""
-        for number in self._columns[source][0]:
+        for number in self._fields[source][0]:
             markers = found[number].markers
             if markers:
                 are_truths = found[number].unmarked_type().kind == 'b'
@@ -282,7 +268,7 @@ class CSVDataset(RecordsDataset):
                        found: Mapping[int, CellColumn]) -> None:
         """Warn if the columns of a source of text are not all text."""
         titles: dict[bool, list[str]] = {True: [], False: []}
-        for number in self._columns[source][0]:
+        for number in self._fields[source][0]:
             kinds = found[number].kinds
             if not kinds.is_blank:
                 titles[kinds.dtype() == TEXT].append(self._titles[number])
@@ -294,15 +280,6 @@ class CSVDataset(RecordsDataset):
                 f'text into a source of their own with columns=..., or pass '
                 f'dtypes={{{source!r}: object}} if all are to be strings')
 
-    def known_types(self) -> SourceTypes:
-        """Return the types of the sources."""
-        shapes = {source: (len(numbers),) if is_list else () for source, (
-            numbers, is_list) in self._columns.items()}
-        types = {source: SourceType(dtype, shapes[source])
-                 for source, dtype in self.dtypes.items()}
-        masks = {mask: SourceType(numpy.dtype(bool), shapes[source])
-                 for mask, source in self._masks.items()}
-        return {**types, **masks}
 
     def _check_renewed(self) -> None:
         titles = names_of_columns(self._sample(1).first()) if (
@@ -326,47 +303,40 @@ class CSVDataset(RecordsDataset):
                 f'expected, as in the first line, got {len(row)}')
         return self._transposed(found)
 
-    def _cells_of(self, source: str,
-                  columns: list[Sequence[str]]) -> Sequence[str]:
+    def _values(self, source: str, numbers: Iterable[int],
+                records: list[Any]) -> Sequence[str]:
         """Return the cells of a source, those of a record together."""
-        numbers, is_list = self._columns[source]
+        columns, is_list = self._fields[source]
         return list(chain.from_iterable(zip(
-            *[columns[number] for number in numbers], strict=True))) if (
-                is_list) else columns[numbers[0]]
+            *[records[number] for number in columns], strict=True))) if (
+                is_list) else records[columns[0]]
 
-    def _convert(self, source: str, numbers: NDArray[numpy.intp],
-                 records: list[Sequence[str]]) -> NDArray[Any]:
-        """Return the cells of a source as an array."""
-        columns, is_list = self._columns[source]
-        dtype = self.dtypes[source]
-        cells = self._cells_of(source, records)
-        if f'{source}_mask' in self._masks:
-            cells = filled(cells, {'b': 'false', 'i': '0', 'u': '0'}.get(
-                dtype.kind, ''))
-        try:
-            batch = cell_array(cells, dtype)
-        except (ValueError, OverflowError):
-            self._refuse(source, numbers, records)
-            raise
-        if (dtype.kind == 'f' and source not in self._given
-                and (abs(batch) >= EXACT).any()):
-            self._warn_of_rounding(source, first_rounded(integers_in(cells)))
-        return batch.reshape(-1, len(columns)) if is_list else batch
+    def _filled(self, source: str, values: Sequence[str],
+                known: SourceType) -> Sequence[str]:
+        kind = self.dtypes[source].kind
+        return filled(values, {'b': 'false', 'i': '0', 'u': '0'}.get(kind, ''))
 
-    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
-                  records: list[Sequence[str]]) -> NDArray[numpy.bool_]:
-        columns, is_list = self._columns[source]
+    def _array(self, source: str, values: Sequence[str],
+               known: SourceType) -> NDArray[Any]:
+        batch = cell_array(values, self.dtypes[source])
+        return batch.reshape(-1, *known.shape) if known.shape else batch
+
+    def _integers(self, values: Sequence[str]) -> Iterable[int]:
+        return integers_in(values)
+
+    def _presence(self, source: str, numbers: Iterable[int],
+                  records: list[Any]) -> NDArray[numpy.bool_]:
         found = numpy.array([*map(bool, map(
-            str.strip, self._cells_of(source, records)))])
-        return found.reshape(-1, len(columns)) if is_list else found
+            str.strip, self._values(source, numbers, records)))])
+        return found.reshape(-1, *(self._types[source].shape or ()))
 
-    def _refuse(self, source: str, records: NDArray[numpy.intp],
-                columns: list[Sequence[str]]) -> None:
-        """Raise an error that names the first cell of another type."""
+    def _refuse(self, source: str, known: SourceType,
+                numbers: NDArray[numpy.intp], values: Sequence[str],
+                records: list[Any]) -> None:
         dtype = self.dtypes[source]
-        for place, record in enumerate(records):
-            for number in self._columns[source][0]:
-                as_it_is = columns[number][place]
+        for place, record in enumerate(numbers):
+            for number in self._fields[source][0]:
+                as_it_is = records[number][place]
                 try:
                     cell_array([as_it_is], dtype)
                 except (ValueError, OverflowError) as error:

@@ -42,6 +42,8 @@ MOST_AXES = 31
 HEAD = 4096
 # Between two objects of JSON.
 BLANK = b' \t\r\n'
+BLANKS = BLANK.decode()
+DECODER = json.JSONDecoder()
 # Stands for a value of which there is no key.
 MISSING = object()
 
@@ -68,9 +70,28 @@ def parse_object(content: bytes) -> dict[str, Any]:
     return found
 
 
-def parse_objects(contents: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the objects of some lines; see `parse_object`."""
-    return list(map(parse_object, contents))
+def parse_objects(contents: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Return the objects of some lines, without a call of Python for each.
+
+    Raises: ValueError if one is bad; that of `parse_object` if there is no
+        other.
+    """
+    if len(contents) == 1:
+        return [parse_object(contents[0])]
+    texts = [content.decode('utf-8').strip(BLANKS) for content in contents]
+    try:
+        decoded = list(map(DECODER.raw_decode, texts))
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+    found = [value for value, _ in decoded]
+    if not {dict}.issuperset(map(type, found)) or (
+            [end for _, end in decoded] != list(map(len, texts))):
+        raise ValueError('each line must hold one object, {...}')
+    for value, content in zip(found, contents, strict=True):
+        # There are at least as many brackets as levels.
+        if content.count(b'[') + content.count(b'{') > MOST_LEVELS:
+            _check_levels(value)
+    return found
 
 
 def is_object(line: bytes) -> bool:
@@ -106,13 +127,16 @@ def _check_levels(value: Any) -> None:
 
 
 def fields_in(record: Mapping[str, Any], above: Keys = (),
-           ) -> Iterator[tuple[Keys, Any]]:
-    """Yield the values in an object, those of objects in it by themselves."""
+           ) -> list[tuple[Keys, Any]]:
+    """Return the values in an object, those of objects in it by
+    themselves."""
+    found: list[tuple[Keys, Any]] = []
     for key, value in record.items():
         if isinstance(value, dict) and value:
-            yield from fields_in(value, (*above, key))
+            found += fields_in(value, (*above, key))
         else:
-            yield (*above, key), value
+            found.append(((*above, key), value))
+    return found
 
 
 def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
@@ -121,7 +145,7 @@ def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
     Raises: ValueError if two have one name.
     """
     known: dict[str, Keys] = {}
-    has_values: dict[str, bool] = {}
+    with_values: set[str] = set()
     for record in records:
         for keys, value in fields_in(record):
             name = '/'.join(keys)
@@ -129,13 +153,13 @@ def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
                 raise ValueError(
                     f'{path}: two fields are called {name!r}, that of the '
                     f'keys {list(known[name])} and that of {list(keys)}')
-            has_values[name] = has_values.get(name, False) or not (
-                value is None or value == {})
+            if not (value is None or value == {}):
+                with_values.add(name)
     within = {'/'.join(keys[:end]) for keys in known.values()
               for end in range(1, len(keys))}
     # Null in the place of an object is no field.
     return {name: keys for name, keys in known.items()
-            if has_values[name] or name not in within}
+            if name in with_values or name not in within}
 
 
 def value_at(record: Any, keys: Keys) -> Any:
@@ -143,13 +167,16 @@ def value_at(record: Any, keys: Keys) -> Any:
 
     Within null all values are null.
     """
+    return values_at([record], keys)[0]
+
+
+def values_at(records: Sequence[Any], keys: Keys) -> list[Any]:
+    """Return a value of each of some objects; see `value_at`."""
+    found = records
     for key in keys:
-        if record is None:
-            return None
-        if not isinstance(record, dict) or key not in record:
-            return MISSING
-        record = record[key]
-    return record
+        found = [None if one is None else one.get(key, MISSING)
+                 if isinstance(one, dict) else MISSING for one in found]
+    return list(found)
 
 
 class ValueKinds:
@@ -165,11 +192,24 @@ class ValueKinds:
 
     def add(self, values: Iterable[Any]) -> None:
         """Take further values into account."""
-        for value in values:
-            kind = type(value)
-            self._kinds.add(kind)
-            if kind is list and not self._is_uneven:
-                self._add_list(value)
+        values = list(values)
+        kinds = set(map(type, values))
+        self._kinds |= kinds
+        if list in kinds and not self._is_uneven:
+            self._add_lists([one for one in values if type(one) is list])
+
+    def _add_lists(self, values: list[list[Any]]) -> None:
+        elements = set(map(type, chain.from_iterable(values)))
+        if list in elements:
+            for value in values:
+                if not self._is_uneven:
+                    self._add_list(value)
+            return
+        self._elements |= elements
+        self._ndim = max(self._ndim, 1)
+        lengths = set(map(len, values))
+        self._has_empty |= 0 in lengths
+        self._shapes.update((length,) for length in lengths if length)
 
     def _add_list(self, value: list[Any]) -> None:
         ndim = _depth(value)
@@ -298,6 +338,11 @@ def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
         return _objects(map(own, values))
     if not known.shape:
         return _elements(values, known.dtype)
+    even = None if None in known.shape else _flattened(values, known.shape)
+    if even is not None:
+        batch: NDArray[Any] = _elements(even, known.dtype).reshape(
+            len(values), *known.shape)
+        return batch
     parts = [_list_of(value, known.shape) for value in values]
     flat = _elements(
         list(chain.from_iterable(elements for elements, _ in parts)),
@@ -309,6 +354,19 @@ def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
     return _objects(
         flat[start:stop].reshape(shape).copy()
         for (start, stop), (_, shape) in zip(borders, parts, strict=True))
+
+
+def _flattened(values: Sequence[Any], shape: Iterable[int | None],
+               ) -> list[Any] | None:
+    """Return the elements of nested lists that all have a shape; None if one
+    has another."""
+    level = list(values)
+    for length in shape:
+        if not ({list}.issuperset(map(type, level))
+                and {length}.issuperset(map(len, level))):
+            return None
+        level = list(chain.from_iterable(level))
+    return level
 
 
 def _list_of(value: Any, expected: tuple[int | None, ...],

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from fuel.datasets.json_values import (
     ANYTHING, BLANK, MISSING, TEXT, Keys, ValueKinds, array_of_values,
     fields_in, find_type, in_json, integers_within, known_fields,
-    parse_objects, value_at)
+    parse_objects, value_at, values_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset, by_source)
-from fuel.datasets.rounding import EXACT, first_rounded, warn_of_rounding
-from fuel.datasets.source_dataset import masks_of, with_masks
 from fuel.datasets.times import advice_on_times, check_unit
-from fuel.describe import SourceType, SourceTypes
+from fuel.describe import SourceType
 from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
+from fuel.storage.file_bytes import FileBytes
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import checked_path
@@ -108,6 +107,8 @@ class JSONLDataset(RecordsDataset):
     >>> folder.cleanup()
     """
 
+    kind = 'JSON lines'
+
     def __init__(self, path: Any,
                  columns: Mapping[str, Any] | Sequence[str] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
@@ -126,17 +127,9 @@ class JSONLDataset(RecordsDataset):
         self.on_missing = on_missing
         self.load()
         sample = self._sample(SAMPLE)
-        self._fields = _fields(columns, sample, self.path)
-        self._masks = masks_of(masks, self._fields)
-        self.provides_sources = with_masks(self._fields, self._masks)
-        self._given = dict(dtypes or {})
+        self._choose(_fields(columns, sample, self.path), masks,
+                     dtypes, shapes=shapes)
         self._shapes = dict(shapes or {})
-        for name, given in (('dtypes', dtypes), ('shapes', shapes)):
-            for source in given or ():
-                if source not in self._fields:
-                    raise ValueError(
-                        f'{name} names {source!r}, but the sources are '
-                        f'{tuple(self._fields)}')
         super().__init__(
             len(self.records.index), which_sets, splits, **kwargs)
         self._types: dict[str, SourceType] = {}
@@ -144,23 +137,11 @@ class JSONLDataset(RecordsDataset):
             self._masks.get(source, source) for source in self.sources),
             sample)
 
-    def load(self) -> None:
-        """Open the file and find its records."""
-        file = self._open('JSON lines')
-        self.records = RecordFile(
+    def _open(self, file: FileBytes) -> RecordFile:
+        return RecordFile(
             file, RecordIndex(file, blank=BLANK), parse_objects)
-        self._rounded: set[str] = set()
-        file.check()
-
-    def known_types(self) -> SourceTypes:
-        """Return the types of the sources."""
-        masks = {mask: SourceType(numpy.dtype(bool), (
-            len(self._fields[source][0]),) if self._fields[source][1] else ())
-                 for mask, source in self._masks.items()}
-        return {**self._types, **masks}
 
     def _type_of(self, source: str) -> SourceType:
-        """Return the type of a source."""
         if source not in self._types:
             self._find_types([source], self._sample(SAMPLE))
         return self._types[source]
@@ -190,8 +171,8 @@ class JSONLDataset(RecordsDataset):
                     and self._types[source].dtype == float]
         for numbers, records in sample if floating else ():
             for source in floating:
-                self._warn_of_rounding(
-                    source, self._values(source, numbers, records))
+                self._warn_of_rounding(source, integers_within(
+                    self._values(source, numbers, records)))
 
     def _given_type(self, source: str) -> numpy.dtype[Any] | None:
         if source not in self._given:
@@ -227,14 +208,6 @@ class JSONLDataset(RecordsDataset):
         return found if given is None else SourceType(
             given, found.shape or ())
 
-    def _warn_of_rounding(self, source: str, values: Iterable[Any]) -> None:
-        """Warn once if a source has an integer that is rounded."""
-        if source not in self._rounded:
-            number = first_rounded(integers_within(values))
-            if number is not None:
-                self._rounded.add(source)
-                warn_of_rounding(self.path, source, number)
-
     def _several_kinds(self, source: str, sample: FirstRecords) -> ValueError:
         """Return the error that a source has values of several kinds."""
         values = ((number, value) for numbers, records in sample
@@ -253,10 +226,8 @@ class JSONLDataset(RecordsDataset):
 
     def _values(self, source: str, numbers: Iterable[int],
                 records: list[Any]) -> list[Any]:
-        """Return the values of a source in some records."""
         fields, is_list = self._fields[source]
-        columns = [[value_at(record, keys) for record in records]
-                   for keys in fields]
+        columns = [values_at(records, keys) for keys in fields]
         for keys, values in zip(fields, columns, strict=True):
             if MISSING in values:
                 self._replace_missing(source, keys, numbers, records, values)
@@ -281,24 +252,18 @@ class JSONLDataset(RecordsDataset):
                     f'leave the source out with sources=...')
             values[place] = None
 
-    def _convert(self, source: str, numbers: NDArray[numpy.intp],
-                 records: list[Any]) -> NDArray[Any]:
-        known = self._type_of(source)
-        values = self._values(source, numbers, records)
-        if f'{source}_mask' in self._masks:
-            values = _with_blanks(values, known, self._fields[source][1])
-        try:
-            batch = array_of_values(values, known)
-        except (ValueError, OverflowError):
-            self._refuse(source, known, numbers, values)
-            raise
-        if known.dtype == float and source not in self._given and any(
-                (abs(part) >= EXACT).any() for part in (
-                    batch if batch.dtype.hasobject else [batch])):
-            self._warn_of_rounding(source, values)
-        return batch
+    def _filled(self, source: str, values: Sequence[Any],
+                known: SourceType) -> list[Any]:
+        return _with_blanks(values, known, self._fields[source][1])
 
-    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
+    def _array(self, source: str, values: Sequence[Any],
+               known: SourceType) -> NDArray[Any]:
+        return array_of_values(values, known)
+
+    def _integers(self, values: Sequence[Any]) -> Iterable[int]:
+        return integers_within(values)
+
+    def _presence(self, source: str, numbers: Iterable[int],
                   records: list[Any]) -> NDArray[numpy.bool_]:
         values = self._values(source, numbers, records)
         if not self._fields[source][1]:
@@ -307,8 +272,8 @@ class JSONLDataset(RecordsDataset):
                             for row in values])
 
     def _refuse(self, source: str, known: SourceType,
-                numbers: NDArray[numpy.intp], values: list[Any]) -> None:
-        """Raise an error that names the first value of another type."""
+                numbers: NDArray[numpy.intp], values: Sequence[Any],
+                records: list[Any]) -> None:
         for number, value in zip(numbers, values, strict=True):
             try:
                 array_of_values([value], known)
@@ -342,7 +307,7 @@ def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def _with_blanks(values: list[Any], known: SourceType,
+def _with_blanks(values: Sequence[Any], known: SourceType,
                  is_list: bool) -> list[Any]:
     """Return values with others in the place of null: those that a type has,
     0 and False, or null where that is one."""

@@ -6,9 +6,10 @@ import csv
 import itertools
 import os
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable, Iterable, Iterator, Mapping, Sequence)
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from fuel.datasets.epoch_readers import VersionedData
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.source_dataset import SplitDataset
+from fuel.datasets.source_dataset import (
+    SplitDataset, masks_of, with_masks)
 from fuel.datasets.text_files import COMPRESSIONS, check_is_file
+from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import PrefetchedExamples
 from fuel.exceptions import StateMismatchError
@@ -26,6 +29,11 @@ from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.file_bytes import FileBytes, is_remote
 from fuel.storage.raw_file import raw_file_at
 from fuel.typing import EpochReader
+from fuel.utils.warn import warn_user
+
+#: For each source where its values are in a record, and whether it has
+#: several of them, which make an axis.
+Fields: TypeAlias = Mapping[str, tuple[Sequence[Any], bool]]
 
 # Records as near as this are read with one call.
 NEAR = 1 << 12
@@ -37,6 +45,8 @@ GROUP = 1 << 18
 TEXT = numpy.dtype(object)
 # The largest limit that Python's parser takes on all systems.
 LONGEST = 2 ** 31 - 1
+# Floating numbers hold all integers up to this one, and none above the other.
+EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
 def by_source(columns: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
@@ -45,6 +55,13 @@ def by_source(columns: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
         return columns
     return {name: name for name in (
         [columns] if isinstance(columns, str) else columns)}
+
+
+def first_rounded(numbers: Iterable[int]) -> int | None:
+    """Return the first of some integers that floating numbers do not hold
+    exactly; None if they hold all."""
+    return next((number for number in numbers if abs(number) > EXACT and (
+        abs(number) > LARGEST or int(float(number)) != number)), None)
 
 
 class RecordIndex:
@@ -272,9 +289,9 @@ class FirstRecords:
         return self._records.records(numpy.zeros(1, numpy.intp))[0]
 
     def records(self) -> Iterator[Any]:
-        """Yield the records."""
-        for _, records in self:
-            yield from records
+        """Return an iterator over the records."""
+        return itertools.chain.from_iterable(
+            records for _, records in self)
 
     def _read(self, first: int, last: int, bad: list[ValueError],
               ) -> tuple[list[int], list[Any]]:
@@ -293,30 +310,79 @@ class FirstRecords:
                 [record for _, records in parts for record in records])
 
 
+def types_of_fields(fields: Fields, dtypes: Mapping[str, numpy.dtype[Any]],
+                    ) -> dict[str, SourceType]:
+    """Return the types of sources, of fields that have one value each."""
+    return {source: SourceType(dtype, (len(fields[source][0]),) if (
+        fields[source][1]) else ()) for source, dtype in dtypes.items()}
+
+
 class RecordsDataset(SplitDataset):
     """Base of the data sets over the records of a text file.
 
-    Subclasses set `path`, have a method `load` that sets `records`, leave
-    these out of pickles, and have a method `_convert`.
+    A source is made of a field of each record, or of several, which have one
+    type. Subclasses set `path`, call `load`, then `_choose`, and say what is
+    specific to their format in `_open`, `_type_of`, `_values`, `_filled`,
+    `_array`, `_integers`, `_presence` and `_refuse`.
 
-    `header`: whether the first record is none of the examples.
+    `kind`: of files, for errors.
+    `header`: whether the first record is not an example.
     """
 
     records: RecordFile
     path: str
+    kind: ClassVar[str]
     header = False
+    _fields: Fields
     # Sources by the names of their masks.
     _masks: Mapping[str, str] = {}
+    # Of sources that are not masks, as far as they were found.
+    _types: dict[str, SourceType]
+    # Types that the user said.
+    _given: Mapping[str, Any] = {}
     unsaved_arguments: tuple[str, ...] = ('path',)
 
-    def _open(self, kind: str) -> FileBytes:
-        """Return the file, called a `kind` in errors."""
-        check_is_file(self.path, kind)
+    def _choose(self, fields: Fields, masks: Sequence[str] | str,
+                dtypes: Mapping[str, Any] | None,
+                **given: Mapping[str, Any] | None) -> None:
+        """Set the sources, and the types that the user said.
+
+        `given`: other arguments that map sources to something, by name.
+        """
+        self._fields = fields
+        self._masks = masks_of(masks, fields)
+        self.provides_sources = with_masks(fields, self._masks)
+        self._given = dict(dtypes or {})
+        for name, argument in {'dtypes': dtypes, **given}.items():
+            for source in argument or ():
+                if source not in fields:
+                    raise ValueError(f'{name} names {source!r}, but the '
+                                     f'sources are {tuple(fields)}')
+
+    def load(self) -> None:
+        """Open the file and find its records."""
+        check_is_file(self.path, self.kind)
         if os.path.splitext(file_name(self.path))[1] in COMPRESSIONS:
             raise ValueError(
                 f'{self.path} is compressed, and {type(self).__name__} reads '
                 f'records where they lie in the file: decompress it')
-        return raw_file_at(self.path)
+        file = raw_file_at(self.path)
+        self.records = self._open(file)
+        # Sources that a warning was about.
+        self._rounded: set[str] = set()
+        file.check()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if '_columns' in state and '_fields' not in state:
+            # A pickle of a CSVDataset that had fewer attributes.
+            fields = state['_columns']
+            state = {**state, '_fields': fields,
+                     '_types': types_of_fields(fields, state['dtypes'])}
+        vars(self).update(state)
+
+    def _open(self, file: FileBytes) -> RecordFile:
+        """Return the records of an open file."""
+        raise NotImplementedError
 
     def _sample(self, count: int) -> FirstRecords:
         """Return the first records."""
@@ -342,10 +408,6 @@ class RecordsDataset(SplitDataset):
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
         return RowPlace(str(self.path), '', row)
-
-    def load(self) -> None:
-        """Open the file and find its records."""
-        raise NotImplementedError
 
     def renew(self) -> None:
         """Open the file again if it was changed or replaced."""
@@ -375,7 +437,7 @@ class RecordsDataset(SplitDataset):
         numbers = rows + self.header
         found = self._find(numbers)
         return tuple([
-            self._is_there(self._masks[source], numbers, found)
+            self._presence(self._masks[source], numbers, found)
             if source in self._masks
             else self._convert(source, numbers, found)
             for source in self.sources])
@@ -384,12 +446,82 @@ class RecordsDataset(SplitDataset):
         """Return the records of these numbers."""
         return self.records.records(numbers)
 
+    def known_types(self) -> SourceTypes:
+        """Return the types of the sources whose types were found."""
+        masks = types_of_fields(self._fields, dict.fromkeys(
+            self._masks.values(), numpy.dtype(bool)))
+        return {**self._types, **{
+            mask: masks[source] for mask, source in self._masks.items()}}
+
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
                  records: list[Any]) -> NDArray[Any]:
         """Return a source of some records, of these numbers, as a batch."""
+        known = self._type_of(source)
+        values = self._values(source, numbers, records)
+        if f'{source}_mask' in self._masks:
+            values = self._filled(source, values, known)
+        try:
+            batch = self._array(source, values, known)
+        except (ValueError, OverflowError):
+            self._refuse(source, known, numbers, values, records)
+            raise
+        if known.dtype == float and source not in self._given:
+            numbers = numpy.concatenate([*map(numpy.ravel, batch)]) if (
+                batch.dtype.hasobject) else batch
+            if (abs(numbers) >= EXACT).any():
+                self._warn_of_rounding(source, self._integers(values))
+        return batch
+
+    def _warn_of_rounding(self, source: str, numbers: Iterable[int]) -> None:
+        """Warn once if a floating source, as it was found to be, has an
+        integer that floating numbers do not hold exactly, such as an
+        identifier."""
+        if source in self._rounded:
+            return
+        number = first_rounded(numbers)
+        if number is not None:
+            self._rounded.add(source)
+            warn_user(
+                f'{self.path}: source {source!r} is float64, since values are '
+                f'missing or not whole, and does not hold {number!s:.25} '
+                f'exactly: pass masks=({source!r},) if values are missing, or '
+                f'dtypes={{{source!r}: ...}}')
+
+    def _type_of(self, source: str) -> SourceType:
+        """Return the type of a source."""
+        return self._types[source]
+
+    def _values(self, source: str, numbers: Iterable[int],
+                records: list[Any]) -> Sequence[Any]:
+        """Return the values of a source in some records, of these
+        numbers."""
         raise NotImplementedError
 
-    def _is_there(self, source: str, numbers: NDArray[numpy.intp],
+    def _filled(self, source: str, values: Sequence[Any],
+                known: SourceType) -> Sequence[Any]:
+        """Return values with others in the place of missing ones."""
+        raise NotImplementedError
+
+    def _array(self, source: str, values: Sequence[Any],
+               known: SourceType) -> NDArray[Any]:
+        """Return values as a batch.
+
+        Raises: ValueError or OverflowError if one is not of the type.
+        """
+        raise NotImplementedError
+
+    def _integers(self, values: Sequence[Any]) -> Iterable[int]:
+        """Return the integers among values that are large enough to be
+        rounded."""
+        raise NotImplementedError
+
+    def _presence(self, source: str, numbers: Iterable[int],
                   records: list[Any]) -> NDArray[numpy.bool_]:
-        """Return where a source of some records has a value."""
+        """Return which values of a source are there."""
+        raise NotImplementedError
+
+    def _refuse(self, source: str, known: SourceType,
+                numbers: NDArray[numpy.intp], values: Sequence[Any],
+                records: list[Any]) -> None:
+        """Raise an error that names the first value of another type."""
         raise NotImplementedError

@@ -308,6 +308,21 @@ def test_wrong_lines_are_told_with_file_and_line(
         f'{path}, line 3: ' in str(caught.value))
 
 
+@pytest.mark.parametrize('broken', [
+    ('{"a": 1}, {"a": [2', '3]}'), ('{"a": 1} {"a": 2}',), ('{"a": [1',),
+    ('{"a": 1}, null, {"a": 2}',), ('[1]',), ('1',), ('\ufeff{"a": 1}',)])
+def test_each_line_is_an_object_by_itself(tmp_path, broken):
+    """Also where lines would be right together."""
+    path = tmp_path / 'joined.jsonl'
+    path.write_text('\n'.join([*['{"a": 1}'] * 1000, *broken, '{"a": 3}']),
+                    encoding='utf-8')
+    dataset = JSONLDataset(path)
+    with pytest.raises(ValueError, match='line 1001: .*must hold one object'):
+        dataset.get_data(None, list(range(998, dataset.num_examples)))
+    a, = dataset.get_data(None, [dataset.num_examples - 1, 0, 0])
+    assert [3, 1, 1] == a.tolist()
+
+
 @pytest.mark.parametrize('first, later, message', [
     ('1', '"x"', (r"line 1001: source 'a' is int64 \(by its first 1000 .*"
      r"\"x\" is text: pass dtypes=\{'a'")),
