@@ -312,7 +312,7 @@ def test_wrong_lines_are_told_with_file_and_line(
     ('{"a": 1}, {"a": [2', '3]}'), ('{"a": 1} {"a": 2}',), ('{"a": [1',),
     ('{"a": 1}, null, {"a": 2}',), ('[1]',), ('1',), ('\ufeff{"a": 1}',)])
 def test_each_line_is_an_object_by_itself(tmp_path, broken):
-    """Also where lines would be right together."""
+    """Lines that would be right together are refused."""
     path = tmp_path / 'joined.jsonl'
     path.write_text('\n'.join([*['{"a": 1}'] * 1000, *broken, '{"a": 3}']),
                     encoding='utf-8')

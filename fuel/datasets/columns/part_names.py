@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,9 +39,6 @@ class PartNames:
         self._all = self._list() if pattern is None else files.kept(
             f'parts {self.key}', self._list, self._are_parts)
         self.leave_out(numpy.zeros(len(self._all['file']), bool))
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def leave_out(self, is_out: NDArray[numpy.bool_]) -> None:
         """Leave out some of all parts."""
@@ -184,9 +182,13 @@ def _text(name: bytes) -> str:
     return name.decode('utf-8', 'surrogateescape')
 
 
-def natural_key(text: str) -> list[tuple[int, str]]:
+# Parts have the same names in them, which are sorted for each layout that is
+# looked for.
+@functools.lru_cache(1 << 10)
+def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     """Return what sorts names with numbers as people do: a_2 before a_10."""
     # Numbers by their lengths, since some are too long for `int`.
-    return [(-1, part) if place % 2 == 0
-            else (len(part.lstrip('0')), part.lstrip('0'))
-            for place, part in enumerate(re.split(r'([0-9]+)', text))]
+    return tuple([
+        (-1, part) if place % 2 == 0
+        else (len(part.lstrip('0')), part.lstrip('0'))
+        for place, part in enumerate(re.split(r'([0-9]+)', text))])

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from posixpath import join
 from typing import Any
 
 import h5py
@@ -77,7 +78,7 @@ class FileParts:
         self._nodes: dict[tuple[int, str], Node | None] = {}
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.names.names)
 
     def group(self, number: int) -> h5py.Group:
         """Return the group of a part."""
@@ -147,12 +148,12 @@ class FileParts:
         return node
 
     def _open(self, number: int, path: str) -> Node | None:
-        file, group, path = self.place_of(number, path)
-        return self.files.find(file, path, group)
+        file, group, part = self.place_of(number)
+        return self.files.find(file, join(part, path), group)
 
-    def place_of(self, number: int, path: str) -> tuple[int, Any, str]:
-        """Return the file of a part, the group above it, and the path that
-        leads from there to a path in the part."""
+    def place_of(self, number: int) -> tuple[int, Any, str]:
+        """Return the file of a part, the group above it, and its name in
+        that group."""
         file = self.names.file_numbers[number]
         above, _, last = self.names.names[number].rpartition('/')
         group = self._above.get((file, above))
@@ -160,8 +161,7 @@ class FileParts:
             # The same of all parts, or of many.
             group = self.files.find(file, above)
             self._above = {(file, above): group}
-        return (file, group,
-                path if path.startswith('/') else f'{last}/{path}')
+        return file, group, last
 
     def node(self, number: int, path: str) -> Node:
         """Return the array or group of a path in a part."""
@@ -229,10 +229,12 @@ class FileParts:
         with progress('Asking HDF5 for the arrays of each part', len(self),
                       delay=True) as bar:
             for number in range(len(self)):
-                self._add(builder, number, path)
+                file, group, part = self.place_of(number)
+                self._add(builder, number, path, file, group, part)
                 for other in list(others):
                     try:
-                        self._add(others[other], number, other)
+                        self._add(others[other], number, other, file, group,
+                                  part)
                     except (LookupError, OSError, RuntimeError, ValueError):
                         # It is raised where this one is asked for.
                         del others[other]
@@ -240,13 +242,15 @@ class FileParts:
         self._asked.update(others)
         return builder
 
-    def _add(self, builder: IndexBuilder, number: int, path: str) -> None:
-        """Ask HDF5 for an array."""
-        file, group, below = self.place_of(number, path)
-        found = find_at_once(group, below) if number else None
+    def _add(self, builder: IndexBuilder, number: int, path: str, file: int,
+             group: Any, part: str) -> None:
+        """Ask HDF5 for an array in a part, which lies where `place_of` has
+        returned."""
+        found = find_at_once(group, join(part, path)) if number else None
         if not isinstance(found, h5py.h5d.DatasetID):
             # Links may have led to another file.
-            found, group = self.array(number, path).id, None
+            found = self.array(number, path).id
+            group = None
         elif found.get_offset() is None:
             # Of one piece of this very file there is nothing to check, and to
             # make h5py's object takes as long as to open it.

@@ -46,7 +46,7 @@ def _stated(parts: FileParts, number: int, name: str) -> int:
     """Return an integer attribute of a part."""
     value = numpy.array(UNSTATED)
     with naming_file(parts.path_of(number)):
-        _, above, path = parts.place_of(number, '')
+        _, above, path = parts.place_of(number)
         # To make h5py's group would take ten times as long.
         part = find_at_once(above, path) or parts.group(number).id
         key = name.encode()
