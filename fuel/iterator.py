@@ -103,8 +103,8 @@ class DataIterator(EpochIterator):
         To be called before the first item is read.  What comes converted is
         in `converted` afterwards.
         """
-        stage_of(self.data_stream).request_conversions(
-            self.epoch, conversions)
+        self.epoch.options = self.epoch.options._replace(
+            conversions=conversions)
 
     @property
     def converted(self) -> frozenset[str]:

@@ -5,13 +5,11 @@ class overrides a method. Nothing here is overridden.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, final
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.read_options import Conversion
 from fuel.epochs.runtime import Runtime
-from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.shard import Shard
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.typing import (
@@ -25,6 +23,8 @@ class Declared(Runtime):
     """A stream of any class, as it is declared."""
 
     __slots__ = ()
+    # False of all classes that derive from AbstractDataStream.
+    is_foreign = True
 
     @property
     @final
@@ -102,7 +102,7 @@ class Declared(Runtime):
     @final
     def keeps(self) -> frozenset[str]:
         """Properties that data keep: any of 'dtype', 'shape' and 'axes'."""
-        keeps = getattr(type(self.stream), 'keeps', None)
+        keeps = frozenset() if self.is_foreign else type(self.stream).keeps
         return keeps if isinstance(keeps, frozenset) else frozenset()
 
     @property
@@ -111,14 +111,15 @@ class Declared(Runtime):
         """The way it draws, if it does: by seed and item, or in order."""
         if generator_in(self.stream) is None:
             return 'no'
-        return 'by_seed' if getattr(
-            self.stream, 'draws_by_seed', False) else 'in_order'
+        return 'in_order' if self.is_foreign or not (
+            self.stream.__fuel_draws_by_seed__) else 'by_seed'
 
     @property
     @final
     def goes_back(self) -> bool:
         """Whether an epoch can go back to items that it had before (bool)."""
-        return bool(getattr(self.stream, 'can_go_back', True))
+        plan: Any = None if self.is_foreign else self.stream.__fuel_plan__
+        return plan is None or bool(plan.goes_back(self.stream))
 
     @property
     @final
@@ -130,35 +131,14 @@ class Declared(Runtime):
     @final
     def passes_items_on(self) -> bool:
         """Whether its items are those of its input, as they are (bool)."""
-        return bool(getattr(self.stream, 'passes_items_on', False))
-
-    @property
-    @final
-    def counts_all_items(self) -> bool:
-        """Whether it counts the items of all ranks (bool)."""
-        return bool(getattr(self.stream, 'counts_all_items', False))
-
-    @property
-    @final
-    def can_plan(self) -> bool:
-        """Whether it can make any of its items from indices (bool)."""
-        return bool(getattr(self.stream, 'can_plan', False) and covers(
-            self.stream, 'open_plan',
-            ('get_data', 'get_leftover', 'get_epoch_iterator')))
-
-    @property
-    @final
-    def has_plan(self) -> bool:
-        """Whether a plan makes its items where ranks share them (bool)."""
-        return hasattr(self.stream, 'open_plan') and bool(
-            getattr(self.stream, 'is_sought', True))
+        return not self.is_foreign and bool(self.stream.__fuel_passes_on__)
 
     @property
     @final
     def keeps_leftovers(self) -> bool:
         """Whether it takes up left-overs (bool)."""
-        return hasattr(self.stream, 'set_leftover') and not is_default(
-            self.stream, 'set_leftover')
+        return not (self.is_foreign or is_default(
+            self.stream, 'set_leftover'))
 
     @property
     @final
@@ -180,33 +160,6 @@ class Declared(Runtime):
         self.stream.sharding = shard
 
     @final
-    def resume_plan(self, leftover: object) -> None:
-        """Give a plan what it needs of left-overs that were saved."""
-        resume = getattr(self.stream, 'resume_plan', None)
-        if resume is not None:
-            resume(leftover)
-
-    @final
-    def split_size(self) -> int | None:
-        """Return the size of the batches that ranks can split."""
-        split = getattr(self.stream, 'split_size', None)
-        return batch_size_of(self.scheme) if split is None else split()
-
-    @final
-    def count_items(self, epoch: Epoch) -> int | None:
-        """Return how many items an epoch has, if its inputs do not tell."""
-        counted = getattr(self.stream, 'count_items', None)
-        return None if counted is None else int(counted(epoch))
-
-    @final
-    def request_conversions(
-            self, epoch: Epoch, conversions: Mapping[str, Conversion]) -> None:
-        """Ask for the data of some sources in another type, or scaled."""
-        request = getattr(self.stream, 'request_conversions', None)
-        if request is not None:
-            request(epoch, conversions)
-
-    @final
     def only_counts(self, epoch: Epoch) -> bool:
         """Return whether nothing but counts changes in its state."""
         kept = epoch.attributes
@@ -219,17 +172,10 @@ class Declared(Runtime):
     @final
     def open_items(self, epoch: Epoch) -> EpochReader:
         """Open the reader of all items of an epoch."""
-        opener = getattr(self.stream, 'open_reader', None)
-        reader: EpochReader | None = None if opener is None else opener(epoch)
-        return BoundStageReader(epoch, self.stream) if reader is None else (
-            reader)
-
-    @final
-    def warn_of_empty_epoch(self, attributes: Mapping[str, Any]) -> None:
-        """Let the stream warn of an epoch that gave nothing."""
-        warn = getattr(self.stream, 'warn_of_empty_epoch', None)
-        if warn is not None:
-            warn(attributes)
+        stream = self.stream
+        reader: EpochReader | None = None if self.is_foreign else (
+            type(stream).open_reader(stream, epoch))
+        return BoundStageReader(epoch, stream) if reader is None else reader
 
     @final
     def own_state(self) -> State | None:

@@ -24,13 +24,13 @@ def known_length(dataset: object) -> int | None:
     return count if isinstance(count, int) else None
 
 
-def takes_requests(dataset: object) -> bool | None:
+def takes_requests(dataset: Any) -> bool | None:
     """Return whether a data set needs requests; None if it is not known.
 
     The class that overrides `get_data` says so.
     """
     if covers(dataset, 'takes_requests', ('get_data',)):
-        known: bool | None = getattr(dataset, 'takes_requests', None)
+        known: bool | None = dataset.takes_requests
         return known
     return None
 
@@ -44,8 +44,7 @@ def position_in(dataset: Any, state: object) -> object:
     """Return the position that a data set's state has, or why it has none."""
     if state is None:
         return None
-    if not (hasattr(dataset, 'get_position')
-            and defines_together(type(dataset), 'open', 'get_position')):
+    if not defines_together(type(dataset), 'open', 'get_position'):
         return TypeError(
             f'the position within the data set {type(dataset).__name__} '
             'cannot be saved as plain data: give the class the hooks '

@@ -121,15 +121,9 @@ class Stage(Declared):
 
     @property
     @final
-    def is_foreign(self) -> bool:
-        """Whether it is a stream of a class that is not Fuel's (bool)."""
-        return type(self) is Stage
-
-    @property
-    @final
     def own_shard(self) -> Shard | None:
         """The share that is taken of its own items, if one is."""
-        if type(self) is Stage:
+        if self.is_foreign:
             # Its attributes have meanings of their own.
             return None
         shard = self.stream.sharding
@@ -192,14 +186,11 @@ class Stage(Declared):
             'the data in place')
 
     def _finish(self, epoch: Epoch) -> None:
-        attributes = epoch.attributes
         try:
             end = self.position(epoch)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             end = without_frames(error)
         epoch.finish(end)
-        if not epoch.position:
-            self.warn_of_empty_epoch(attributes)
 
     @final
     def skip(self, epoch: Epoch, count: int) -> None:

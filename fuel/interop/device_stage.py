@@ -78,8 +78,6 @@ class DeviceStage(AgnosticTransformer):
             check_known('which_sources', which_sources, data_stream.sources)
         self.which_sources = which_sources
         self.copies = copies
-        # Prefetched items, in states those of the stream: of no rank.
-        self.passes_items_on = copies
         if copies:
             # What it makes of a batch is not yet on the device.
             self.pure = False
@@ -118,6 +116,11 @@ class DeviceStage(AgnosticTransformer):
         if isinstance(self.dtype, str):
             return self.dtype if is_floating else None
         return (self.dtype or {}).get(source)
+
+    @property
+    def __fuel_passes_on__(self) -> bool:
+        # Prefetched items, in states those of the stream: of no rank.
+        return self.copies
 
     @property
     def one_to_one(self) -> bool:

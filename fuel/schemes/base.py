@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Never
 
 import numpy
@@ -92,7 +92,7 @@ class _Examples:
     @functools.cached_property
     def num_examples(self) -> int | None:
         """How many examples there are (int); None for an iterator."""
-        return len(self.indices) if hasattr(self.indices, '__len__') else None
+        return len(self.indices) if isinstance(self.indices, Sized) else None
 
     def _sequence(self) -> Sequence[Any]:
         """Return the examples as a sequence of plain Python objects."""

@@ -182,12 +182,12 @@ def keeps_generator_before(scheme: object) -> bool:
                   ('get_request_iterator', 'state_dict'))
 
 
-def num_requests_of(scheme: object) -> int | None:
+def num_requests_of(scheme: Any) -> int | None:
     """Return how many requests an epoch of a scheme makes, if known."""
     if 'num_requests' not in vars(scheme) and not defines_together(
             type(scheme), 'get_request_iterator', 'num_requests'):
         return None
-    count: int | None = getattr(scheme, 'num_requests', None)
+    count: int | None = scheme.num_requests
     return count
 
 
@@ -209,10 +209,10 @@ def batch_size_of(scheme: object) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def is_random_access(scheme: object) -> bool:
+def is_random_access(scheme: Any) -> bool:
     """Return whether any request of an epoch is known by its number."""
     return covers(scheme, 'random_access', ('get_request_iterator',)) and (
-        getattr(scheme, 'random_access', False) is True)
+        scheme.random_access is True)
 
 
 def chooses_examples(scheme: object) -> bool:

@@ -294,6 +294,9 @@ class BalancedScheme(DrawnScheme):
     [[2, 4, 9, 0, 3], [9, 1, 9, 9, 9]]
     """
 
+    # Of a pickle that is older than `missing`.
+    _num_left_out = 0
+
     def __init__(self, labels: ArrayLike, batch_size: int, *,
                  num_examples: int | None = None, missing: object = None,
                  rng: RandomGenerator | None = None,
@@ -330,7 +333,7 @@ class BalancedScheme(DrawnScheme):
         """Return the arguments that a saved state must fit, by name."""
         # A state that is older than `missing` fits where none is left out.
         return {**super().kept_arguments(), 'missing': None,
-                'labels left out': getattr(self, '_num_left_out', 0) or None}
+                'labels left out': self._num_left_out or None}
 
     def _order(self, num_examples: int) -> ShuffledOrder:
         return ShuffledOrder(

@@ -25,6 +25,7 @@ from fuel.sharding.draws import (
     whole_scheme, why_unknown)
 from fuel.sharding.first_epochs import FirstEpochs
 from fuel.sharding.made import Made, DatasetRows
+from fuel.sharding.planned import plan_of
 from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.sharding.shared_draws import shared_draws
@@ -325,7 +326,8 @@ class Asked:
         stream = stage.stream
         if covers(stream, 'order_items', ('get_data', 'get_epoch_iterator')):
             order: EpochOrder = stream.order_items(inputs, begun)
-            if all(order is not part for part in inputs) and stage.can_plan:
+            if all(order is not part for part in inputs) and (
+                    plan_of(stage) is not None):
                 order.takes_share = True
             return order
         if len(inputs) == 1 and (stage.passes_items_on or stage.one_to_one):

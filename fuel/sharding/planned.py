@@ -13,22 +13,54 @@ from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
-from fuel.epochs.stage import children_of, stage_of
+from fuel.epochs.seeking import can_seek
+from fuel.epochs.stage import Stage, children_of, stage_of
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.sharded_requests import RowRequests, marks
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.sharding.dealer import Dealer, Dealt, ReadInOrder
 from fuel.typing import Batch, EpochReader, StreamLike
+from fuel.utils.overrides import covers
 
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
 
 
 class ItemPlan:
-    """Base of the plans, which make any item of a stage's epoch."""
+    """Base of the plans, which make any item of a stage's epoch.
+
+    The class of the stage names that of its plan in ``__fuel_plan__``.
+    """
 
     num_items: int
     # True if its stream shows the attributes of the epoch by itself.
     is_shown = False
+    # True if ranks cannot share what the stage reads instead.
+    is_needed = False
+
+    @classmethod
+    def open(cls, stream: Any, epoch: Epoch) -> ItemPlan:
+        """Return the plan of an epoch of a stage."""
+        raise NotImplementedError
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether a plan can make the items of a stage."""
+        return all(map(can_seek, stage_of(stream).inputs))
+
+    @staticmethod
+    def goes_back(stream: Any) -> bool:
+        """Return whether an epoch can go back to items it had before."""
+        return True
+
+    @staticmethod
+    def split_size(stream: Any) -> int | None:
+        """Return the size of the batches that ranks can split."""
+        return batch_size_of(stream.iteration_scheme)
+
+    @staticmethod
+    def resume(stream: Any, leftover: Any) -> None:
+        """Give a stage what a plan needs of its left-overs: nothing."""
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that an epoch goes on with."""
@@ -72,6 +104,17 @@ class ItemPlan:
 
     def close(self) -> None:
         """Release nothing: the stage has the iterators."""
+
+
+def plan_of(stage: Stage) -> type[ItemPlan] | None:
+    """Return the class of plans that can make any item of a stage, None if
+    its items are not known by their numbers."""
+    stream = stage.stream
+    plan: type[ItemPlan] | None = (
+        None if stage.is_foreign else stream.__fuel_plan__)
+    return plan if plan is not None and plan.fits(stream) and covers(
+        stream, '__fuel_plan__',
+        ('get_data', 'get_leftover', 'get_epoch_iterator')) else None
 
 
 class ItemsInOrder(ReadInOrder):
@@ -243,9 +286,11 @@ ENDLESS = 2 ** 62
 
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
-    counted = stage_of(iterator.data_stream).count_items(iterator.epoch)
-    if counted is not None:
-        return counted
+    stage = stage_of(iterator.data_stream)
+    plan = None if stage.is_foreign else stage.stream.__fuel_plan__
+    if plan is not None:
+        # A mixture, of stages that have plans.
+        return int(plan.open(stage.stream, iterator.epoch).num_items)
     below = children_of(iterator.epoch)
     if below:
         return min(map(items_of, below))

@@ -19,10 +19,11 @@ from fuel.schemes.iteration_scheme import (
     is_scheme,
     num_examples_of, parts_of_scheme)
 from fuel.schemes.shard import Shard
+from fuel.sharding.planned import ItemPlan, plan_of
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_original
-from fuel.utils.ranks import process_group, ranks_wait
+from fuel.utils.ranks import ranks_wait, store_of_group
 
 Stream = TypeVar('Stream', bound=StreamLike)
 
@@ -98,8 +99,9 @@ def _drawn_in_order(stage: Stage) -> ValueError:
 def _sharded(stream: Stream, shard: Shard) -> Stream:
     stage = stage_of(stream)
     refuse_split(stream, shard)
-    if stage.can_plan:
-        _check_split(stage, shard)
+    plan = plan_of(stage)
+    if plan is not None:
+        _check_split(stage, shard, plan)
         _check_padding(stage, shard)
         ours = copied_pipeline(stream, is_sought=True)
         stage_of(ours).take_share(shard)
@@ -107,7 +109,8 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     check_draws(stage)
     ours = copied(stage, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
-        if stage.counts_all_items:
+        kind = None if stage.is_foreign else stage.stream.__fuel_plan__
+        if kind is not None and kind.is_needed:
             raise ValueError(
                 f'{stage.name} counts the items of all ranks, but those of '
                 'the stream that it reads are not known by their numbers: '
@@ -122,11 +125,11 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     return ours
 
 
-def _check_split(stage: Stage, shard: Shard) -> None:
+def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
     """Refuse to split what cannot be split over ranks."""
     if not shard.splits:
         return
-    size = stage.split_size()
+    size = plan.split_size(stage.stream)
     shard.check_split(
         f'{stage.name} gives', stage.stream.produces_examples, size)
     if size is None:
@@ -232,7 +235,7 @@ def check_agreement(stream: StreamLike, shard: Shard) -> None:
     Where `torch.distributed` is initialised, its store holds what the first
     rank said of the pipeline. No rank waits for another.
     """
-    store = _store()
+    store = store_of_group()
     if store is None:
         return
     described = f'{zlib.crc32(_names(stream).encode()):08x}'
@@ -247,13 +250,6 @@ def check_agreement(stream: StreamLike, shard: Shard) -> None:
             f'the ranks disagree: rank {shard.rank} shares the order of '
             f'{type(stream).__name__} with {ours}, but another rank of the '
             f'process group with {theirs}: pass the same to all of them')
-
-
-def _store() -> Any:
-    """Return the store of PyTorch's process group, None if there is none."""
-    module = getattr(process_group(), 'distributed_c10d', None)
-    find = getattr(module, '_get_default_store', None)
-    return None if find is None else find()
 
 
 def _names(stream: StreamLike) -> str:

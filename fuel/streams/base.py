@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import KEPT_STAGE, KnownSources
 from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
@@ -23,7 +24,8 @@ from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import KeptLabels, refuse_no_scheme
 from fuel.streams.stage import StreamStage
-from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
+from fuel.typing import (
+    AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
 from fuel.utils.arguments import (
     NamedArguments, checked_labels, is_dataset, safely, unknown_argument)
 from fuel.utils.checks import positive
@@ -87,8 +89,17 @@ class AbstractDataStream(NamedArguments):
     axis_labels: Any = None
     sharding: Shard | None = None
     makes_pieces = False  # As those of Expand do.
+    #: The properties that data keep: any of ``'dtype'``, ``'shape'``
+    #: and ``'axes'`` (frozenset of str).
+    keeps: frozenset[str] = frozenset()
     #: What Fuel asks a stream of this class, by :func:`stage_of`.
     __fuel_stage__: type[Stage] = StreamStage
+    #: The class of the plans that make its items by their numbers, if any.
+    __fuel_plan__: Any = None
+    #: True if its items are those of its input, as they are.
+    __fuel_passes_on__: Any = False
+    #: True if what it draws for an item depends on the item's number alone.
+    __fuel_draws_by_seed__: Any = False
     #: What `as_dataset` returns of it, set by `fuel.datasets`.
     __fuel_view__: Callable[[Any], Any] | None = None
     _produces_examples: bool | None = None
@@ -187,6 +198,16 @@ class AbstractDataStream(NamedArguments):
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_data')
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return a reader of an epoch that does what :meth:`get_data` does.
+
+        Returns
+        -------
+        EpochReader or None
+            None, the default: :meth:`get_data` is called for each item.
+        """
+        return None
 
     def reset(self) -> None:
         """Start afresh."""

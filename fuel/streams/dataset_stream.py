@@ -1,7 +1,7 @@
 """A stream that reads a data set in the order of an iteration scheme."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Never, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
@@ -10,7 +10,7 @@ from fuel.epochs.readers import (
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.sharding.shard_pipeline import check_agreement, warn_if_uneven
-from fuel.epochs.read_options import Conversion
+from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
@@ -318,17 +318,10 @@ class DataStream(AbstractDataStream):
         if 'data_state' not in epoch.attributes or not covers(
                 self, 'open_reader', ('get_data',)):
             return None
+        # A stage names the sources as the stream does.
+        options = ReadOptions() if '_sources' in vars(self) else epoch.options
         return open_reader(self.dataset, epoch.request_iterator,
-                           epoch.options, epoch.attributes['data_state'])
-
-    def request_conversions(
-            self, epoch: Epoch, conversions: Mapping[str, Conversion]
-            ) -> None:
-        """Pass the wishes of a stage on to the data set's reader."""
-        # A stream may give its sources other names.
-        if '_sources' not in vars(self):
-            epoch.options = epoch.options._replace(
-                conversions=conversions)
+                           options, epoch.attributes['data_state'])
 
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""

@@ -32,6 +32,7 @@ class StreamStage(Stage):
     """A stream that derives from AbstractDataStream."""
 
     __slots__ = ()
+    is_foreign = False
 
     def num_items(self, of_all: bool = False) -> int | None:
         """Return how many items an epoch has; see :meth:`Stage.num_items`.
@@ -54,6 +55,11 @@ class StreamStage(Stage):
         return self
 
     # --- the share of a rank -----------------------------------------------
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan makes its items where ranks share them (bool)."""
+        return self.stream.__fuel_plan__ is not None
 
     @property
     def _is_planned(self) -> bool:
@@ -164,7 +170,8 @@ class StreamStage(Stage):
         if shard is None:
             return self.open_items(epoch)
         return DealtItems(
-            epoch, self.stream, self.stream.open_plan(epoch)
+            epoch, self.stream, self.stream.__fuel_plan__.open(
+                self.stream, epoch)
             if self.has_plan else self.open_in_order(epoch), shard)
 
     def open_in_order(self, epoch: Epoch) -> ItemsInOrder:
@@ -221,7 +228,7 @@ class StreamStage(Stage):
     def _take_leftover(self, leftover: object) -> None:
         """Give the stream its left-overs, of which a plan needs less."""
         if self._is_planned:
-            self.resume_plan(leftover)
+            self.stream.__fuel_plan__.resume(self.stream, leftover)
         else:
             self.stream.set_leftover(leftover)
 

@@ -100,9 +100,6 @@ class Transformer(AbstractDataStream):
     #: Whether NumPy's masked arrays are taken, and keep their mask where data
     #: are converted or arranged anew; if not, they are an error (bool).
     takes_masked = True
-    #: What data keep of what they had before: any of ``'dtype'``, ``'shape'``
-    #: and ``'axes'`` (frozenset of str).
-    keeps: frozenset[str] = frozenset()
 
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,

@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
@@ -16,6 +15,7 @@ from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.requests import num_batches, warn_of_no_batch
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
+from fuel.sharding.planned import read_rows_at, seek
 from fuel.sharding.stage_orders import cut_order, example_order
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import check_count
@@ -23,13 +23,35 @@ from fuel.transformers.cache import as_size, examples_of
 from fuel.transformers.expand import Expand
 from fuel.transformers.leftovers import (
     LazyPieces, Leftover, LeftoverStage, Pieces, refused_position)
-from fuel.transformers.plans import ExamplePlan, ExamplesOfRows
+from fuel.transformers.plans import OrderPlan, RowPlan
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import (
     as_labels, labels_of, labels_of_batches)
 from fuel.typing import Request, SchemeLike, StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.overrides import covers
+
+
+class BatchPlan(OrderPlan):
+    """Batches of examples of a stream that can be sought."""
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether any batch is known without those before it."""
+        return type(stream.iteration_scheme) is ConstantScheme and can_seek(
+            stream.data_stream, forward=True)
+
+    def make(self, parts: list[Any]) -> tuple[Any, ...]:
+        """Return examples as one batch."""
+        return _joined(parts, self.sources)
+
+    def end(self, item: int) -> None:
+        """Leave the stream where the stage does."""
+        order, child = self.order, self.children[0]
+        seek(child, order.total if order.reads_all
+             else order.places(self.num_items - 1).stop)
+        # A mixture goes there when it is asked where it stands.
+        position_of(child)
 
 
 class Batch(LeftoverStage):
@@ -80,6 +102,7 @@ class Batch(LeftoverStage):
     [(array([1, 2]),)]
     """
 
+    __fuel_plan__ = BatchPlan
     epoch_attributes = (*LeftoverStage.epoch_attributes, '_size')
     # An argument that is not kept: `strictness` says the same.
     made_into_others = ('drop_last',)
@@ -172,20 +195,6 @@ class Batch(LeftoverStage):
             inputs[0], begun.requests(self.iteration_scheme),
             self.strictness)
 
-    @property
-    def can_plan(self) -> bool:
-        """Whether any batch can be made without those before it (bool)."""
-        return (type(self.iteration_scheme) is ConstantScheme
-                and can_seek(self.data_stream, forward=True))
-
-    def open_plan(self, epoch: Epoch) -> ExamplePlan:
-        """Return what makes any batch of an epoch."""
-        requests: Any = epoch.request_iterator
-        return ExamplePlan(
-            epoch.attributes['child_epoch_iterator'], requests,
-            self.strictness,
-            partial(_joined, sources=self.data_stream.sources))
-
     def _check_last(self, examples: list[Any], size: int) -> None:
         """Raise if what is left at the end is not to be returned."""
         if not examples or self.strictness == 1:
@@ -227,6 +236,41 @@ def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
     return tuple([as_batch(part) for part in zip(*examples, strict=True)])
 
 
+class UnpackPlan(RowPlan):
+    """Single examples out of batches; one rank's of a batch at a time."""
+
+    step = 1
+    # The number of the next of the examples that were read.
+    _expected = -1
+    _examples: Iterator[Any] = iter(())
+
+    @classmethod
+    def open(cls, stream: Any, epoch: Epoch) -> Self:
+        """Return the plan of an epoch of a stage."""
+        plan = super().open(stream, epoch)
+        plan.step = epoch.step
+        return plan
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether any example is known without those before it."""
+        return can_seek_rows(stream.data_stream) and covers(
+            stream, '__fuel_plan__', ('expand',))
+
+    def read(self, item: int) -> Any:
+        """Return an example."""
+        part, = self.order.parts(item)
+        batch, row = part.items[0], part.rows.start
+        if item != self._expected or row < self.step:
+            self._expected = -1
+            self._examples = iter(examples_of(read_rows_at(
+                self.children[0], batch, slice(row, None, self.step)),
+                self.sources))
+        example = next(self._examples)
+        self._expected = item + self.step
+        return example
+
+
 class Unpack(Expand):
     """Makes examples of batches, one by one.
 
@@ -259,6 +303,8 @@ class Unpack(Expand):
     >>> list(Unpack(stream).get_epoch_iterator())
     [('a',), ('b',), ('c',)]
     """
+
+    __fuel_plan__ = UnpackPlan
 
     def __init__(self, data_stream: StreamLike,
                  **kwargs: typing.Unpack[StreamOptions]) -> None:
@@ -308,19 +354,6 @@ class Unpack(Expand):
         if not covers(self, 'order_items', ('expand',)):
             return super().order_items(inputs, begun)
         return example_order(inputs[0])
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any example is known without those before it (bool)."""
-        return can_seek_rows(self.data_stream) and covers(
-            self, 'can_plan', ('expand',))
-
-    def open_plan(self, epoch: Epoch) -> ExamplesOfRows:
-        """Return what makes any example of an epoch."""
-        sources = self.data_stream.sources
-        return ExamplesOfRows(
-            epoch.attributes['child_epoch_iterator'], epoch.step,
-            lambda batch: iter(examples_of(batch, sources)))
 
 
 class AssignedExamples(Pieces):

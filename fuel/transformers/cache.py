@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.epoch import Epoch
 from fuel.epochs.seeking import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
@@ -76,6 +75,20 @@ def _as_rows(part: Iterable[Any], source: object) -> Any:
             f'example, got {part!r:.80} ({type(part).__name__})') from None
 
 
+class CachePlan(RowPlan):
+    """Batches of the rows of batches that can be read by themselves."""
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether any batch is known without those before it."""
+        return type(stream.iteration_scheme) is ConstantScheme and (
+            can_seek_rows(stream.data_stream))
+
+    def make(self, parts: list[Any]) -> Batch:
+        """Return rows of batches as one batch."""
+        return join_batches(parts, self.sources)
+
+
 class Cache(LeftoverStage):
     """Makes batches of other sizes than those of its stream.
 
@@ -124,6 +137,7 @@ class Cache(LeftoverStage):
     [6 7] [[]]
     """
 
+    __fuel_plan__ = CachePlan
     _kept: tuple[Leftover, ...] = ()
 
     def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
@@ -218,19 +232,6 @@ class Cache(LeftoverStage):
         """Return the order of an epoch."""
         return row_order(
             inputs[0], begun.requests(self.iteration_scheme))
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any batch can be made without those before it (bool)."""
-        return (type(self.iteration_scheme) is ConstantScheme
-                and can_seek_rows(self.data_stream))
-
-    def open_plan(self, epoch: Epoch) -> RowPlan:
-        """Return what makes any batch of an epoch."""
-        requests: Any = epoch.request_iterator
-        return RowPlan(
-            epoch.attributes['child_epoch_iterator'], requests,
-            partial(join_batches, sources=self.data_stream.sources))
 
     def num_items(self) -> None:
         """Return how many items an epoch has, None if it is not known."""

@@ -4,23 +4,125 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.sharding.asking import Begun
-from fuel.sharding.order import EpochOrder, Unordered
+from fuel.sharding.made import Made
+from fuel.sharding.order import (
+    EpochOrder, ItemPart, Unordered, UnknownOrderError)
+from fuel.sharding.planned import seek
 from fuel.transformers.base import as_tuple, missing
 from fuel.transformers.leftovers import LazyPieces, LeftoverStage, Pieces
-from fuel.transformers.plans import PieceOrder, PiecePlan, counted
+from fuel.transformers.plans import OrderPlan
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative
 from fuel.utils.overrides import is_own
 
 # Ends the pieces of an item; a piece may be None by mistake.
 _END = object()
+
+
+class PieceOrder(EpochOrder):
+    """Pieces of the items of an input, as many of each.
+
+    All rows of an item are those that each of its pieces is made of.
+
+    `times`: how many pieces an item makes.
+    `is_single`: whether they are single examples.
+    `name`: of the stage.
+    """
+
+    def __init__(self, below: EpochOrder, times: int, is_single: bool,
+                 name: str) -> None:
+        self.inputs = below,
+        self.times = times
+        self.is_single = is_single
+        self.name = name
+
+    @property
+    def num_items(self) -> Any:
+        """The number of pieces."""
+        count = self.inputs[0].num_items
+        return count and count * self.times
+
+    @property
+    def unsized(self) -> str:
+        """Why it is not known which rows a piece has, '' if it is."""
+        if self.is_single and self.inputs[0].is_single:
+            return ''
+        return (f'which rows a piece of {self.name} has is not known, since '
+                'expand makes it')
+
+    def size(self, item: int) -> int:
+        """Raise an error unless a piece is a single example."""
+        if self.unsized:
+            raise UnknownOrderError(self.unsized)
+        return 1
+
+    def make(self, item: int) -> Made:
+        """Return all rows that a piece is made of."""
+        number, _ = self.find(item)
+        if not self.times or self.inputs[0].count_to(number + 1) <= number:
+            raise IndexError(f'the epoch has no item {item}')
+        return super().make(item)
+
+    def find(self, item: int) -> tuple[int, int]:
+        """Return the item of a piece, and the number of the piece there."""
+        return divmod(item, self.times) if self.times else (0, 0)
+
+    def parts(self, item: int) -> Iterable[ItemPart]:
+        """Return the item that a piece is of."""
+        return ItemPart(0, (self.find(item)[0],)),
+
+
+class PiecePlan(OrderPlan):
+    """Pieces of the items of a stream that can be sought, as many of each."""
+
+    # The item whose pieces are made, and how many of them were.
+    _number = -1
+    _used = 0
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether any piece is known without those before it."""
+        return (stream.pieces_of_each() is not None and not (
+                stage_of(stream.data_stream).most_skipped)
+                and can_seek(stream.data_stream))
+
+    @staticmethod
+    def resume(stream: Any, leftover: Any) -> None:
+        """Give a stage what a plan needs of its left-overs."""
+        stream.resume_plan(leftover)
+
+    def read(self, item: int) -> Any:
+        """Return a piece."""
+        number, piece = self.order.find(item)
+        is_new = number != self._number or piece < self._used
+        if is_new:
+            seek(self.children[0], number)
+        self._number = -1
+        found = self.stream.read_piece(number, piece, is_new)
+        self._number, self._used = number, piece + 1
+        return found
+
+    def end(self, item: int) -> None:
+        """Leave the stream where the stage does."""
+        if self.num_items:
+            child = self.children[0]
+            seek(child, self.order.find(self.num_items)[0])
+            position_of(child)
+
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before a piece, and where the input stands."""
+        child = self.children[0]
+        number, used = self.order.find(item)
+        besides = self.stream.besides_at(number)
+        seek(child, number)
+        return ({**(besides or {}), 'used': used} if used else besides,
+                [position_of(child)])
 
 
 class Expand(LeftoverStage):
@@ -75,6 +177,7 @@ class Expand(LeftoverStage):
     """
 
     one_to_one = False
+    __fuel_plan__: type[OrderPlan] = PiecePlan
     makes_pieces = True
     _kept: tuple[Pieces, ...] = ()
 
@@ -175,7 +278,7 @@ class Expand(LeftoverStage):
         item = self._pull()
         try:
             size = None if type(self).num_pieces is Expand.num_pieces else (
-                self._said(item))
+                self.pieces_of_each(item))
             found = self.expand(item)
             if type(found) is not LazyPieces:
                 found = self._as_pieces(found, size)
@@ -257,7 +360,7 @@ class Expand(LeftoverStage):
                 f'must return a dict or None, got {before!r:.80}')
         return {**(before or {}), **leftover}
 
-    def _said(self, item: Batch | None = None) -> int | None:
+    def pieces_of_each(self, item: Batch | None = None) -> int | None:
         """Return what :meth:`num_pieces` says, checked."""
         count = self.num_pieces(item)
         name = f'num_pieces of {type(self).__name__}'
@@ -265,35 +368,19 @@ class Expand(LeftoverStage):
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
-        length, count = length_of(self.data_stream), self._said()
+        length, count = length_of(self.data_stream), self.pieces_of_each()
         return None if length is None or count is None else length * count
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any piece is known without those before it (bool)."""
-        return (self._said() is not None
-                and not stage_of(self.data_stream).most_skipped
-                and can_seek(self.data_stream))
-
-    def open_plan(self, epoch: Epoch) -> Any:
-        """Return what makes any piece of an epoch."""
-        child = epoch.attributes['child_epoch_iterator']
-        return PiecePlan(
-            self, child, self._order_pieces(counted(child), self._said() or 0))
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
-        times = self._said()
+        times = self.pieces_of_each()
         if times is None:
             return Unordered(
                 f'the stage {type(self).__name__} makes pieces of each item, '
                 'and how many is not known before it is read: let '
                 'num_pieces() return it where it is called without an item')
-        return self._order_pieces(inputs[0], times)
-
-    def _order_pieces(self, below: EpochOrder, times: int) -> PieceOrder:
-        return PieceOrder(below, times, bool(self.produces_examples),
+        return PieceOrder(inputs[0], times, bool(self.produces_examples),
                           type(self).__name__)
 
     def read_piece(self, number: int, piece: int, is_new: bool) -> Any:

@@ -4,15 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import can_seek
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.stage_orders import TakenOrder
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
-from fuel.transformers.plans import OrderPlan, counted, only
+from fuel.transformers.plans import OrderPlan
 from fuel.transformers.source_names import item_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative, takes_one
@@ -78,6 +76,13 @@ class Filter(Transformer):
                 raise
 
 
+class TakePlan(OrderPlan):
+    """The first items of a stream that can be sought."""
+
+    # Ranks that each take so many would take more in all.
+    is_needed = True
+
+
 class Take(Transformer):
     """Takes the first items of each epoch, and leaves out the rest.
 
@@ -98,11 +103,10 @@ class Take(Transformer):
     [('a',), ('b',)]
     """
 
+    __fuel_plan__ = TakePlan
     epoch_attributes = (*Transformer.epoch_attributes, '_taken')
     _taken = 0
     keeps = ALL
-    # Ranks that each take so many would take more in all.
-    counts_all_items = True
 
     def __init__(self, data_stream: StreamLike, count: int,
                  **kwargs: Unpack[StreamOptions]) -> None:
@@ -130,16 +134,6 @@ class Take(Transformer):
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return TakenOrder(inputs[0], self.count)
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any item can be made without those before it (bool)."""
-        return can_seek(self.data_stream)
-
-    def open_plan(self, epoch: Epoch) -> OrderPlan:
-        """Return what makes any item of an epoch."""
-        child = epoch.attributes['child_epoch_iterator']
-        return OrderPlan(TakenOrder(counted(child), self.count), [child], only)
 
     def get_leftover(self) -> int:
         """Return how many items were taken."""

@@ -161,12 +161,6 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         return (_as_operand('scale', self.scale),
                 _as_operand('shift', self.shift))
 
-    def request_conversions(
-            self, epoch: Epoch, conversions: Mapping[str, Conversion],
-            ) -> None:
-        """Record in which types the stage above wants its data."""
-        epoch.options = epoch.options._replace(conversions=conversions)
-
     @calls()
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()

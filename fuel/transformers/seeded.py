@@ -142,6 +142,10 @@ class SeededTransformer(Transformer):
             self._item, self._item + count * self._step)
 
     @property
+    def __fuel_draws_by_seed__(self) -> bool:
+        return self.draws_by_seed
+
+    @property
     def one_to_one(self) -> bool:
         """Whether each item is made of one of `data_stream` alone (bool)."""
         return self.draws_by_seed and set(self.epoch_attributes) <= {

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy
 
+from fuel.epochs.stage import stage_of
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.expand import Expand
@@ -72,7 +73,19 @@ class SequenceStage(Expand):
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
         self._sequences, self._longest = (), None
+        resumed = stage_of(self).resumed()
+        if resumed is not None and resumed['position']:
+            # One was long enough before.
+            self._longest = self._items_needed()
         super().start_epoch()
+
+    def _keep_next(self) -> None:
+        """Read a sequence, and begin with its pieces."""
+        try:
+            super()._keep_next()
+        except StopIteration:
+            self._warn_if_empty()
+            raise
 
     def expand(self, item: Batch) -> LazyPieces:
         """Return the pieces of an example."""
@@ -127,9 +140,9 @@ class SequenceStage(Expand):
                 f"{type(self).__name__} cuts out of the child's example of "
                 f'{len(self._sequences[0])} items: the data have changed')
 
-    def warn_of_empty_epoch(self, attributes: Mapping[str, Any]) -> None:
-        """Warn that an epoch which read sequences delivered nothing."""
-        longest = attributes.get('_longest')
+    def _warn_if_empty(self) -> None:
+        """Warn that an epoch which read sequences delivers nothing."""
+        longest = self._longest
         if longest is None or longest >= self._items_needed():
             return
         name = type(self).__name__

@@ -7,19 +7,18 @@ from contextlib import suppress
 from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
-from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
+from fuel.sharding.planned import seek
 from fuel.sharding.stage_orders import ChainedOrder, MergedOrder
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KeptLabels, StreamOptions
 from fuel.transformers.base import (
     check_count, common_types, refuse_no_stream)
-from fuel.transformers.plans import MergedPlan, OrderPlan, counted, only
+from fuel.transformers.plans import OrderPlan
 from fuel.transformers.source_names import as_names, labels_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 from fuel.utils.arguments import is_stream
@@ -94,11 +93,6 @@ class SeveralStreams(AbstractDataStream):
         """Return the types that all streams have."""
         return common_types(self.data_streams)
 
-    @property
-    def can_plan(self) -> bool:
-        """Whether any item can be made without those before it (bool)."""
-        return all(map(can_seek, self.data_streams))
-
     def _lengths(self) -> list[int] | None:
         """Return the lengths of all streams, None if one is not known."""
         found = [length_of(stream) for stream in self.data_streams]
@@ -161,6 +155,7 @@ class Chain(SeveralStreams):
     [(1,), (2,), (30,)]
     """
 
+    __fuel_plan__ = OrderPlan
     epoch_attributes = (*SeveralStreams.epoch_attributes, '_place')
     _place = 0
 
@@ -206,12 +201,6 @@ class Chain(SeveralStreams):
         """Return the order of an epoch."""
         return ChainedOrder(inputs)
 
-    def open_plan(self, epoch: Epoch) -> OrderPlan:
-        """Return what makes any item of an epoch."""
-        children = epoch.attributes['child_epoch_iterators']
-        return OrderPlan(
-            ChainedOrder(list(map(counted, children))), children, only)
-
     def get_leftover(self) -> int:
         """Return which stream has its turn."""
         return self._place
@@ -226,6 +215,21 @@ class Chain(SeveralStreams):
         """Return how many items an epoch has, None if it is not known."""
         lengths = self._lengths()
         return None if lengths is None else sum(lengths)
+
+
+class MergedPlan(OrderPlan):
+    """Items made of one of each of several streams that can be sought."""
+
+    def read(self, item: int) -> Any:
+        """Return an item."""
+        for child in self.children:
+            seek(child, item)
+        return self.stream.get_data()
+
+    def end(self, item: int) -> None:
+        """Say what the stage says of streams that end at other places."""
+        if item >= self.num_items:
+            self.read(self.num_items)
 
 
 class Merge(SeveralStreams):
@@ -270,6 +274,7 @@ class Merge(SeveralStreams):
     ('Hello world!', 'Bonjour le monde!')
     """
 
+    __fuel_plan__ = MergedPlan
     _has_warned = False
 
     def __init__(self, data_streams: Iterable[StreamLike],
@@ -337,10 +342,6 @@ class Merge(SeveralStreams):
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return MergedOrder(inputs)
-
-    def open_plan(self, epoch: Epoch) -> MergedPlan:
-        """Return what makes any item of an epoch."""
-        return MergedPlan(epoch.attributes['child_epoch_iterators'], self)
 
     def _check_end(self, ended: int) -> None:
         """Warn, or raise, if the stream `ended` ended before another did."""

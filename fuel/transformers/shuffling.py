@@ -11,7 +11,6 @@ from typing import Any, Unpack
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.seeking import can_seek
 from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
 from fuel.sharding.asking import Begun
@@ -31,6 +30,68 @@ __all__ = ['ShuffleBuffer']
 DRAWN_AT_ONCE = 256
 # How many positions of the child are recorded while a buffer is read.
 POSITIONS = 8
+
+
+class BufferPlan(ItemPlan):
+    """Examples in the order of a buffer, of which only the places are held."""
+
+    def __init__(self, stage: ShuffleBuffer, child: DataIterator,
+                 held: _Held) -> None:
+        # Held weakly, since its epoch has this plan.
+        self.stage = weakref.ref(stage)
+        self.child = child
+        self.num_items = items_of(child)
+        self.held = held
+
+    @classmethod
+    def open(cls, stream: Any, epoch: Epoch) -> BufferPlan:
+        """Return the plan of an epoch of a stage."""
+        kept = epoch.attributes
+        return cls(stream, kept['child_epoch_iterator'], kept['_held'])
+
+    @staticmethod
+    def resume(stream: Any, leftover: Any) -> None:
+        """Give a stage what a plan needs of its left-overs."""
+        stream.resume_plan(leftover)
+
+    def _pop(self, held: _Held) -> int:
+        """Return the place of the next example."""
+        stage = self.stage()
+        assert stage is not None
+        while not held.is_first_known(stage.buffer_size):
+            if held.next == self.num_items:
+                held.is_over = True
+            else:
+                held.push(_when(
+                    stage._key, stage.buffer_size, held, held.next), None)
+        held.pop()
+        assert held.last is not None
+        return int(held.last[1])
+
+    def _go_to(self, item: int) -> None:
+        while self.held.popped < item:
+            self._pop(self.held)
+
+    def read(self, item: int) -> Batch:
+        """Return an example."""
+        held = self.held
+        if item < held.popped:
+            # One of the first of the epoch, for padding.
+            held = _Held(0, None)
+            while held.popped < item:
+                self._pop(held)
+        self._go_to(item)
+        return read_at(self.child, self._pop(held))
+
+    def standing(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs before an item, and where the input stands."""
+        self._go_to(item)
+        stage, held = self.stage(), self.held
+        assert stage is not None
+        first = min((place for _, place, _ in held.heap), default=held.next)
+        seek(self.child, first)
+        return ({'key': stage._key, 'item': item, 'last': held.last,
+                 'first': first}, [position_of(self.child)])
 
 
 class ShuffleBuffer(SeededTransformer):
@@ -77,6 +138,7 @@ class ShuffleBuffer(SeededTransformer):
     (True, False)
     """
 
+    __fuel_plan__ = BufferPlan
     epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
     _held: _Held
     keeps = ALL
@@ -143,17 +205,6 @@ class ShuffleBuffer(SeededTransformer):
         held.add_position(position_of(self.child_epoch_iterator))
         while not held.is_last_known(self.buffer_size):
             self._read(held)
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any example is known without those before it (bool)."""
-        return can_seek(self.data_stream)
-
-    def open_plan(self, epoch: Epoch) -> _BufferPlan:
-        """Return what makes any example of an epoch."""
-        kept = epoch.attributes
-        return _BufferPlan(
-            self, kept['child_epoch_iterator'], kept['_held'])
 
     def resume_plan(self, leftover: dict[str, Any]) -> None:
         """Go on from left-overs without reading examples."""
@@ -341,54 +392,3 @@ class BufferOrder(EpochOrder):
     def before(self, item: int) -> tuple[Any, list[int]]:
         """Raise an error, since the plan knows what is held."""
         raise NotImplementedError
-
-
-class _BufferPlan(ItemPlan):
-    """Examples in the order of a buffer, of which only the places are held."""
-
-    def __init__(self, stage: ShuffleBuffer, child: DataIterator,
-                 held: _Held) -> None:
-        # Held weakly, since its epoch has this plan.
-        self.stage = weakref.ref(stage)
-        self.child = child
-        self.num_items = items_of(child)
-        self.held = held
-
-    def _pop(self, held: _Held) -> int:
-        """Return the place of the next example."""
-        stage = self.stage()
-        assert stage is not None
-        while not held.is_first_known(stage.buffer_size):
-            if held.next == self.num_items:
-                held.is_over = True
-            else:
-                held.push(_when(
-                    stage._key, stage.buffer_size, held, held.next), None)
-        held.pop()
-        assert held.last is not None
-        return int(held.last[1])
-
-    def _go_to(self, item: int) -> None:
-        while self.held.popped < item:
-            self._pop(self.held)
-
-    def read(self, item: int) -> Batch:
-        """Return an example."""
-        held = self.held
-        if item < held.popped:
-            # One of the first of the epoch, for padding.
-            held = _Held(0, None)
-            while held.popped < item:
-                self._pop(held)
-        self._go_to(item)
-        return read_at(self.child, self._pop(held))
-
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before an item, and where the input stands."""
-        self._go_to(item)
-        stage, held = self.stage(), self.held
-        assert stage is not None
-        first = min((place for _, place, _ in held.heap), default=held.next)
-        seek(self.child, first)
-        return ({'key': stage._key, 'item': item, 'last': held.last,
-                 'first': first}, [position_of(self.child)])

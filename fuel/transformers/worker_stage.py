@@ -160,7 +160,7 @@ class WorkerStage(RemoteStream, Transformer):
 
     __fuel_stage__ = TeamStage
     # Its items are those of the stream that it reads.
-    passes_items_on = True
+    __fuel_passes_on__ = True
     keeps = ALL
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None

@@ -81,6 +81,13 @@ def process_group() -> Any:
             and module.is_initialized() else None)
 
 
+def store_of_group() -> Any:
+    """Return the store of PyTorch's process group, None if there is none."""
+    module = getattr(process_group(), 'distributed_c10d', None)
+    find = getattr(module, '_get_default_store', None)
+    return None if find is None else find()
+
+
 def ranks_wait(num_ranks: int) -> bool:
     """Return whether as many ranks are known to wait for each other in each
     step, as those of `torch.distributed` and JAX do."""

@@ -336,6 +336,34 @@ def test_attributes_of_a_class_that_cannot_be_called_are_no_hooks():
     restored.load_state_dict(stage.state_dict())
 
 
+@pytest.mark.parametrize('is_of_class', [False, True])
+def test_names_of_fuels_own_stages_are_free(is_of_class):
+    """Ranks share a stage whatever its attributes are called."""
+    names = ('can_plan', 'open_plan', 'resume_plan', 'count_items', 'has_plan',
+             'split_size', 'can_go_back', 'is_sought', 'counts_all_items',
+             'passes_items_on', 'draws_by_seed', 'warn_of_empty_epoch',
+             'request_conversions', 'plan', 'order')
+
+    class Named(Plain):
+        def __init__(self, data_stream):
+            super().__init__(data_stream)
+            if not is_of_class:
+                vars(self).update({name: f'my {name}' for name in names})
+
+    if is_of_class:
+        for name in names:
+            setattr(Named, name, f'my {name}')
+    def labels(kind, share=None):
+        stage = Cast(kind(source()), 'float32', which_sources=('x',))
+        return [batch[-1].tolist() for batch in (
+            stage if share is None else stage.shard(*share))]
+
+    batches = labels(Plain)
+    assert batches == labels(Named)
+    assert [batches[::2], batches[1::2]] == [
+        labels(Named, (rank, 2)) for rank in range(2)]
+
+
 class Doubled(Transformer):
     """Gives each item twice."""
 

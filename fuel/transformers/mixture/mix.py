@@ -10,19 +10,18 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import batch_size_below, can_seek
+from fuel.epochs.seeking import can_seek
 from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.sharding.asking import Begun, GoesOn
 from fuel.sharding.order import EpochOrder, Unordered
-from fuel.sharding.planned import ENDLESS, items_of
 from fuel.transformers.base import ALL
 from fuel.transformers.mixture.order import Beginning, MixedOrder
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import (
-    Finish, MixStage, MixtureItems, MixturePlan)
+    BY_METHOD, Finish, MixStage, MixtureItems, MixturePlan)
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
 from fuel.transformers.several import SeveralStreams, as_streams
 from fuel.transformers.source_names import labels_of
@@ -123,6 +122,7 @@ class Mix(SeveralStreams, GoesOn):
     """
 
     __fuel_stage__ = MixStage
+    __fuel_plan__ = MixturePlan
     epoch_attributes = (
         *SeveralStreams.epoch_attributes, '_mixture', '_first_epochs')
     keeps = ALL
@@ -271,13 +271,6 @@ class Mix(SeveralStreams, GoesOn):
         return MixReader(requests, slow, iterators, mixture.thresholds,
                          mixture.taken, self._finish())
 
-    def open_plan(self, epoch: Epoch) -> MixturePlan:
-        """Return what makes any item of an epoch."""
-        mixture: Any = epoch.attributes['_mixture']
-        iterators = epoch.attributes['child_epoch_iterators']
-        return MixturePlan(self.mixture_reader(mixture, iterators),
-                           self.count_items(epoch))
-
     @property
     def carried_iterators(self) -> Sequence[Any]:
         """The iterators with which the next epoch goes on."""
@@ -333,47 +326,15 @@ class Mix(SeveralStreams, GoesOn):
         return [place - count for place, count in zip(
             given, taken, strict=True)], begun.draws
 
-    @property
-    def can_go_back(self) -> bool:
-        """Whether an epoch can go back to items it had before (bool)."""
-        return self.stop != 'forever'
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether any item can be made without those before it (bool)."""
-        for stream in self.data_streams:
-            if not can_seek(stream, forward=True):
-                return False
-        # Mix itself says what was asked just now.
-        return type(self).one_to_one is Mix.one_to_one or (
-            stage_of(self).one_to_one)
-
-    def count_items(self, epoch: Epoch) -> int:
-        """Return how many items an epoch has, of streams that can be
-        sought."""
-        most = self.epoch_size or ENDLESS
-        if self.stop == 'forever':
-            return most
-        mixture: Mixture = epoch.attributes['_mixture']
-        return min(most, mixture.count_all(lambda: list(map(
-            items_of, epoch.attributes['child_epoch_iterators']))))
-
-    def resume_plan(self, leftover: dict[str, Any]) -> None:
-        """Take up what a rank's :meth:`get_leftover` returned."""
-        self.set_leftover(leftover)
-
-    def split_size(self) -> int | None:
-        """Return the size of the smallest batches, None if ranks cannot
-        split those of each stream."""
-        sizes = [batch_size_below(stream) for stream in self.data_streams]
-        return None if None in sizes else min(filter(None, sizes))
-
-    def _read_in_order(self) -> str:
-        """Return the stream that is to blame, or what is, for an error."""
+    def read_in_order(self) -> str:
+        """Return why items are read one after another: which stream has to
+        be; '' if any item is known by its number."""
         for name, stream in zip(self.names, self.data_streams, strict=True):
             if not can_seek(stream, forward=True):
                 return f'the stream {name!r}'
-        return 'its streams by a method of its own'
+        # Mix itself says what was asked just now.
+        return '' if type(self).one_to_one is Mix.one_to_one or (
+            stage_of(self).one_to_one) else BY_METHOD
 
     @property
     def one_to_one(self) -> bool:

@@ -3,30 +3,35 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of, skip
-from fuel.epochs.seeking import can_seek, is_skippable
+from fuel.epochs.seeking import batch_size_below, can_seek, is_skippable
 from fuel.epochs.state import as_state, position_of
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.schemes.shard import Shard
 from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.dealer import Dealt
 from fuel.sharding.planned import (
-    ItemPlan, ItemsInOrder, items_of, seek, source_of)
+    ENDLESS, ItemPlan, ItemsInOrder, items_of, plan_of, seek)
+from fuel.sharding.stage_orders import RowOrder
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
-from fuel.transformers.plans import RowPlan
+from fuel.transformers.plans import BatchesBelow, RowPlan
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.overrides import covers
 
 #: Takes an item and the number of the stream that it is from.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
+
+
+# Why a mixture whose streams can be sought is read in order.
+BY_METHOD = 'its streams by a method of its own'
 
 
 class MixtureItems:
@@ -224,6 +229,11 @@ class MixStage(StreamStage):
 
     __slots__ = ()
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan makes its items where ranks share them (bool)."""
+        return bool(self.stream.is_sought)
+
     def state_between(self, epoch: str) -> State:
         """Return the state while no epoch is running."""
         state = super().state_between(epoch)
@@ -237,7 +247,8 @@ class MixStage(StreamStage):
         """Return a copy: the epochs to go on with are not its own."""
         ours = super().copy()
         vars(ours).pop('_carried', None)
-        ours.is_sought = self.can_plan if is_sought is None else is_sought
+        ours.is_sought = (plan_of(self) is not None if is_sought is None
+                          else is_sought)
         return ours
 
     def share_in_order(self, shard: Shard) -> None:
@@ -245,8 +256,8 @@ class MixStage(StreamStage):
         stream = self.stream
         if shard.splits or shard.uneven == 'pad':
             raise ValueError(
-                f'{self.name} mixes {stream._read_in_order()}, of which no '
-                'item is known without those before it: ranks can '
+                f'{self.name} mixes {stream.read_in_order() or BY_METHOD}, of '
+                'which no item is known without those before it: ranks can '
                 "take every n-th item, by='batch' with uneven='uneven' or "
                 f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}; "
                 'or mix data sets that take indices, and put the stages that '
@@ -329,6 +340,39 @@ class MixturePlan(ItemPlan):
         # The batch found last, its stream and its number there.
         self._found = -1, -1, -1
 
+    @classmethod
+    def open(cls, stream: Any, epoch: Epoch) -> MixturePlan:
+        """Return the plan of an epoch of a mixture."""
+        mixture: Mixture = epoch.attributes['_mixture']
+        iterators = epoch.attributes['child_epoch_iterators']
+        most = stream.epoch_size or ENDLESS
+        return cls(stream.mixture_reader(mixture, iterators), (
+            most if stream.stop == 'forever' else min(
+                most, mixture.count_all(lambda: list(
+                    map(items_of, iterators))))))
+
+    @staticmethod
+    def fits(stream: Any) -> bool:
+        """Return whether any item is known without those before it."""
+        return not stream.read_in_order()
+
+    @staticmethod
+    def goes_back(stream: Any) -> bool:
+        """Return whether an epoch can go back to items it had before."""
+        return bool(stream.stop != 'forever')
+
+    @staticmethod
+    def split_size(stream: Any) -> int | None:
+        """Return the size of the smallest batches, None if ranks cannot
+        split those of each stream."""
+        sizes = [batch_size_below(child) for child in stream.data_streams]
+        return None if None in sizes else min(filter(None, sizes))
+
+    @staticmethod
+    def resume(stream: Any, leftover: Any) -> None:
+        """Take up the left-overs that a rank has saved."""
+        stream.set_leftover(leftover)
+
     def _find(self, item: int) -> tuple[int, int, RowPlan]:
         """Return the stream of a batch, its number there, and the plan of
         that stream's rows."""
@@ -338,7 +382,7 @@ class MixturePlan(ItemPlan):
             self._found = item, place, child.epoch.requested
             if place not in self._rows or (
                     self._rows[place].children[0] is not child):
-                self._rows[place] = _rows_of(child)
+                self._rows[place] = _RowsOfBatches(child)
         _, place, number = self._found
         return place, number, self._rows[place]
 
@@ -378,14 +422,16 @@ class MixturePlan(ItemPlan):
                 list(map(position_of, self.reader.iterators)))
 
 
-def _rows_of(child: Any) -> RowPlan:
-    """Return the plan of the rows of a stream's batches."""
-    requests: Any = source_of(child).request_iterator
-    sources = child.data_stream.sources
+class _RowsOfBatches(RowPlan):
+    """The rows of the batches of a stream that is mixed."""
 
-    def make(batches: Sequence[Batch]) -> Batch:
-        # Only where it is padded, there are several.
-        return batches[0] if len(batches) == 1 else join_batches(
-            batches, sources)
+    def __init__(self, child: Any) -> None:
+        below = BatchesBelow(child)
+        super().__init__(
+            RowOrder(below, BatchSizeRequests(below.batch_size)), [child],
+            child.data_stream)
 
-    return RowPlan(child, BatchSizeRequests(requests.batch_size), make)
+    def make(self, parts: list[Any]) -> Batch:
+        """Return the rows of a batch; if it is padded, with others."""
+        return parts[0] if len(parts) == 1 else join_batches(
+            parts, self.sources)
