@@ -23,7 +23,7 @@ from fuel.schemes import (
     cross_validation,
 )
 from fuel.schemes.iteration_scheme import scheme_state
-from fuel.schemes.iterator_requests import advance
+from fuel.schemes.requests import advance
 
 
 def requests_of(scheme):

@@ -22,8 +22,7 @@ from fuel.describe.preview import Preview
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestedData
 from fuel.schemes import SequentialExampleScheme
-from fuel.schemes.iterator_requests import as_requests
-from fuel.schemes.requests import RequestIterator
+from fuel.schemes.requests import RequestIterator, as_requests
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import (

@@ -15,7 +15,7 @@ from fuel.datasets.splits import ExampleSplits
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.source_dataset import SplitDataset
 from fuel.datasets.runs import RunDataset
-from fuel.schemes.missing_labels import find_known
+from fuel.schemes.sampling import find_known
 from fuel.storage.reader import rows_of_ranges
 from fuel.utils.arguments import is_stream
 from fuel.utils.checks import not_negative

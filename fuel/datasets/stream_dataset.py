@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-from fuel.schemes.iteration_scheme import num_examples_of
+from fuel.schemes.iteration_scheme import (
+    load_no_state, no_state, num_examples_of)
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.row_orders import IndexArray
@@ -21,7 +22,6 @@ from fuel.epochs.stage import stage_of
 from fuel.sharding.planned import seek, source_of
 from fuel.sharding.shard_pipeline import check_draws, copied_pipeline
 from fuel.schemes import SequentialExampleScheme
-from fuel.schemes.base import load_no_state, no_state
 from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.streams import AbstractDataStream

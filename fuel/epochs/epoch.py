@@ -9,7 +9,7 @@ from fuel.epochs.skipped import Skipped, SkipLimit
 from fuel.epochs.state import Position, SchemeStart
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
-from fuel.schemes.iterator_requests import as_requests
+from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.typing import State
 

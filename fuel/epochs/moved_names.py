@@ -10,6 +10,8 @@ from typing import Any
 #: first name, so that states from before and after a move fit each other,
 #: checksums of many names included.
 FIRST_NAMES: dict[str, str] = {
+    'fuel.schemes.mixing.MixtureWeights.at':
+        'fuel.transformers.mixture_weights.MixtureWeights.at',
     'fuel.transformers.mixture.weights.MixtureWeights.at':
         'fuel.transformers.mixture_weights.MixtureWeights.at',
 }

@@ -1,9 +1,9 @@
 """Iteration schemes: which examples to visit, and in which order."""
-from fuel.schemes.base import BatchScheme, BatchSizeScheme, IndexScheme
 from fuel.schemes.computed import (
     ComputedBlockShuffledScheme, ComputedShuffledExampleScheme,
     ComputedShuffledScheme)
-from fuel.schemes.iteration_scheme import IterationScheme, ShardedScheme
+from fuel.schemes.iteration_scheme import (
+    BatchScheme, BatchSizeScheme, IndexScheme, IterationScheme, ShardedScheme)
 from fuel.schemes.ordered import (
     ConcatenatedScheme, ConstantScheme, SequentialExampleScheme,
     SequentialScheme, ShuffledExampleScheme, ShuffledScheme, cross_validation)

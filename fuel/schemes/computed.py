@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fuel import config
 from fuel.kernels.permutation import ROUNDS, permute
-from fuel.schemes.base import (
+from fuel.schemes.iteration_scheme import (
     BatchScheme, IndexScheme, check_sized, epoch_state, load_epoch_state)
 from fuel.schemes.requests import (
     Order, PermutedBatches, PermutedExamples, num_batches)

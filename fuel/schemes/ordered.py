@@ -7,16 +7,13 @@ from functools import partial
 from typing import Any, Never
 
 from fuel.schemes.iteration_scheme import (
-    IterationScheme, num_requests_of, scheme_state)
-from fuel.schemes.base import (
-    BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme,
-    generator_before, load_no_state, load_rng_state, no_state, rng_state)
-from fuel.schemes.iterator_requests import (ConcatenatedRequests,
-                                            CountedRequests, OneShotBatches)
+    BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme, IterationScheme,
+    generator_before, load_no_state, load_rng_state, no_state,
+    num_requests_of, rng_state, scheme_state)
 from fuel.schemes.requests import (
-    BatchRequests, BatchSizeRequests, ExampleRequests, PermutedBatches,
-    PermutedExamples, ShuffledOrder, draw_order, num_batches,
-    warn_of_no_batch)
+    BatchRequests, BatchSizeRequests, ConcatenatedRequests, CountedRequests,
+    ExampleRequests, OneShotBatches, PermutedBatches, PermutedExamples,
+    ShuffledOrder, draw_order, num_batches, warn_of_no_batch)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 

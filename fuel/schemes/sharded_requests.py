@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy
 
-from fuel.schemes.iterator_requests import as_requests
-from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.schemes.requests import IndexRequests, RequestIterator, as_requests
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.sharding.dealer import Dealer, Dealt, ReadInOrder
 from fuel.typing import Request

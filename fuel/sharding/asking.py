@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.readers import known_length
-from fuel.epochs.seeking import why_not_one_to_one
+from fuel.epochs.pipeline import why_not_one_to_one
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.epochs.state import (
     RUNNING, Position, available, shallow_state)
@@ -21,14 +21,12 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.ordered import ConstantScheme
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, KeyStart, Known, ListedRequests, Replay, Start, scheme_kind,
-    whole_scheme, why_unknown)
-from fuel.sharding.first_epochs import FirstEpochs
-from fuel.sharding.made import Made, DatasetRows
+    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
+    scheme_kind, shared_draws, whole_scheme, why_unknown)
 from fuel.sharding.planned import plan_of
-from fuel.sharding.order import GivenOrder, EpochOrder, RemadeOrder, Unordered
+from fuel.sharding.order import (
+    DatasetRows, EpochOrder, GivenOrder, Made, RemadeOrder, Unordered)
 from fuel.sharding.shard_pipeline import copied_scheme
-from fuel.sharding.shared_draws import shared_draws
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_original

@@ -1,7 +1,15 @@
-"""Draw the requests of an epoch from copies of its schemes."""
+"""The draws of a pipeline: the requests of its schemes, and keys of its
+stages, drawn from copies.
+
+Several parts of a pipeline may share a generator, which gives them numbers in
+the order in which they ask. An order is not known where that depends on how
+far an epoch is read.
+"""
 from __future__ import annotations
 
 import copy
+import inspect
+import itertools
 import random
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -11,15 +19,19 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.schemes.base import (
-    BatchScheme, DrawnOrder, IndexScheme, epoch_state, no_state)
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import (
+    Position, SchemeStart, position_of, without_frames)
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
-    ShardedScheme, is_random_access, parts_of_scheme)
-from fuel.schemes.iterator_requests import ConcatenatedRequests, as_requests
-from fuel.schemes.requests import RequestIterator
+    BatchScheme, DrawnOrder, IndexScheme, ShardedScheme, epoch_state,
+    is_random_access, keeps_generator_before, no_state, parts_of_scheme,
+    scheme_state)
+from fuel.schemes.requests import (
+    ConcatenatedRequests, RequestIterator, as_requests)
 from fuel.sharding.order import KINDS, Kind, UnknownOrderError
 from fuel.sharding.shard_pipeline import copied_scheme
-from fuel.typing import SchemeLike, State
+from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import defines_together, is_original
 
@@ -331,3 +343,206 @@ def why_unknown(scheme: Any) -> str:
         return (f'the examples of the iteration scheme {name} are an '
                 'iterator, which can be read once')
     return next(filter(None, map(why_unknown, parts_of_scheme(scheme))), '')
+
+
+class Drawing(NamedTuple):
+    """A stage, or its scheme, that draws.
+
+    `name`: of the stage or the scheme.
+    `sources`: the identities of the generators and schemes that it draws
+        from.
+    `is_late`: whether it draws while an epoch is read.
+    `is_order`: whether an order depends on what it draws.
+    `mixtures`: the numbers of those that it is in which begin it anew.
+    `elsewhere`: the number of the stage whose input is read elsewhere, that
+        it is below; 0 if there is none.
+    """
+
+    name: str
+    sources: frozenset[int]
+    is_late: bool
+    is_order: bool
+    mixtures: tuple[int, ...]
+    elsewhere: int
+
+
+class UnknownOrders(NamedTuple):
+    """Reasons for which an order is not known.
+
+    `now`: why the present order is not known, '' if it is.
+    `later`: why the order of further epochs is not known, '' if it is.
+    """
+
+    now: str = ''
+    later: str = ''
+
+
+def shared_draws(stream: StreamLike) -> UnknownOrders:
+    """Return what is not known of the order of a pipeline, since generators
+    are shared."""
+    going_on = [stage for stage in _walk(stream) if not stage.goes_back]
+    if len(set(map(id, going_on))) < len(going_on):
+        return UnknownOrders(
+            f'{going_on[0].name} goes on in the next epoch where it stands, '
+            'and is read twice: read it once, or mix copies of it')
+    found = list(_drawings(stream, itertools.count(1)))
+    later = ''
+    for one, other in itertools.combinations(found, 2):
+        if not (one.is_order or other.is_order) or (
+                one.sources.isdisjoint(other.sources)):
+            continue
+        reason = (f'{one.name} and {other.name} draw from one generator, and '
+                  'what each of them draws depends on how far the other was '
+                  'read: give each a generator of its own')
+        if _are_mixed(one, other):
+            return UnknownOrders(reason)
+        if one.is_late or other.is_late or one.mixtures != other.mixtures:
+            later = later or reason
+    lazy = [one.name for one in found
+            if one.is_late and one.is_order and one.sources]
+    return UnknownOrders(later=later or (
+        f'{lazy[0]} draws while its requests are read' if lazy else ''))
+
+
+def _walk(stream: StreamLike) -> Iterator[Stage]:
+    """Yield the stages of a pipeline, one that is read twice, twice."""
+    stage = stage_of(stream)
+    yield stage
+    for child in stage.inputs:
+        yield from _walk(child)
+
+
+def _are_mixed(one: Drawing, other: Drawing) -> bool:
+    """Return whether both draw while the same epoch is read."""
+    if one.elsewhere != other.elsewhere:
+        return True
+    if one.mixtures == other.mixtures:
+        # A mixture begins what it reads anew in a known order.
+        return any(part.is_late and (part.is_order or part.mixtures)
+                   for part in (one, other))
+    return all(part.is_late or part.mixtures for part in (one, other))
+
+
+def _drawings(stream: StreamLike, numbers: Iterator[int],
+              mixtures: tuple[int, ...] = (), elsewhere: int = 0,
+              ) -> Iterator[Drawing]:
+    """Yield what draws in a pipeline."""
+    stage = stage_of(stream)
+    if stage.is_remote:
+        elsewhere = next(numbers)
+    below = mixtures if stage.goes_back else (*mixtures, next(numbers))
+    for child in stage.inputs:
+        yield from _drawings(child, numbers, below, elsewhere)
+    if stage.draws != 'no':
+        yield Drawing(f'the stage {stage.name}',
+                      _generators_of(stage),
+                      stage.draws == 'in_order', stage.draws == 'by_seed',
+                      mixtures, elsewhere)
+    scheme = whole_scheme(stage.scheme)
+    if scheme is not None:
+        yield Drawing(
+            f'the iteration scheme {type(scheme).__name__} of {stage.name}',
+            frozenset(_sources_of(scheme)), is_lazy(scheme), True, mixtures,
+            elsewhere)
+
+
+def _generators_of(stage: Stage) -> frozenset[int]:
+    """Return the identities of the generator of a stage, and of its bits."""
+    rng = stage.generator
+    bits = rng.bit_generator if isinstance(
+        rng, numpy.random.Generator) else rng
+    return frozenset({id(rng), id(bits)})
+
+
+def _sources_of(scheme: Any) -> Iterator[int]:
+    """Yield the identities of what a scheme draws from."""
+    known: dict[int, Any] = {}
+    try:
+        copied_scheme(scheme, known, True)
+    except Exception:  # noqa: BLE001 - its order is not known
+        return
+    for identity, copied in known.items():
+        if rng_state.is_generator(copied) or isinstance(
+                copied, numpy.random.BitGenerator):
+            yield identity
+    if getattr(type(scheme), 'state_dict', no_state) is not no_state:
+        # It counts its epochs.
+        yield id(scheme)
+
+
+def is_lazy(scheme: Any) -> bool:
+    """Return whether a scheme draws while its requests are read."""
+    return inspect.isgeneratorfunction(
+        type(scheme).get_request_iterator) or any(
+            map(is_lazy, parts_of_scheme(scheme)))
+
+
+class FirstEpochs:
+    """The epochs of its inputs with which a stage began one of its own, of
+    a stage that begins inputs anew.
+
+    `given`: how many items each input had given before; empty as long as
+        none of them has begun anew. Of that which ended first, without the
+        number of items of its epoch.
+    `ended`: the place of that one.
+    `ends`: where the epochs were left; None of an input that has not begun
+        anew.
+    `standing`: from where the streams drew as the first input began anew:
+        of each the start of its scheme, and its generator, if it has them.
+    """
+
+    given: Sequence[int] = ()
+    ended = 0
+    ends: Sequence[Position | State | Exception | None] = ()
+    standing: Sequence[Position] = ()
+
+    def record(self, iterators: Sequence[Any], taken: Sequence[int],
+               place: int) -> None:
+        """Record that an input begins anew.
+
+        `iterators`: the present epochs of all of them.
+        `taken`: how many items of each the epoch of the stage has had.
+        """
+        if not self.given:
+            if not all(isinstance(one, EpochIterator) for one in iterators):
+                # They have no order.
+                return
+            # Whoever finds that there are no more may have made a request.
+            self.given = [
+                (0 if place == other else one.epoch.requested) - count
+                for other, (one, count) in enumerate(zip(
+                    iterators, taken, strict=True))]
+            self.ended = place
+            standing: list[Position] = []
+            for iterator in iterators:
+                _add_standing(iterator.data_stream, standing)
+            self.standing = standing
+            self.ends = [None] * len(iterators)
+        if self.ends[place] is None:
+            self.ends = [
+                position_of(iterator) if place == other else end
+                for other, (iterator, end) in enumerate(zip(
+                    iterators, self.ends, strict=True))]
+
+
+def _add_standing(stream: StreamLike, found: list[Position]) -> None:
+    """Add from where the streams of a pipeline draw."""
+    stage = stage_of(stream)
+    scheme, rng = whole_scheme(stage.scheme), stage.generator
+    if scheme is not None or rng is not None:
+        found.append(Position(
+            stream, 0, 0, None if scheme is None else _start_of(scheme), None,
+            None if rng is None else rng_state.take_snapshot(rng), None, (),
+            []))
+    for child in stage.inputs:
+        _add_standing(child, found)
+
+
+def _start_of(scheme: Any) -> SchemeStart | Exception:
+    """Return the state from which a scheme draws, taken cheaply."""
+    if keeps_generator_before(scheme):
+        return SchemeStart(rng_state.take_snapshot(scheme.rng))
+    try:
+        return SchemeStart(scheme_state(scheme))
+    except Exception as error:  # noqa: BLE001 - raised if it is wanted
+        return without_frames(error)

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import skip
-from fuel.epochs.seeking import can_seek
+from fuel.epochs.pipeline import can_seek, skip
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.sharded_requests import RowRequests, marks
@@ -39,27 +38,27 @@ class ItemPlan:
     is_needed = False
 
     @classmethod
-    def open(cls, stream: Any, epoch: Epoch) -> ItemPlan:
+    def open(cls, stream: StreamLike, epoch: Epoch) -> ItemPlan:
         """Return the plan of an epoch of a stage."""
         raise NotImplementedError
 
     @staticmethod
-    def fits(stream: Any) -> bool:
+    def fits(stream: StreamLike) -> bool:
         """Return whether a plan can make the items of a stage."""
         return all(map(can_seek, stage_of(stream).inputs))
 
     @staticmethod
-    def goes_back(stream: Any) -> bool:
+    def goes_back(stream: StreamLike) -> bool:
         """Return whether an epoch can go back to items it had before."""
         return True
 
     @staticmethod
-    def split_size(stream: Any) -> int | None:
+    def split_size(stream: StreamLike) -> int | None:
         """Return the size of the batches that ranks can split."""
-        return batch_size_of(stream.iteration_scheme)
+        return batch_size_of(stage_of(stream).scheme)
 
     @staticmethod
-    def resume(stream: Any, leftover: Any) -> None:
+    def resume(stream: StreamLike, leftover: object) -> None:
         """Give a stage what a plan needs of its left-overs: nothing."""
 
     def first_item(self, epoch: Epoch) -> int:
@@ -109,11 +108,9 @@ class ItemPlan:
 def plan_of(stage: Stage) -> type[ItemPlan] | None:
     """Return the class of plans that can make any item of a stage, None if
     its items are not known by their numbers."""
-    stream = stage.stream
-    plan: type[ItemPlan] | None = (
-        None if stage.is_foreign else stream.__fuel_plan__)
-    return plan if plan is not None and plan.fits(stream) and covers(
-        stream, '__fuel_plan__',
+    plan: type[ItemPlan] | None = stage.plan
+    return plan if plan is not None and plan.fits(stage.stream) and covers(
+        stage.stream, '__fuel_plan__',
         ('get_data', 'get_leftover', 'get_epoch_iterator')) else None
 
 
@@ -287,7 +284,7 @@ ENDLESS = 2 ** 62
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
     stage = stage_of(iterator.data_stream)
-    plan = None if stage.is_foreign else stage.stream.__fuel_plan__
+    plan = stage.plan
     if plan is not None:
         # A mixture, of stages that have plans.
         return int(plan.open(stage.stream, iterator.epoch).num_items)

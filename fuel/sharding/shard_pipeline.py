@@ -109,8 +109,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     check_draws(stage)
     ours = copied(stage, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
-        kind = None if stage.is_foreign else stage.stream.__fuel_plan__
-        if kind is not None and kind.is_needed:
+        if stage.plan is not None and stage.plan.is_needed:
             raise ValueError(
                 f'{stage.name} counts the items of all ranks, but those of '
                 'the stream that it reads are not known by their numbers: '

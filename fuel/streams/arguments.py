@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 import warnings
+from inspect import Parameter
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy
 
 from fuel.describe.pipeline import short
 from fuel.epochs.readers import known_length, takes_requests
-from fuel.schemes.base import BatchScheme, IndexScheme
 from fuel.schemes.iteration_scheme import (
-    batch_size_of, chooses_examples, is_random_access, is_scheme,
-    num_examples_of)
+    BatchScheme, IndexScheme, batch_size_of, chooses_examples,
+    is_random_access, is_scheme, num_examples_of)
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,
@@ -22,6 +22,7 @@ from fuel.typing import AxisLabels, DatasetLike, SchemeLike
 from fuel.utils.arguments import NamedArguments, is_stream
 from fuel.utils.other_libraries import class_for, short_repr
 from fuel.utils.overrides import covers, is_own
+from fuel.utils.signatures import constructors_of
 
 
 #: In the place of axis labels: those of the stream that a stage reads.
@@ -192,3 +193,22 @@ def scheme_of(dataset: DatasetLike, batch_size: int | None,
         return ShuffledScheme(
             count, batch_size, drop_last=drop_last, seed=seed)
     return SequentialScheme(count, batch_size, drop_last=drop_last)
+
+
+# The kinds of parameters that are given without their names.
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def takes_stream_by_name(stage: type) -> bool:
+    """Return whether the stream is not the first argument of a class.
+
+    A constructor that takes ``*args`` alone leaves it to the next base's.
+    """
+    for parameters in constructors_of(stage):
+        kinds = {parameter.kind for parameter in parameters}
+        if not kinds.isdisjoint(_POSITIONAL):
+            return 'data_stream' in [
+                parameter.name for parameter in parameters[1:]]
+        if Parameter.VAR_POSITIONAL not in kinds:
+            return True
+    return False

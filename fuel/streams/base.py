@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
@@ -19,10 +18,11 @@ from fuel.epochs.state_check import checked_state
 from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
-from fuel.schemes.iterator_requests import as_requests
+from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
-from fuel.streams.arguments import KeptLabels, refuse_no_scheme
+from fuel.streams.arguments import (
+    KeptLabels, refuse_no_scheme, takes_stream_by_name)
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
@@ -33,13 +33,11 @@ from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import cached, class_hook
 from fuel.utils.other_libraries import (
     FOR_STREAMS, Elsewhere, names_shown, no_member)
-from fuel.utils.signatures import constructors_of
 
 if TYPE_CHECKING:
     from fuel.profiling import Measurements
 
 Applied = TypeVar('Applied')
-_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class AbstractDataStream(NamedArguments):
@@ -802,7 +800,7 @@ class AbstractDataStream(NamedArguments):
             raise TypeError(
                 'apply takes the class of a stage and its other arguments, '
                 f'got {short(stage)}: write apply({name}, ...)')
-        if isinstance(stage, type) and _takes_stream_by_name(stage):
+        if isinstance(stage, type) and takes_stream_by_name(stage):
             kwargs['data_stream'] = self
             applied: Applied = stage(*args, **kwargs)
             return applied
@@ -881,21 +879,6 @@ def _are_assigned(cls: type[AbstractDataStream]) -> bool:
     a property in its place."""
     return _READ.isdisjoint(cls.epoch_attributes) and all(
         _READ.isdisjoint(vars(base)) for base in cls.__mro__)
-
-
-def _takes_stream_by_name(stage: type) -> bool:
-    """Return whether the stream is not the first argument of a class.
-
-    A constructor that takes ``*args`` alone leaves it to the next base's.
-    """
-    for parameters in constructors_of(stage):
-        kinds = {parameter.kind for parameter in parameters}
-        if not kinds.isdisjoint(_POSITIONAL):
-            return 'data_stream' in [
-                parameter.name for parameter in parameters[1:]]
-        if Parameter.VAR_POSITIONAL not in kinds:
-            return True
-    return False
 
 
 def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import skip, source_examples
-from fuel.epochs.seeking import is_skippable
+from fuel.epochs.pipeline import is_skippable, skip, source_examples
 from fuel.epochs.skipped import (
     LeftOut, Skipped, SkippedExample, SkipLimit, error_text, is_of_data)
 from fuel.epochs.stage import children_of, Stage, stage_of

@@ -32,7 +32,6 @@ class StreamStage(Stage):
     """A stream that derives from AbstractDataStream."""
 
     __slots__ = ()
-    is_foreign = False
 
     def num_items(self, of_all: bool = False) -> int | None:
         """Return how many items an epoch has; see :meth:`Stage.num_items`.

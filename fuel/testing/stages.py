@@ -14,7 +14,7 @@ import numpy
 
 from fuel.datasets import IndexableDataset
 from fuel.describe.source_types import SourceType, types_of
-from fuel.epochs.seeking import can_seek_rows
+from fuel.epochs.pipeline import can_seek_rows
 from fuel.epochs.stage import stage_of
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.schemes.shard import Shard

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of, source_examples
-from fuel.epochs.seeking import can_seek, can_seek_rows
+from fuel.epochs.pipeline import (
+    can_seek, can_seek_rows, length_of, source_examples)
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
@@ -16,14 +16,14 @@ from fuel.schemes.requests import num_batches, warn_of_no_batch
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.planned import read_rows_at, seek
-from fuel.sharding.stage_orders import cut_order, example_order
+from fuel.sharding.stage_orders import (
+    OrderPlan, RowPlan, cut_order, example_order)
 from fuel.streams.arguments import LabelOptions, StreamOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.cache import as_size, examples_of
 from fuel.transformers.expand import Expand
 from fuel.transformers.leftovers import (
     LazyPieces, Leftover, LeftoverStage, Pieces, refused_position)
-from fuel.transformers.plans import OrderPlan, RowPlan
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import (
     as_labels, labels_of, labels_of_batches)

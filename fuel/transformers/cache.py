@@ -9,18 +9,17 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.seeking import can_seek_rows
+from fuel.epochs.pipeline import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.stage_orders import row_order
+from fuel.sharding.stage_orders import RowPlan, row_order
 from fuel.streams.arguments import LabelOptions
 from fuel.transformers.base import check_count
 from fuel.transformers.leftovers import (
     LazyPieces, Leftover, LeftoverStage, refused_position)
-from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, SchemeLike, StreamLike

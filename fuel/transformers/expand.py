@@ -4,19 +4,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import can_seek
+from fuel.epochs.pipeline import can_seek, length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.sharding.asking import Begun
-from fuel.sharding.made import Made
 from fuel.sharding.order import (
-    EpochOrder, ItemPart, Unordered, UnknownOrderError)
+    EpochOrder, ItemPart, Made, UnknownOrderError, Unordered)
 from fuel.sharding.planned import seek
 from fuel.transformers.base import as_tuple, missing
 from fuel.transformers.leftovers import LazyPieces, LeftoverStage, Pieces
-from fuel.transformers.plans import OrderPlan
+from fuel.sharding.stage_orders import OrderPlan
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative
 from fuel.utils.overrides import is_own

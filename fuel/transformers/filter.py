@@ -7,10 +7,9 @@ from typing import Any, Unpack
 from fuel.epochs.pipeline import length_of
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
-from fuel.sharding.stage_orders import TakenOrder
+from fuel.sharding.stage_orders import OrderPlan, TakenOrder
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
-from fuel.transformers.plans import OrderPlan
 from fuel.transformers.source_names import item_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative, takes_one

@@ -13,12 +13,11 @@ from fuel.epochs.state import RUNNING
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.planned import seek
-from fuel.sharding.stage_orders import ChainedOrder, MergedOrder
+from fuel.sharding.stage_orders import ChainedOrder, MergedOrder, OrderPlan
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KeptLabels, StreamOptions
 from fuel.transformers.base import (
     check_count, common_types, refuse_no_stream)
-from fuel.transformers.plans import OrderPlan
 from fuel.transformers.source_names import as_names, labels_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 from fuel.utils.arguments import is_stream

@@ -6,8 +6,7 @@ from typing import Any, Unpack
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, as_state
 from fuel.epochs.stage import Stage, stage_of

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import let_run
-from fuel.epochs.seeking import can_seek
+from fuel.epochs.pipeline import can_seek
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator

@@ -7,8 +7,8 @@ from support.sharded_pipelines import batches, examples
 from fuel.schemes import ConstantScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.made import DatasetRows, Joined, example_ids
-from fuel.sharding.order import UnknownOrderError
+from fuel.sharding.order import (
+    DatasetRows, Joined, UnknownOrderError, example_ids)
 from fuel.transformers import Batch, Cache, Chain, Expand, Take, Unpack
 from fuel.transformers.shuffling import ShuffleBuffer
 

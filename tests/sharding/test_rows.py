@@ -2,7 +2,7 @@
 import pytest
 from support import pipelines
 
-from fuel.epochs.seeking import can_seek_rows
+from fuel.epochs.pipeline import can_seek_rows
 from fuel.transformers import Unpack
 
 

@@ -21,11 +21,11 @@ from fuel.schemes import (
     SequentialScheme,
     ShuffledExampleScheme,
 )
-from fuel.schemes.mixing import BLOCK, CHUNK, MixingRequests, as_thresholds
+from fuel.schemes.mixing import (
+    BLOCK, CHUNK, MixingRequests, MixtureWeights, as_thresholds)
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Filter, Mapping, Mix, MultiProcessing
 from fuel.transformers.shuffling import ShuffleBuffer
-from fuel.transformers.mixture.weights import MixtureWeights
 
 
 def numbers(place, count):

@@ -17,7 +17,7 @@ from fuel.interop.chainer.serialization import (
     serialize_generators,
 )
 from fuel.schemes import IterationScheme
-from fuel.schemes.base import generator_of, load_no_state, no_state
+from fuel.schemes.iteration_scheme import generator_of, load_no_state, no_state
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import RandomGenerator
 from fuel.utils import rng_state

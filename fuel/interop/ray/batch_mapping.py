@@ -11,8 +11,7 @@ from ray.data.block import BlockAccessor
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.rows import own
-from fuel.epochs.pipeline import skip
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.epochs.stage import stage_of
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import ray
 from ray import cloudpickle
 
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_worker import ActorWorker
 from fuel.interop.ray.object_leases import ObjectLeases

@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
-from fuel.epochs.pipeline import skip
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile

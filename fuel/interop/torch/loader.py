@@ -7,7 +7,7 @@ from typing import Any
 import torch.utils.data
 
 from fuel.datasets.checks import refuse_dataset
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.exceptions import StateMismatchError
 from fuel.interop.torch import callers
 from fuel.interop.torch.integers import INT64

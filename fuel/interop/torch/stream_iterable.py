@@ -12,7 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
 from fuel.describe.source_types import types_of
-from fuel.epochs.seeking import require_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.state import (
     is_share_state, of_stream, read_share_state)
 from fuel.epochs.state import FINISHED

@@ -9,12 +9,11 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of
-from fuel.epochs.seeking import can_seek
+from fuel.epochs.pipeline import can_seek, length_of
 from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
-from fuel.schemes.mixing import MixingScheme
+from fuel.schemes.mixing import MixingScheme, MixtureWeights, Weights
 from fuel.sharding.asking import Begun, GoesOn
 from fuel.sharding.order import EpochOrder, Unordered
 from fuel.transformers.base import ALL
@@ -22,7 +21,6 @@ from fuel.transformers.mixture.order import Beginning, MixedOrder
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import (
     BY_METHOD, Finish, MixStage, MixtureItems, MixturePlan)
-from fuel.transformers.mixture.weights import MixtureWeights, Weights
 from fuel.transformers.several import SeveralStreams, as_streams
 from fuel.transformers.source_names import labels_of
 from fuel.typing import AxisLabels, Batch, EpochReader, StreamLike

@@ -11,8 +11,8 @@ import numpy
 
 from fuel.schemes.mixing import MixingRequests, as_thresholds
 from fuel.sharding.draws import Draws
-from fuel.sharding.made import Made
-from fuel.sharding.order import ENDLESS, Kind, EpochOrder, UnknownOrderError
+from fuel.sharding.order import (
+    ENDLESS, EpochOrder, Kind, Made, UnknownOrderError)
 from fuel.transformers.mixture.position import Counts, Mixture, Stop
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from fuel.sharding.first_epochs import FirstEpochs
+from fuel.sharding.draws import FirstEpochs
 from fuel.sharding.planned import ENDLESS
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.mixing import MixingRequests, as_thresholds

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of, skip
-from fuel.epochs.seeking import batch_size_below, can_seek, is_skippable
+from fuel.epochs.pipeline import (
+    batch_size_below, can_seek, is_skippable, length_of, skip)
 from fuel.epochs.state import as_state, position_of
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.schemes.shard import Shard
@@ -18,11 +18,10 @@ from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.dealer import Dealt
 from fuel.sharding.planned import (
     ENDLESS, ItemPlan, ItemsInOrder, items_of, plan_of, seek)
-from fuel.sharding.stage_orders import RowOrder
+from fuel.sharding.stage_orders import BatchesBelow, RowOrder, RowPlan
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
 from fuel.transformers.mixture.position import Counts, Mixture
-from fuel.transformers.plans import BatchesBelow, RowPlan
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.overrides import covers
 
