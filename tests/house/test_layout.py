@@ -15,7 +15,7 @@ MOST_NAMES_ASKED_OF_STREAMS = 20
 # What asks streams, and leaves the questions for names to `stage_of`.
 OF_STREAMS = ('fuel.epochs', 'fuel.sharding', 'fuel.iterator', 'fuel.streams',
               'fuel.workers', 'fuel.server')
-STAGE_OF = 'fuel.epochs.declared'
+STAGE_OF = 'fuel.epochs.stage'
 
 
 def test_root_of_the_package_shows_concepts():

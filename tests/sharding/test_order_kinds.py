@@ -24,9 +24,9 @@ from fuel.schemes import (
 )
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.made import (
-    DatasetRows, Joined, Merged, batch_of, cut_rows, example_ids, num_rows)
-from fuel.sharding.order import UnknownOrderError
+from fuel.sharding.order import (
+    DatasetRows, Joined, Merged, UnknownOrderError, batch_of, cut_rows,
+    example_ids, num_rows)
 from fuel.streams import DataStream
 from fuel.transformers import (
     Batch,
@@ -397,7 +397,7 @@ def test_order_of_a_mixture_is_not_made_unless_it_is_asked_for():
     found = calls_of(lambda: list(stream))
     assert sum(stream.restarts.values()) > 5
     assert not found['fuel.sharding.asking']
-    assert found['fuel.sharding.first_epochs'] < 30
+    assert found['fuel.sharding.draws'] < 30
 
 
 def test_order_of_workers_is_that_of_the_stream_they_run():
