@@ -99,7 +99,8 @@ def _drawn_in_order(stage: Stage) -> ValueError:
 def _sharded(stream: Stream, shard: Shard) -> Stream:
     stage = stage_of(stream)
     refuse_split(stream, shard)
-    plan = plan_of(stage)
+    kind = stage.plan
+    plan = None if kind is None else plan_of(stage)
     if plan is not None:
         _check_split(stage, shard, plan)
         _check_padding(stage, shard)
@@ -109,7 +110,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     check_draws(stage)
     ours = copied(stage, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
-        if stage.plan is not None and stage.plan.is_needed:
+        if kind is not None and kind.is_needed:
             raise ValueError(
                 f'{stage.name} counts the items of all ranks, but those of '
                 'the stream that it reads are not known by their numbers: '
