@@ -142,17 +142,15 @@ class SoughtRequests:
         """Return how many requests there are."""
         return self.requests.num_requests
 
-    def size(self, item: int) -> int:
-        """Return how many examples a request has."""
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples a request has, and how many if it is not
+        short."""
+        full = self.full
         if item + 1 < self.requests.num_requests:
-            return self.full
+            return full, full
         request = self.requests.compact_at(item)
         self._sized = item, request
-        return len(as_splittable(request))
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a request has if it is not short."""
-        return self.full
+        return len(as_splittable(request)), full
 
     def take(self, item: int, compact: bool) -> Any:
         """Return a request."""
@@ -190,13 +188,10 @@ class RequestsInOrder(ReadInOrder):
         finally:
             self.position = self.requests.position
 
-    def size(self, item: int) -> int:
-        """Return how many examples a request has that was read."""
-        return len(as_splittable(self._kept[item]))
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a request has if it is not short."""
-        return self.full
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples a request has that was read, and how many
+        if it is not short."""
+        return len(as_splittable(self._kept[item])), self.full
 
     def take(self, item: int, compact: bool) -> Any:
         """Return a request that was read."""

@@ -38,11 +38,9 @@ class DealtOrder(Protocol):
         with the number `wanted`; -1 for none.
         """
 
-    def size(self, item: int) -> int:
-        """Return how many examples a batch has."""
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a batch has if it is not short."""
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples a batch has, and how many if it is not
+        short."""
 
 
 class Dealer:
@@ -129,7 +127,7 @@ class Dealer:
             if order.count(item + 1, item) <= item:
                 return None
             self.next = item + 1
-            real, full = order.size(item), order.full_size(item)
+            real, full = order.sizes(item)
             # Only after one that is short, the order may have ended.
             rows = step.deal(real, full, real < full and order.count(
                 item + 2, item + 1) <= item + 1)
@@ -158,12 +156,9 @@ class ReadInOrder:
         """Move the position on, at most to the end."""
         raise NotImplementedError
 
-    def size(self, item: int) -> int:
-        """Return how many examples a batch has that is kept."""
-        raise NotImplementedError
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a batch has if it is not short."""
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples a batch has that is kept, and how many if
+        it is not short."""
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:

@@ -413,13 +413,11 @@ class _Whole:
         """Return how many items there are."""
         return self.order.count_to(stop)
 
-    def size(self, item: int) -> int:
-        """Return how many rows an item has."""
-        return self.order.size(item)
-
-    def full_size(self, item: int) -> int:
-        """Return how many rows an item has if it is not short."""
-        return self.order.full_size(item) or self.shard.num_shards
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many rows an item has, and how many if it is not
+        short."""
+        return self.order.size(item), (
+            self.order.full_size(item) or self.shard.num_shards)
 
 
 class RankOrder(EpochOrder):

@@ -8,7 +8,7 @@ need and no others.
 from __future__ import annotations
 
 import weakref
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
@@ -69,13 +69,10 @@ class ItemPlan:
         """Return how many items there are."""
         return self.num_items
 
-    def size(self, item: int) -> int:
-        """Return how many examples a batch has."""
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples a batch has, and how many if it is not
+        short."""
         raise NotImplementedError
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a batch has if it is not short."""
-        return 1
 
     def take(self, dealt: Dealt) -> Batch:
         """Return what was dealt."""
@@ -133,12 +130,11 @@ class ItemsInOrder(ReadInOrder):
 
     def skip(self, count: int) -> None:
         """Read items and drop them."""
-        for _ in range(count):
-            try:
-                self.reader.read()
-            except StopIteration:
-                return
-            self.position += 1
+        read = self.reader.read
+        with suppress(StopIteration):
+            for _ in range(count):
+                read()
+                self.position += 1
 
     def take(self, dealt: Dealt) -> Batch:
         """Return an item that was read."""

@@ -424,14 +424,10 @@ class OrderPlan(ItemPlan):
         part, = parts
         return part
 
-    def size(self, item: int) -> int:
-        """Return how many examples an item has."""
-        size: int = self.order.size(item)
-        return size
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples an item has if it is not short."""
-        return self.order.full_size(item) or 1
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples an item has, and how many if it is not
+        short."""
+        return self.order.size(item), self.order.full_size(item) or 1
 
     def read(self, item: int) -> Batch:
         """Return an item."""

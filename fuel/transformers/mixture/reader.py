@@ -385,14 +385,11 @@ class MixturePlan(ItemPlan):
         _, place, number = self._found
         return place, number, self._rows[place]
 
-    def size(self, item: int) -> int:
-        """Return how many examples an item has."""
+    def sizes(self, item: int) -> tuple[int, int]:
+        """Return how many examples an item has, and how many a batch of its
+        stream that is not short."""
         _, number, plan = self._find(item)
-        return plan.size(number)
-
-    def full_size(self, item: int) -> int:
-        """Return how many examples a batch of its stream has."""
-        return self._find(item)[2].full_size(item)
+        return plan.sizes(number)
 
     def read(self, item: int) -> Batch:
         """Return an item."""
