@@ -23,7 +23,7 @@ from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
     Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
     scheme_kind, shared_draws, whole_scheme, why_unknown)
-from fuel.sharding.planned import plan_of
+from fuel.sharding.planned import has_numbered_items
 from fuel.sharding.order import (
     DatasetRows, EpochOrder, GivenOrder, Made, RemadeOrder, Unordered)
 from fuel.sharding.shard_pipeline import copied_scheme
@@ -325,7 +325,7 @@ class Asked:
         if covers(stream, 'order_items', ('get_data', 'get_epoch_iterator')):
             order: EpochOrder = stream.order_items(inputs, begun)
             if all(order is not part for part in inputs) and (
-                    plan_of(stage) is not None):
+                    has_numbered_items(stage)):
                 order.takes_share = True
             return order
         if len(inputs) == 1 and (stage.passes_items_on or stage.one_to_one):

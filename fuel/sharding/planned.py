@@ -102,13 +102,18 @@ class ItemPlan:
         """Release nothing: the stage has the iterators."""
 
 
-def plan_of(stage: Stage) -> type[ItemPlan] | None:
-    """Return the class of plans that can make any item of a stage, None if
-    its items are not known by their numbers."""
-    plan: type[ItemPlan] | None = stage.plan
-    return plan if plan is not None and plan.fits(stage.stream) and covers(
-        stage.stream, '__fuel_plan__',
-        ('get_data', 'get_leftover', 'get_epoch_iterator')) else None
+def can_make_items(plan: type[ItemPlan], stream: StreamLike) -> bool:
+    """Return whether a plan makes what a stage does, by the numbers of the
+    items."""
+    return plan.fits(stream) and covers(
+        stream, '__fuel_plan__',
+        ('get_data', 'get_leftover', 'get_epoch_iterator'))
+
+
+def has_numbered_items(stage: Stage) -> bool:
+    """Return whether a plan can make any item of a stage."""
+    return stage.plan is not None and can_make_items(
+        stage.plan, stage.stream)
 
 
 class ItemsInOrder(ReadInOrder):

@@ -19,7 +19,7 @@ from fuel.schemes.iteration_scheme import (
     is_scheme,
     num_examples_of, parts_of_scheme)
 from fuel.schemes.shard import Shard
-from fuel.sharding.planned import ItemPlan, plan_of
+from fuel.sharding.planned import ItemPlan, can_make_items
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_original
@@ -99,18 +99,19 @@ def _drawn_in_order(stage: Stage) -> ValueError:
 def _sharded(stream: Stream, shard: Shard) -> Stream:
     stage = stage_of(stream)
     refuse_split(stream, shard)
-    kind = stage.plan
-    plan = None if kind is None else plan_of(stage)
-    if plan is not None:
-        _check_split(stage, shard, plan)
-        _check_padding(stage, shard)
+    plan: type[ItemPlan] | None = stage.plan
+    if plan is not None and can_make_items(plan, stream):
+        if shard.splits:
+            _check_split(stage, shard, plan)
+        if shard.uneven == 'pad':
+            _check_padding(stage)
         ours = copied_pipeline(stream, is_sought=True)
         stage_of(ours).take_share(shard)
         return ours
     check_draws(stage)
     ours = copied(stage, {})
     if len(stage.inputs) == 1 and not stage.reads_several:
-        if kind is not None and kind.is_needed:
+        if plan is not None and plan.is_needed:
             raise ValueError(
                 f'{stage.name} counts the items of all ranks, but those of '
                 'the stream that it reads are not known by their numbers: '
@@ -127,8 +128,6 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
 
 def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
     """Refuse to split what cannot be split over ranks."""
-    if not shard.splits:
-        return
     size = plan.split_size(stage.stream)
     shard.check_split(
         f'{stage.name} gives', stage.stream.produces_examples, size)
@@ -138,17 +137,15 @@ def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
             "those that it reads, or use by='batch'")
 
 
-def _check_padding(stage: Stage, shard: Shard) -> None:
+def _check_padding(stage: Stage) -> None:
     """Refuse to repeat items where an epoch cannot go back to them."""
-    if shard.uneven != 'pad':
-        return
     if not stage.goes_back:
         raise ValueError(
             "uneven='pad' repeats items from the start of an epoch, to which "
             f"{stage.name} with stop='forever' cannot go back: "
             "use uneven='drop' or 'uneven', or stop='last'")
     for child in stage.inputs:
-        _check_padding(stage_of(child), shard)
+        _check_padding(stage_of(child))
 
 
 def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,

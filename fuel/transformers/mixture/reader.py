@@ -17,7 +17,7 @@ from fuel.schemes.shard import Shard
 from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.dealer import Dealt
 from fuel.sharding.planned import (
-    ENDLESS, ItemPlan, ItemsInOrder, items_of, plan_of, seek)
+    ENDLESS, ItemPlan, ItemsInOrder, has_numbered_items, items_of, seek)
 from fuel.sharding.stage_orders import BatchesBelow, RowOrder, RowPlan
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
@@ -246,7 +246,7 @@ class MixStage(StreamStage):
         """Return a copy: the epochs to go on with are not its own."""
         ours = super().copy()
         vars(ours).pop('_carried', None)
-        ours.is_sought = (plan_of(self) is not None if is_sought is None
+        ours.is_sought = (has_numbered_items(self) if is_sought is None
                           else is_sought)
         return ours
 
