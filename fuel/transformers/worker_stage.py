@@ -189,28 +189,27 @@ class WorkerStage(RemoteStream, Transformer):
         if opened is not None:
             self._after, self._calls = None, ()
             return opened
-        resumed = stage.resumed()
-        if resumed is not None:
-            _leave_unread(stage)
-            session = WorkerSession(resumed)
-            session.is_exact = stage.meter.is_exact
-            session.begin(self._get_team())
-            return session
         if pending is not None:
-            after = pending
+            state = pending
         elif last is None:
-            after = self._after
+            state = self._after
         elif not stage.is_left() and last.is_connected():
             # Its workers run both.
-            after = None
+            state = None
         else:
-            after = last.last_state()
-        _leave_unread(stage)
-        session = WorkerSession(after, after=True, calls=self._calls)
+            state = last.last_state()
+        for epoch in stage.release_left():
+            # The workers make nothing more of epochs that nobody reads.
+            session_of(epoch).leave()
+        if stage.resumed() is None:
+            session = WorkerSession(state, after=True, calls=self._calls)
+        else:
+            session = WorkerSession(state)
         session.is_exact = stage.meter.is_exact
         # A state that was loaded need not be the one where the workers stand.
         session.begin(self._get_team(), last if pending is None else None)
-        self._after, self._calls = None, ()
+        if session.after:
+            self._after, self._calls = None, ()
         return session
 
     def _get_team(self) -> Team:
@@ -275,9 +274,3 @@ class WorkerStage(RemoteStream, Transformer):
         for name in ('_team', '_next'):
             state.pop(name, None)
         return state
-
-
-def _leave_unread(stage: Stage) -> None:
-    """Let the workers make nothing more of epochs that nobody reads."""
-    for epoch in stage.release_left():
-        session_of(epoch).leave()

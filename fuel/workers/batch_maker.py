@@ -132,7 +132,10 @@ class BatchMaker(Generic[Description]):
     `waiting`: the last of them, if there was no room for it: it comes next.
     `sizes`: bytes of the slot that the next batch will probably take, 0 if
         none, and where in it the arrays of the last were.
+    `reader`: the consumer's side of the epoch, if it is in this process.
     """
+
+    reader: Any = None
 
     def __init__(self, stream: Any,
                  encode: Callable[[Batch], tuple[Description, Sequence[Any]]],
@@ -167,8 +170,12 @@ class BatchMaker(Generic[Description]):
             return 0
         return self.num_made - self.delivered - (self.waiting is not None)
 
-    def next(self, slot: Slot | None = None) -> Made:
-        """Make the next batch, in a slot if it can be."""
+    def next(self, slot: Slot | None = None, *,
+             is_wanted: bool = True) -> Made:
+        """Make the next batch, in a slot if it can be.
+
+        `is_wanted`: False if nobody is to have it. Defaults to True.
+        """
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             return waiting if slot is None else self.place(waiting, slot)
@@ -179,6 +186,9 @@ class BatchMaker(Generic[Description]):
         try:
             with nullcontext() if placement is None else placed(placement):
                 batch = self._next_batch()
+            if not is_wanted:
+                self.num_made += 1
+                return Made([])
             description, encoded = self._encode(batch)
             del batch
         except StopIteration:
@@ -221,19 +231,7 @@ class BatchMaker(Generic[Description]):
             return made
         return made._replace(extents=extents)
 
-    def discard(self) -> Made:
-        """Make the next batch for nobody."""
-        try:
-            self._next_batch()
-        except StopIteration:
-            return self._end()
-        except Exception as error:  # noqa: BLE001 - raised by the reader
-            return self._fail(error)
-        self.num_made += 1
-        return Made([])
-
-    def _fail(self, error: Exception,
-              placement: Placement | None = None) -> Made:
+    def _fail(self, error: Exception, placement: Placement | None) -> Made:
         self.num_made += 1
         return Made([], error=error,
                     changes=self._delta.changes(self._iterator),
@@ -274,7 +272,7 @@ class BatchMaker(Generic[Description]):
             batch: Batch = next(self._iterator)
         return batch
 
-    def _end(self, placement: Placement | None = None) -> Made:
+    def _end(self, placement: Placement | None) -> Made:
         state: State | Exception
         try:
             # The stream's own state is that of the epoch made last.
@@ -349,12 +347,18 @@ class RunningEpochs(Generic[Description]):
              is_wanted: bool = True) -> Made:
         """Make the next item of an epoch, which its end removes."""
         maker = self._makers[number]
-        made = maker.next(slot) if is_wanted else maker.discard()
+        made = maker.next(slot, is_wanted=is_wanted)
         if made.is_end:
             self.leave(number)
             if number == self._newest:
                 self._stands_after = number, maker.num_made
         return made
+
+    def with_room(self, most: int,
+                  ) -> list[tuple[int, BatchMaker[Description]]]:
+        """Return the epochs with fewer than `most` items ahead."""
+        return [(number, maker) for number, maker in self.in_turn()
+                if maker.num_ahead < most]
 
     def postpone(self, number: int) -> None:
         """Let the other epochs come before this one."""

@@ -159,15 +159,12 @@ class Producer:
     def _choose(self) -> Callable[[], None] | None:
         """Return the step that makes the next item of an epoch which has
         room for it."""
-        running = self.epochs.in_turn()
-        for number, maker in running:
-            if maker.num_ahead >= self.max_batches:
-                continue
+        for number, maker in self.epochs.with_room(self.max_batches):
             slot, need = None, maker.sizes[0]
             if need:
-                slot = self.pool.acquire(need, number, () if len(
-                    running) == 1 else {other for other, _ in running
-                                        if other != number})
+                slot = self.pool.acquire(need, number, {
+                    other for other, _ in self.epochs.in_turn()
+                    if other != number})
                 if slot is None:
                     continue
             self.epochs.postpone(number)

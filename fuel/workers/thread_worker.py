@@ -26,9 +26,9 @@ from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.typing import Batch, StreamLike
 from fuel.utils.crew import Crew
 from fuel.utils.threads import end_thread_at_exit
-from fuel.workers.batch_maker import ReceivedItem, RunningEpochs
+from fuel.workers.batch_maker import BatchMaker, RunningEpochs
 from fuel.workers.global_random import refuse_if_drawn
-from fuel.workers.remote_epoch import EpochWorker, RemoteEpoch
+from fuel.workers.team import EpochWorker, RemoteEpoch
 
 # Seconds between looks at how long a batch was waited for.
 _INTERVAL = 1.0
@@ -58,8 +58,6 @@ class ThreadProducer:
         self.num_waits = 0
         self.wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.failure: BaseException | None = None
-        # The consumer's side of the epochs, by their numbers.
-        self._readers: dict[int, RemoteEpoch] = {}
         self._steps: deque[Callable[[], None]] = deque()
         # Since when there is no room for another batch; 0 if there is.
         self._full_since = 0.0
@@ -97,15 +95,14 @@ class ThreadProducer:
                 self.is_awaited or self._is_known_to_draw_nothing):
             return False
         return bool(self._steps) or (
-            self.is_asked and self._find() is not None)
+            self.is_asked and bool(self._with_room()))
 
-    def _find(self) -> int | None:
-        """Return an epoch that has room for another batch; for one while it
-        is not known whether a stage draws, since a consumer that gets it no
-        longer waits."""
-        room = self.max_batches if self._is_known_to_draw_nothing else 1
-        return next((number for number, maker in self.epochs.in_turn()
-                     if maker.num_ahead < room), None)
+    def _with_room(self) -> list[tuple[int, BatchMaker[Batch]]]:
+        """Return the epochs that have room for another batch; for one while
+        it is not known whether a stage draws, since a consumer that gets it
+        no longer waits."""
+        return self.epochs.with_room(
+            self.max_batches if self._is_known_to_draw_nothing else 1)
 
     def _take_step(self) -> None:
         if self._full_since:
@@ -115,12 +112,11 @@ class ThreadProducer:
             if self._steps:
                 self._steps.popleft()()
             else:
-                number = self._find()
-                if number is not None:
-                    self._make(number)
+                for number, maker in self._with_room()[:1]:
+                    self._make(number, maker.reader)
         except BaseException as error:  # noqa: BLE001 - told to the consumer
             self.failure = error
-        is_full = bool(self.epochs.in_turn()) and self._find() is None
+        is_full = bool(self.epochs.in_turn()) and not self._with_room()
         self._full_since = time.perf_counter() if is_full else 0.0
         if self.is_awaited:
             self.wanted.put(None)
@@ -139,11 +135,10 @@ class ThreadProducer:
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             epoch.fail(error)
             return
-        maker.delivered = 0
+        maker.delivered, maker.reader = 0, epoch
         epoch.base, epoch.opened = maker.base, True
-        self._readers[epoch.number] = epoch
 
-    def _make(self, number: int) -> None:
+    def _make(self, number: int, reader: RemoteEpoch) -> None:
         num_waits = self.num_waits
         self.epochs.postpone(number)
         try:
@@ -151,15 +146,12 @@ class ThreadProducer:
                 made = self.epochs.make(number)
         except ValueError as error:
             self._refusal = error
-            self._readers[number].fail(error)
-            self.leave(number)
+            reader.fail(error)
+            self.epochs.leave(number)
             return
         if num_waits == self.num_waits:
             self._is_known_to_draw_nothing = True
-        self._readers[number].items.append(
-            made.as_received(elsewhere=False))
-        if made.is_end:
-            self.leave(number)
+        reader.items.append(made.as_received(elsewhere=False))
 
     def _watched(self) -> AbstractContextManager[None]:
         """Refuse draws from the global generators, until a batch was made
@@ -168,11 +160,6 @@ class ThreadProducer:
         return (nullcontext() if self._is_known_to_draw_nothing
                 else refuse_if_drawn(
                     self.epochs.stream, lambda: number == self.num_waits))
-
-    def leave(self, number: int) -> None:
-        """Make nothing more of an epoch."""
-        self.epochs.leave(number)
-        self._readers.pop(number, None)
 
 
 def _run_ahead(iterator: Any, threads: Crew, *,
@@ -243,15 +230,12 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
         self._producer = ThreadProducer(
             name, stream, num_threads, max_batches)
         # Also when this object is gone, and at exit.
-        self._finalizer = weakref.finalize(self, self._producer.close)
+        self.finalizer = weakref.finalize(self, self._producer.close)
 
     @property
     def pid(self) -> int | None:
         """Process identifier of a process of its own: there is none."""
         return None
-
-    def _is_open(self) -> bool:
-        return self._finalizer.alive
 
     def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
         epoch = RemoteEpoch(number)
@@ -261,15 +245,12 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
 
     def _leave(self, epoch: RemoteEpoch) -> None:
         epoch.items.clear()
-        self._producer.do(partial(self._producer.leave, epoch.number))
+        self._producer.do(partial(self._producer.epochs.leave, epoch.number))
 
     def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
         """Receive the next batch of an epoch, or its error, as pending."""
         self._producer.is_asked = True
         super().receive(epoch, pending)
-
-    def _load(self, item: ReceivedItem) -> ReceivedItem:
-        return item
 
     def _ask_for_more(self, epoch: RemoteEpoch) -> None:
         self._producer.epochs.count_delivered(epoch.number, epoch.taken)
@@ -317,10 +298,5 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""
-        self.is_cut = True
+        super().cut()
         self._producer.wanted.put(None)
-
-    def close(self) -> None:
-        """End the threads; what was delivered stays."""
-        self._finalizer()
-        self.epochs.clear()

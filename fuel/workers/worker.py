@@ -30,12 +30,11 @@ from fuel.typing import StreamLike
 from fuel.utils.threads import end_thread_at_exit, users_lines_first
 from fuel.workers.batch_maker import ReceivedItem
 from fuel.workers.deadlock import (
-    Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
+    Activity, DeadlockWatch, UsageWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
-from fuel.workers.processes import UsageWatch
 from fuel.workers.producer import Kind
 from fuel.workers.producer import run_worker
-from fuel.workers.remote_epoch import (
+from fuel.workers.team import (
     MOMENT, EpochWorker, RemoteEpoch, pipeline_error)
 from fuel.utils.remote_errors import signal_name
 
@@ -78,7 +77,7 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._channel.watch(Peer(self._pid))
         # Runs when this object is gone, and first of all at exit, before
         # multiprocessing waits for its children.
-        self._finalizer = multiprocessing.util.Finalize(
+        self.finalizer = multiprocessing.util.Finalize(
             self, _stop, (self._channel, process), exitpriority=100)
 
     @classmethod
@@ -128,7 +127,7 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _is_open(self) -> bool:
         return (self._load_error is None and not self._has_stalled
-                and self._finalizer.still_active())
+                and self.finalizer.still_active())
 
     def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:
         self._send(Message(Kind.OPEN, number, payload=pickle.dumps(options)))
@@ -273,7 +272,7 @@ class Worker(EpochWorker[RemoteEpoch]):
             return WorkerError(
                 f'the worker of {self.name} was closed by another thread '
                 'while this one waited for a batch')
-        if not self._finalizer.still_active():
+        if not self.finalizer.still_active():
             return WorkerError(
                 f'the worker of {self.name} was closed, and with it the '
                 'epochs that it made: begin another one, or load a state')
@@ -328,13 +327,8 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""
-        self.is_cut = True
+        super().cut()
         self._channel.cut()
-
-    def close(self) -> None:
-        """End the worker; arrays that were delivered stay."""
-        self._finalizer()
-        self.epochs.clear()
 
 
 def _stop(channel: Channel,

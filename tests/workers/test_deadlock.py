@@ -18,7 +18,7 @@ from support.waiting import wait_until
 from fuel import config
 from fuel.exceptions import WorkerError
 from fuel.transformers import BackgroundProcess, MultiProcessing
-from fuel.workers import processes
+from fuel.workers import deadlock
 from fuel.workers.deadlock import (
     Activity,
     DeadlockWatch,
@@ -170,7 +170,7 @@ def test_lock_of_another_process_is_waited_for(ahead):
 def test_idle_worker_is_warned_of_once_where_waits_are_unknown(
         ahead, monkeypatch):
     """As on macOS: an error might be a false alarm."""
-    monkeypatch.setattr(processes, '_FUTEX', {})
+    monkeypatch.setattr(deadlock, '_FUTEX', {})
     monkeypatch.setattr(DeadlockWatch, '_has_warned', False)
     epoch = ahead(sleep)
     with pytest.warns(RuntimeWarning, match='no processor time') as caught:

@@ -14,7 +14,7 @@ from support.waiting import wait_until
 
 from fuel import config
 from fuel.exceptions import WorkerError
-from fuel.workers.processes import Usage, UsageWatch, may_wait, usage_of
+from fuel.workers.deadlock import Usage, UsageWatch, may_wait, usage_of
 
 pytestmark = [
     pytest.mark.timeout(60),
@@ -149,7 +149,7 @@ def test_last_ten_seconds_are_what_counts(monkeypatch, after, kept, what):
     """Not those before them."""
     seen = [WAITING._replace(seconds=1.), WAITING, after]
     monkeypatch.setattr(
-        'fuel.workers.processes.usage_of', lambda _: seen.pop(0))
+        'fuel.workers.deadlock.usage_of', lambda _: seen.pop(0))
     now = [0.]
     monkeypatch.setattr(time, 'monotonic', lambda: now[0])
     # A process that is not there sleeps in no known place.
@@ -164,7 +164,7 @@ def test_last_ten_seconds_are_what_counts(monkeypatch, after, kept, what):
 
 def test_systems_without_proc_tell_nothing(monkeypatch):
     """So the text says that, and no more."""
-    monkeypatch.setattr('fuel.workers.processes.usage_of', lambda _: None)
+    monkeypatch.setattr('fuel.workers.deadlock.usage_of', lambda _: None)
     kept, what = describe(os.getpid(), 0)
     assert not kept
     assert what == ('this system does not tell whether it is busy, stopped '

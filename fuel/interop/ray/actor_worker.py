@@ -21,8 +21,8 @@ from fuel.interop.ray.actor import ActorReply
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.transport.batches import load_batch
 from fuel.workers.batch_maker import ReceivedItem
-from fuel.workers.remote_epoch import (MOMENT, EpochWorker, RemoteEpoch,
-                                       pipeline_error)
+from fuel.workers.team import (
+    MOMENT, EpochWorker, RemoteEpoch, pipeline_error)
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         self._actor = start()
         self._location = self._actor.locate.remote()
         self._handles = [self._actor]
-        self._finalizer = weakref.finalize(self, _kill_all, self._handles)
+        self.finalizer = weakref.finalize(self, _kill_all, self._handles)
 
     @property
     def location(self) -> tuple[str, int] | None:
@@ -132,9 +132,6 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         """Process identifier of the actor on its node (int)."""
         location = self.location
         return None if location is None else location[1]
-
-    def _is_open(self) -> bool:
-        return self._finalizer.alive
 
     def _begin(self, number: int, options: dict[str, Any]) -> ActorEpoch:
         # Each epoch has its own state: another actor may have to make it.
@@ -299,15 +296,6 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         """End the actor; epochs that are still read go on with others."""
         self.interrupted = True
         self.close()
-
-    def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
-        self.is_cut = True
-
-    def close(self) -> None:
-        """End the actor; arrays that were delivered stay."""
-        self._finalizer()
-        self.epochs.clear()
 
 
 def _kill_all(handles: list[Any]) -> None:
