@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy
 
@@ -34,6 +34,9 @@ from fuel.utils.overrides import covers
 from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
+
+#: What a data set says of its sources.
+StoredSources: TypeAlias = Mapping[str, Source | None]
 
 
 @do_not_pickle_attributes('readers')
@@ -65,10 +68,13 @@ class RunDataset(RowsDataset):
         self._below = dense_sources(dataset, sources)
         self._chosen = sources
         self._given = runs
-        bounds, self._numbers = find_runs(self.dataset, runs)
-        self._stored_rows = stored_rows(self.dataset, bounds)
+        found = stored_sources(dataset)
+        bounds, self._numbers = find_runs(dataset, found, runs)
+        first = found[dataset.sources[0]]
+        self._stored_rows: IndexArray = bounds[:-1] if first is None else (
+            pick(first.stored, bounds[:-1]))
         self._cuts = self._cut(bounds)
-        self._find_readers()
+        self._find_readers(found)
         super().__init__(
             None, None, (*self._below, *self._added_sources()),
             sources=sources, axis_labels=self._find_labels()
@@ -233,21 +239,22 @@ class RunDataset(RowsDataset):
     def load(self) -> None:
         """Find what reads the rows of the data set below, which has the same
         runs as when this one was made."""
-        bounds, _ = find_runs(self.dataset, self._given)
+        found = stored_sources(self.dataset)
+        bounds, _ = find_runs(self.dataset, found, self._given)
         if not numpy.array_equal(bounds, self._cuts.bounds):
             raise StateMismatchError(
                 f'the runs of {type(self.dataset).__name__} begin and end '
                 f'elsewhere than when {type(self).__name__} was made: its '
                 f'files were made again; make the data set again too')
-        self._find_readers()
+        self._find_readers(found)
 
-    def _find_readers(self) -> None:
+    def _find_readers(self, stored: StoredSources) -> None:
         bounds = self._cuts.bounds
         # A run without rows has a value only if it is the data set's own.
         own_runs = self._given is None or (
             bool(self._cuts.lengths.all())
             and lie_within(bounds, runs_in(self.dataset)))
-        found = find_sources(self.dataset, self._below)
+        found = find_sources(self.dataset, self._below, stored)
         # Asked for descriptions, which open no file.
         self._once = frozenset(
             name for name, source in found.items()
@@ -396,13 +403,22 @@ def dense_sources(dataset: DatasetLike,
     return tuple([name for name in dataset.sources if name not in sparse])
 
 
-def find_sources(dataset: DatasetLike,
-                 sources: Sequence[str]) -> dict[str, Source]:
-    """Return what reads the rows of some sources of a data set."""
+def stored_sources(dataset: DatasetLike) -> StoredSources:
+    """Return what a data set says of each source: None if nothing."""
+    return {name: dataset.find_source(name) if isinstance(dataset, Dataset)
+            else None for name in dataset.sources}
+
+
+def find_sources(dataset: DatasetLike, sources: Sequence[str],
+                 stored: StoredSources) -> dict[str, Source]:
+    """Return what reads the rows of some sources of a data set.
+
+    `stored`: what it says of them.
+    """
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
         found = {name: source for name in sources
-                 if (source := dataset.find_source(name)) is not None
+                 if (source := stored[name]) is not None
                  and source.reader is not None}
         if len(found) == len(sources):
             return found
@@ -434,26 +450,16 @@ def lie_within(bounds: IndexArray, runs: IndexArray | None) -> bool:
         == numpy.searchsorted(runs, stops, 'left'))[has_rows].all())
 
 
-def stored_rows(dataset: DatasetLike, bounds: IndexArray) -> IndexArray:
-    """Return the first row of each run, in the file."""
-    source = _find_stored(dataset, dataset.sources[0])
-    rows: IndexArray = bounds[:-1]
-    return rows if source is None else pick(source.stored, rows)
-
-
-def _find_stored(dataset: DatasetLike, source: str) -> Source | None:
-    return dataset.find_source(source) if isinstance(
-        dataset, Dataset) else None
-
-
-def find_runs(dataset: Any, runs: RunsGiven | None,
+def find_runs(dataset: Any, sources: StoredSources, runs: RunsGiven | None,
               ) -> tuple[IndexArray, IndexArray]:
     """Return the bounds of the runs of a data set's examples, and the number
-    that each had before splits cut it."""
+    that each had before splits cut it.
+
+    `sources`: what it says of each.
+    """
     count = int(num_examples_of(dataset))
     kept: list[tuple[Order, int]] = [(slice(0, count), count)]
-    for name in dataset.sources:
-        source = _find_stored(dataset, name)
+    for source in sources.values():
         if source is not None and not any(
                 rows == source.num_stored and same(source.stored, order)
                 for order, rows in kept):
