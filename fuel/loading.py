@@ -14,9 +14,8 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.datasets.built_in import BuiltInDataset
-from fuel.datasets.columns.part_names import MAGIC
+from fuel.datasets.columns.part_names import MAGIC, Files
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.columns.file_paths import Files
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
 from fuel.layouts.formats import DATA_ENDINGS, TEXTS

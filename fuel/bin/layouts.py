@@ -11,9 +11,8 @@ import numpy
 
 from fuel.bin.describe import storage_facts
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.columns.part_names import MAGIC, Files, as_files, expand
 from fuel.datasets.columns.opening import OpenColumns
-from fuel.datasets.columns.part_names import MAGIC
 from fuel.datasets.splits import rows_of_split
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset

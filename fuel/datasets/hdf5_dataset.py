@@ -10,9 +10,9 @@ import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import Columns, FileColumn
-from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.columns.part_names import (
+    SHOWN, Files, PartNames, as_files, expand, natural_key)
 from fuel.datasets.columns.opening import OpenColumns, Wanted
-from fuel.datasets.columns.part_names import SHOWN, PartNames, natural_key
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call

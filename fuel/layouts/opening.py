@@ -8,8 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from fuel.datasets.columns.file_paths import Files, as_files, expand
-from fuel.datasets.columns.part_names import MAGIC
+from fuel.datasets.columns.part_names import MAGIC, Files, as_files, expand
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy
 
-from fuel.datasets.columns.file_paths import Files, as_files, expand
+from fuel.datasets.columns.part_names import Files, as_files, expand
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import AmbiguousLayoutError, UnknownLayoutError
 from fuel.layouts import biology, molecules, others, physics, robots

@@ -1,16 +1,21 @@
-"""The names of the parts of a data set: of files, or of groups in them."""
+"""The files of a data set, and the names of its parts: of files, or of groups
+in them."""
 from __future__ import annotations
 
 import fnmatch
 import functools
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import StorageOptions
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_node, is_group
@@ -21,6 +26,37 @@ from fuel.utils.hdf5_errors import naming_file
 SHOWN = 10
 MAGIC = re.compile(r'[*?[]')
 _NUMBER = re.compile('[0-9]+')
+
+#: A path, URL or pattern of paths, or several of them.
+Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
+
+
+def as_files(files: Files, storage_options: StorageOptions | None,
+              ) -> str | list[str]:
+    """Return files as they were given, without credentials in a repr."""
+    if isinstance(files, (str, os.PathLike)):
+        return as_path(os.fsdecode(files), storage_options)
+    found = [as_path(os.fsdecode(file), storage_options) for file in files]
+    if not found:
+        raise ValueError('at least one file is needed, got none')
+    return found
+
+
+def expand(files: str | Sequence[str]) -> list[str]:
+    """Return the paths of files, of a pattern in natural order."""
+    if not isinstance(files, str):
+        return [path for file in files for path in expand(file)]
+    if isinstance(files, RemotePath) and '*' in files.reveal()[0]:
+        raise ValueError(
+            f'patterns are for local files, got {files!r}: list the URLs')
+    if isinstance(files, RemotePath) or not MAGIC.search(files) or (
+            os.path.exists(files)):
+        return [files]
+    found = sorted(glob.glob(files, recursive=True), key=natural_key)
+    if not found:
+        raise FileNotFoundError(
+            f'there is no file like {os.path.abspath(files)!r}')
+    return found
 
 
 class PartNames:
