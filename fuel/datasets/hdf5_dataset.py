@@ -20,7 +20,7 @@ from fuel.datasets.hdf5.split_table import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.sources import RowPlace
-from fuel.datasets.source_dataset import RowsDataset
+from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
@@ -31,7 +31,6 @@ from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
-from fuel.utils.checks import not_negative
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
 
@@ -145,8 +144,7 @@ class HDF5Dataset(RowsDataset):
         self.which_sets = which_sets
         self.missing = _one_of('missing', missing, ('error', 'skip'))
         self.follow = _one_of('follow', follow, ('folder', 'anywhere'))
-        self.cache_bytes = None if cache_bytes is None else not_negative(
-            'cache_bytes', cache_bytes, 'a number of bytes, an integer')
+        self.cache_bytes = as_budget(cache_bytes)
         sources = kwargs.get('sources')
         if isinstance(sources, str):
             refuse_unknown_sources(sources, ())

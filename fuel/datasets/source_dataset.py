@@ -27,6 +27,7 @@ from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader, Request
+from fuel.utils.checks import not_negative
 
 
 class SourceDataset(Dataset):
@@ -281,6 +282,12 @@ class RowsDataset(SourceDataset, SplitDataset):
     def _source_in(self, readers: Mapping[str, Reader], name: str) -> Source:
         return Source(readers[name], self._order, self._order,
                       self.num_stored, readers)
+
+
+def as_budget(cache_bytes: int | None) -> int | None:
+    """Return the argument `cache_bytes` of a data set, checked."""
+    return None if cache_bytes is None else not_negative(
+        'cache_bytes', cache_bytes, 'a number of bytes, an integer')
 
 
 def masks_of(masks: Sequence[str] | str,

@@ -22,7 +22,7 @@ from fuel.datasets.hdf5.split_table import (
     plain_sources, provided_sources, stored_rows)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.epoch_readers import OpenSources, read_collections
-from fuel.datasets.source_dataset import SourceDataset
+from fuel.datasets.source_dataset import SourceDataset, as_budget
 from fuel.datasets.sources import MemoryReader, RowPlace, Source
 from fuel.datasets.row_orders import (
     IndexArray, RowsOf, Selection, as_subset, checked_subset, pick,
@@ -38,7 +38,6 @@ from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.typing import EpochReader, Indices
 from fuel.utils import Subset, do_not_pickle_attributes
-from fuel.utils.checks import not_negative
 from fuel.utils.hdf5_errors import names_file
 from fuel.utils.overrides import covers, is_original
 from fuel.utils.progress import Bar, progress
@@ -208,8 +207,7 @@ class H5PYDataset(SourceDataset):
         self.user_given_subset = checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
-        self.cache_bytes = None if cache_bytes is None else not_negative(
-            'cache_bytes', cache_bytes, 'a number of bytes, an integer')
+        self.cache_bytes = as_budget(cache_bytes)
         self._selection = None
         with self._reading() as h5file:
             if splits is None:

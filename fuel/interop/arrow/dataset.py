@@ -15,7 +15,7 @@ from fuel.datasets.splits import must_name_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.source_dataset import (
-    RowsDataset, masks_of, with_masks)
+    RowsDataset, as_budget, masks_of, with_masks)
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
@@ -25,7 +25,6 @@ from fuel.storage.file_bytes import Versioned
 from fuel.storage.grouped import Groups, NoFile, ReadGroup, open_groups
 from fuel.storage.joined_file import join_files
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.checks import not_negative
 
 
 #: What reads a group of a column.
@@ -142,8 +141,7 @@ class ArrowDataset(RowsDataset):
             self._table = as_table(data)
         self.columns = columns
         self.masks = masks
-        self.cache_bytes = None if cache_bytes is None else not_negative(
-            'cache_bytes', cache_bytes)
+        self.cache_bytes = as_budget(cache_bytes)
         self.load()
         if by_split:
             lasts = numpy.cumsum([len(paths) for paths in by_split.values()])

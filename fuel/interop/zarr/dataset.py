@@ -13,13 +13,12 @@ import zarr.storage
 from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.source_dataset import RowsDataset
+from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.exceptions import DamagedFileError
 from fuel.storage.grouped import Groups, NoFile, open_groups
 from fuel.storage.layout import native_type
 from fuel.storage.raw_file import identity_of
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.checks import not_negative
 
 # To open a store that is changed at the same time.
 ATTEMPTS = 10
@@ -88,8 +87,7 @@ class ZarrDataset(RowsDataset):
                  cache_bytes: int | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._origin = store
-        self.cache_bytes = None if cache_bytes is None else not_negative(
-            'cache_bytes', cache_bytes)
+        self.cache_bytes = as_budget(cache_bytes)
         self._labels: dict[str, tuple[str, ...]] = {}
         self.load()
         if self._labels:
