@@ -1,4 +1,4 @@
-"""Readers of whole runs, and of windows of runs."""
+"""Cuts of runs into examples, whole runs or windows, and readers of these."""
 from __future__ import annotations
 
 import math
@@ -20,10 +20,12 @@ from fuel.storage.reader import (
 SMALL_RUN = 1 << 14
 # Of batches that are copied in C.
 MOST_AXES = 32
+# More of them would not be counted right.
+MOST_ROWS = 1 << 60
 
 
 class Spans(NamedTuple):
-    """Where some examples lie in their runs.
+    """The places of some examples in their runs.
 
     `runs`: the number of the run of each example.
     `starts`: its first row, counted from that of the run; negative where it
@@ -35,7 +37,7 @@ class Spans(NamedTuple):
 
 
 class Cuts:
-    """How runs are cut into examples: each run is one, unless a subclass says
+    """The cuts of runs into examples: each run is one, unless a subclass says
     otherwise.
 
     `bounds`: of the runs; shape (runs + 1,).
@@ -76,6 +78,42 @@ class Cuts:
                 f'examples must lie in 0 to {self.num_examples - 1}, got '
                 f'{places!r:.80}')
         return examples
+
+
+class WindowCuts(Cuts):
+    """The cuts of runs into windows.
+
+    `span`: how many rows a window takes up.
+    `stride`: from the beginning of a window to that of the next.
+    `before`, `after`: how far windows begin before, and end after, their run.
+    """
+
+    def __init__(self, bounds: IndexArray, span: int, stride: int,
+                 before: int, after: int) -> None:
+        self.span = span
+        self.stride = stride
+        self.before = before
+        self.after = after
+        super().__init__(bounds)
+
+    def count(self) -> IndexArray:
+        """See :meth:`Cuts.count`."""
+        places = self.lengths - self.span + self.before + self.after
+        counts = numpy.where(
+            (places >= 0) & (self.lengths > 0), places // self.stride + 1, 0)
+        if counts.sum(dtype=float) > MOST_ROWS:
+            raise ValueError(
+                f'there would be more than {MOST_ROWS} windows: pass less '
+                f'padding, or a larger stride')
+        return numpy.concatenate([[0], numpy.cumsum(counts)]).astype(
+            numpy.intp)
+
+    def find(self, examples: IndexArray) -> Spans:
+        """See :meth:`Cuts.find`."""
+        first = self.first_examples
+        runs = first.searchsorted(examples, 'right') - 1
+        return Spans(
+            runs, (examples - first[runs]) * self.stride - self.before)
 
 
 class SpanReader(DerivedReader):
@@ -144,7 +182,7 @@ class SpanReader(DerivedReader):
 
 
 class FirstRowReader(SpanReader):
-    """What all rows of a run have in common, once an example."""
+    """Rows that all rows of a run have in common, once an example."""
 
     def __init__(self, below: Source, cuts: Cuts) -> None:
         rows = below.reader
@@ -284,7 +322,7 @@ class WindowReader(SpanReader):
 
 
 class MaskReader(SpanReader):
-    """Which rows of windows are real."""
+    """Masks of the rows of windows that are real."""
 
     def __init__(self, below: Source, name: str, cuts: Cuts,
                  offsets: IndexArray) -> None:

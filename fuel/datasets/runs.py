@@ -35,7 +35,7 @@ from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
 
-#: What a data set says of its sources.
+#: For each source of a data set what reads it, as far as it says.
 StoredSources: TypeAlias = Mapping[str, Source | None]
 
 

@@ -12,8 +12,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
-    Cuts, FirstRowReader, MaskReader, SpanReader, Spans, WindowReader,
-    no_zeros)
+    MOST_ROWS, Cuts, FirstRowReader, MaskReader, SpanReader, WindowCuts,
+    WindowReader, no_zeros)
 from fuel.datasets.runs import RunDataset
 from fuel.datasets.sources import Source
 from fuel.describe import SourceType, SourceTypes
@@ -23,45 +23,6 @@ from fuel.typing import AxisLabels, DatasetLike, Sources
 from fuel.utils.checks import not_negative, positive
 
 __all__ = ['Windows']
-
-# More of them would not be counted right.
-MOST_ROWS = 1 << 60
-
-
-class WindowCuts(Cuts):
-    """Where windows lie in their runs.
-
-    `span`: how many rows a window takes up.
-    `stride`: from the beginning of a window to that of the next.
-    `before`, `after`: how far windows begin before, and end after, their run.
-    """
-
-    def __init__(self, bounds: IndexArray, span: int, stride: int,
-                 before: int, after: int) -> None:
-        self.span = span
-        self.stride = stride
-        self.before = before
-        self.after = after
-        super().__init__(bounds)
-
-    def count(self) -> IndexArray:
-        """See :meth:`Cuts.count`."""
-        places = self.lengths - self.span + self.before + self.after
-        counts = numpy.where(
-            (places >= 0) & (self.lengths > 0), places // self.stride + 1, 0)
-        if counts.sum(dtype=float) > MOST_ROWS:
-            raise ValueError(
-                f'there would be more than {MOST_ROWS} windows: pass less '
-                f'padding, or a larger stride')
-        return numpy.concatenate([[0], numpy.cumsum(counts)]).astype(
-            numpy.intp)
-
-    def find(self, examples: IndexArray) -> Spans:
-        """See :meth:`Cuts.find`."""
-        first = self.first_examples
-        runs = first.searchsorted(examples, 'right') - 1
-        return Spans(
-            runs, (examples - first[runs]) * self.stride - self.before)
 
 
 class Windows(RunDataset):

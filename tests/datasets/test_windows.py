@@ -529,6 +529,18 @@ def test_labels_have_the_axes_of_rows():
     assert Runs(rows).axis_labels == {'x': ('batch', 'time', 'feature')}
 
 
+def test_pickles_that_name_the_class_of_cuts_in_its_first_module_load():
+    """As of windows that an earlier Fuel pickled."""
+    rows = IndexableDataset({'x': numpy.arange(10)})
+    windows = Windows(rows, 3, runs={'lengths': [6, 4]}, step=2)
+    pickled = pickle.dumps(windows, 0).replace(
+        b'cfuel.datasets.run_readers\nWindowCuts\n',
+        b'cfuel.datasets.windows\nWindowCuts\n')
+    assert b'cfuel.datasets.windows\nWindowCuts\n' in pickled
+    data, = pickle.loads(pickled).get_data(None, [0, 1])
+    assert [[0, 2, 4], [1, 3, 5]] == data.tolist()
+
+
 def test_pickle_holds_no_rows(tmp_path):
     """But where they are."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(100_000))
