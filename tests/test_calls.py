@@ -28,13 +28,13 @@ MOST_OF_DATA = {
     'batch of 500 rows of CSV': 45,
     'JSONLDataset of 1,000 rows and four fields opened': 1180,
     'batch of 500 rows of JSON lines': 64,
-    'Windows over robomimic opened': 4732,
+    'Windows over robomimic opened': 4288,
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
     'batch of CSR': 5,
     'modules in a first batch of H5PYDataset': 17,
     # One more where the batch waits for a chunk that a thread decodes.
-    'modules in a first batch of Windows over robomimic': 25}
+    'modules in a first batch of Windows over robomimic': 24}
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
