@@ -54,10 +54,15 @@ class Reader(ABC):
     `files`: the files that are read; empty where their state is not known.
     `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
         and the number of rows.
+    `element_type`: of the elements of rows that are arrays of different
+        shapes; None of other rows.
+    `categories`: the names that codes stand for; None if rows are not codes.
     """
 
     layout: Layout | None = None
     files: Sequence[Versioned] = ()
+    element_type: numpy.dtype[Any] | None = None
+    categories: tuple[Any, ...] | None = None
     #: Whether all rows of a run are one value, which is read once a run.
     is_per_run = False
     #: Of a range, every so manyth row and the last one lie in all chunks that

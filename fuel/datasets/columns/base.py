@@ -60,6 +60,8 @@ class FileColumn:
 
     def type_of(self, reader: Reader) -> SourceType:
         """Return type and shape of an example of its reader."""
+        if reader.element_type is not None:
+            return SourceType(reader.element_type)
         return SourceType(reader.dtype, None if reader.dtype.hasobject
                           else reader.shape[1:])
 

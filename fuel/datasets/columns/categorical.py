@@ -73,9 +73,13 @@ class Categorical(PathColumn):
             raise ValueError(
                 f'{parts.describe(0)}: the codes of {self.path!r} must be '
                 f'integers, got {reader.dtype}')
-        return CategoryReader(reader, [
+        united = UnitedNames(reader, [
             self._names(parts, number, array, field)
             for number, array in enumerate(arrays)], parts)
+        changed = ChangedReader(
+            reader, dtype=united.dtype, change=united.recode)
+        changed.categories = united.names
+        return changed
 
     def _codes(self, parts: FileParts, number: int,
                node: Node) -> h5py.Dataset:
@@ -120,10 +124,12 @@ def names_referred_to(array: h5py.Dataset) -> Node | None:
         isinstance(reference, h5py.Reference) and reference) else None
 
 
-class CategoryReader(ChangedReader):
-    """Codes that mean the same in all parts.
+class UnitedNames:
+    """The names of all parts, and the codes that mean the same in all.
 
-    `categories`: the name of each code.
+    `reader`: of the codes as they are stored.
+    `names`: the name of each code.
+    `dtype`: of the codes.
     """
 
     def __init__(self, reader: Reader, names: Sequence[Sequence[Any]],
@@ -139,24 +145,25 @@ class CategoryReader(ChangedReader):
             # In the place of code -1, which is first, stays what it is.
             tables.append([-1, *[united.setdefault(name, len(united))
                                  for name in known]])
-        self.categories = tuple(united)
+        self.names = tuple(united)
         dtype = next(dtype for dtype in TYPES
                      if len(united) <= numpy.iinfo(dtype).max + 1)
-        super().__init__(reader, dtype=numpy.dtype(dtype))
+        self.dtype = numpy.dtype(dtype)
+        self._source, self._bounds = reader.name, reader.part_bounds
         self._tables = numpy.array(
             [code for table in tables for code in table], dtype)
         self._counts = numpy.array([len(table) for table in tables])
         self._firsts = numpy.cumsum(self._counts) - self._counts
         self._describe = parts.describe
 
-    def change(self, rows: NDArray[Any],
+    def recode(self, rows: NDArray[Any],
                numbers: NDArray[numpy.intp]) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
+        """Return the codes of rows, which are those of their parts."""
         places = rows.astype(numpy.intp)
         places += 1
         parts: Any = 0
         if len(self._counts) > 1:
-            parts = part_numbers(self.part_bounds, numbers).reshape(
+            parts = part_numbers(self._bounds, numbers).reshape(
                 -1, *[1] * (rows.ndim - 1))
         # Without a sign, no code stands for what is missing.
         lowest = 0 if rows.dtype.kind == 'i' else 1
@@ -164,10 +171,10 @@ class CategoryReader(ChangedReader):
         if wrong.any():
             place = numpy.argwhere(wrong)[0]
             row = int(numbers[place[0]])
-            part = int(part_numbers(self.part_bounds, numbers[place[:1]])[0])
+            part = int(part_numbers(self._bounds, numbers[place[:1]])[0])
             raise DamagedFileError(
-                f'{self._describe(part)}, source {self.name!r}, row '
-                f'{row - self.part_bounds[part]}: it has the code '
+                f'{self._describe(part)}, source {self._source!r}, row '
+                f'{row - self._bounds[part]}: it has the code '
                 f'{rows[tuple(place)]}, and there are '
                 f'{self._counts[part] - 1} categories; the file is damaged: '
                 f'restore it from its origin')

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import (
-    Categorical, CategoryReader, names_referred_to)
+    Categorical, names_referred_to)
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.readers import part_numbers
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
@@ -167,9 +167,9 @@ class OpenColumns(dict[str, Reader]):
         found = {}
         for source in sources:
             if isinstance(self._wanted.columns[source], Categorical):
-                reader = self._open(source)
-                assert isinstance(reader, CategoryReader)
-                found[source] = reader.categories
+                names = self._open(source).categories
+                assert names is not None
+                found[source] = names
         return found
 
     def axis_labels(self) -> dict[str, tuple[str, ...] | None] | None:

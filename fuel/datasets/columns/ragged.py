@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Ragged(FileColumn):
 
     def type_of(self, reader: Reader) -> SourceType:
         """Return type and shape of an example of its reader."""
-        if isinstance(reader, RaggedRowReader):
+        if isinstance(reader, RangesReader):
             return SourceType(reader.rows.dtype,
                               (None, *reader.rows.shape[1:]))
         return super().type_of(reader)
@@ -82,7 +82,7 @@ class Ragged(FileColumn):
                      numpy.diff(rows.part_bounds).tolist(),
                      rows.part_bounds[:-1], strict=True))]
         counts = [len(bounds) - 1 for bounds in found]
-        return RaggedRowReader(
+        return RangesReader(
             [rows], (sum(counts),), numpy.dtype(object),
             numpy.concatenate([bounds[:-1] for bounds in found]),
             numpy.concatenate([bounds[1:] for bounds in found]),
@@ -122,24 +122,3 @@ class Ragged(FileColumn):
                 f'{self.values!r} has {num_values} rows; the file is '
                 f'damaged: restore it from its origin')
         return bounds
-
-
-class RaggedRowReader(RangesReader):
-    """Examples of different lengths, as arrays in an array."""
-
-    @property
-    def rows(self) -> Reader:
-        """The rows that examples are made of (Reader)."""
-        return self._readers[0]
-
-    def make(self, found: Sequence[NDArray[Any]],
-             counts: NDArray[numpy.intp],
-             rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return an array of arrays, each with memory of its own."""
-        joined, = found
-        batch = numpy.empty(len(counts), object)
-        start = 0
-        for place, count in enumerate(counts.tolist()):
-            batch[place] = joined[start:start + count].copy()
-            start += count
-        return batch

@@ -1,7 +1,6 @@
 """Readers that make examples of what other readers read."""
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -23,22 +22,34 @@ Change: TypeAlias = Callable[[NDArray[Any], IndexArray], NDArray[Any]]
 class ChangedReader(DerivedReader):
     """Examples that are rows of another reader, each by itself.
 
+    `shape`: of all examples; rows that nothing else changes are reshaped to
+        it. Defaults to the shape that the other reader has.
     `places`: returns which rows of the other reader some examples are made
         of; None if these are the same.
     `change`: makes examples of their rows, which are new and may be written
         to, and of the numbers of the examples; None if rows stay as they are.
+    `bounds`: see :attr:`Reader.part_bounds`. Defaults to those of the other
+        reader.
+    `rows_of_runs`: returns which row of the other reader all rows of a run
+        have, by the numbers of runs; None if rows of a run differ.
     """
 
     def __init__(self, reader: Reader, shape: tuple[int, ...] | None = None,
                  dtype: numpy.dtype[Any] | None = None, *,
                  places: Places | None = None,
-                 change: Change | None = None) -> None:
+                 change: Change | None = None,
+                 bounds: IndexArray | None = None,
+                 rows_of_runs: Places | None = None) -> None:
         super().__init__([reader], shape or reader.shape,
                          dtype or reader.dtype)
         self.layout = reader.layout
-        self.part_bounds = reader.part_bounds
+        self.part_bounds = reader.part_bounds if bounds is None else bounds
+        self.is_per_run = rows_of_runs is not None
         self._reader = reader
         self._places, self._change = places, change
+        self._rows_of_runs = rows_of_runs
+        if places is None:
+            self.rows_of_chunk = reader.rows_of_chunk
 
     def places(self, rows: IndexArray) -> IndexArray:
         """Return the rows of the other reader that examples are made of."""
@@ -46,7 +57,9 @@ class ChangedReader(DerivedReader):
 
     def change(self, rows: NDArray[Any], numbers: IndexArray) -> NDArray[Any]:
         """Return examples made of rows, which may be written to."""
-        return rows if self._change is None else self._change(rows, numbers)
+        if self._change is None:
+            return rows.reshape(len(rows), *self.shape[1:])
+        return self._change(rows, numbers)
 
     def needed(self, rows: IndexArray) -> Sequence[IndexArray]:
         """See :meth:`DerivedReader.needed`."""
@@ -57,6 +70,14 @@ class ChangedReader(DerivedReader):
         return rows if self._places is None else self.places(
             numpy.arange(len(self))[rows])
 
+    def direct(self) -> Part | None:
+        """See :meth:`Reader.direct`."""
+        if self._places is not None or self._change is not None:
+            return None
+        part = self._reader.direct()
+        return PlainRows(part.rows, self.shape[1:], self.dtype) if (
+            type(part) is PlainRows) else None
+
     def read_ranges(self, starts: IndexArray,
                     counts: IndexArray) -> NDArray[Any]:
         """See :meth:`Reader.read_ranges`."""
@@ -65,9 +86,22 @@ class ChangedReader(DerivedReader):
         return self.change(self._reader.read_ranges(starts, counts),
                            rows_of_ranges(starts, counts))
 
+    def read_runs(self, runs: IndexArray) -> Any:
+        """See :meth:`Reader.read_runs`."""
+        assert self._rows_of_runs is not None
+        return self._reader.read(self._rows_of_runs(runs))
+
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         self._check_list(rows)
         return self.change(self._reader.read(self.places(rows)), rows)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        if self._places is not None:
+            return super()._read_range(start, stop)
+        if start < stop:
+            self._check_rows(start, stop - 1)
+        return self.change(self._reader.read(slice(start, stop)),
+                           numpy.arange(start, stop, dtype=numpy.intp))
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
         """See :meth:`Reader.pieces`."""
@@ -90,31 +124,11 @@ def _as_text(rows: NDArray[Any], _: IndexArray) -> NDArray[Any]:
     return rows
 
 
-class SingleReader(ChangedReader):
-    """The only element of each row of another reader."""
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader, reader.shape[:1])
-        self.rows_of_chunk = reader.rows_of_chunk
-
-    def change(self, rows: NDArray[Any], _: Any) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
-        return rows.reshape(len(rows))
-
-    def direct(self) -> Part | None:
-        """See :meth:`Reader.direct`."""
-        part = self._reader.direct()
-        return PlainRows(part.rows, (), self.dtype) if (
-            type(part) is PlainRows) else None
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self.change(self._reader.read(slice(start, stop)), None)
-
-
 class RangesReader(DerivedReader):
-    """Examples that are made of ranges of rows of other readers.
+    """Examples that are made of ranges of rows of other readers: arrays of
+    different lengths, unless a subclass makes others.
 
-    `readers`: of which each has the same rows.
+    `readers`: the same ranges are read of each.
     `starts`, `stops`: shape (examples,); the rows of each example.
     `bounds`: see :attr:`Reader.part_bounds`.
     `describe`: returns what a part is called in errors.
@@ -129,16 +143,27 @@ class RangesReader(DerivedReader):
         self._starts, self._stops = starts, stops
         self._describe = describe
 
-    @abstractmethod
+    @property
+    def rows(self) -> Reader:
+        """The rows that examples are made of (Reader)."""
+        return self._readers[0]
+
     def make(self, found: Sequence[NDArray[Any]],
              counts: IndexArray,
              rows: IndexArray) -> Any:
-        """Return examples.
+        """Return examples: an array of arrays, each with memory of its own.
 
         `found`: what each reader has for them, one after the other.
         `counts`: how many rows belong to each example.
         `rows`: which examples they are.
         """
+        joined, = found
+        batch = numpy.empty(len(counts), object)
+        start = 0
+        for place, count in enumerate(counts.tolist()):
+            batch[place] = joined[start:start + count].copy()
+            start += count
+        return batch
 
     def direct(self) -> Part | None:
         """See :meth:`Reader.direct`."""

@@ -15,7 +15,6 @@ from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.readers import (
     ChangedReader, part_numbers, with_text)
 from fuel.datasets.row_orders import IndexArray
-from fuel.describe import SourceType
 from fuel.storage import Reader, open_parts
 from fuel.storage.arrays import ArrayReader
 from fuel.storage.chunk_cache import default_budget
@@ -178,12 +177,6 @@ class Rows(PathColumn):
                     f'{field!r}{did_you_mean(field, known, " ({})")}; it has '
                     f'{", ".join(map(repr, known)) or "no fields"}')
 
-    def type_of(self, reader: Reader) -> SourceType:
-        """Return type and shape of an example of its reader."""
-        if self.ragged and isinstance(reader, PartsReader):
-            return SourceType(reader.element_type)
-        return super().type_of(reader)
-
 
 def _picked_type(dtype: numpy.dtype[Any],
                  field: str | Sequence[str] | None) -> numpy.dtype[Any]:
@@ -208,11 +201,10 @@ def _pick(reader: Reader, rows: range,
             return numpy.ascontiguousarray(found[field])
         return found[list(field)].astype(dtype)
 
-    picked = ChangedReader(
+    return ChangedReader(
         reader, (len(rows), *reader.shape[1:]), dtype,
-        places=lambda places: places + rows.start, change=change)
-    picked.part_bounds = numpy.array([0, len(rows)], numpy.intp)
-    return picked
+        places=lambda places: places + rows.start, change=change,
+        bounds=numpy.array([0, len(rows)], numpy.intp))
 
 
 def stored_names(array: h5py.Dataset) -> list[Any]:
@@ -244,8 +236,7 @@ class PartsReader(Reader):
             numpy.dtype(object) if is_ragged else element_type)
         self.part_bounds = bounds
         self.files = parts.files.all_bytes()
-        self.element_type = element_type
-        self._is_ragged = is_ragged
+        self.element_type = element_type if is_ragged else None
         self._parts, self._open_part = parts, open_part
         self._readers: dict[int, Reader] = {}
 
@@ -278,7 +269,7 @@ class PartsReader(Reader):
     def _read_part(self, part: int, rows: NDArray[numpy.intp]) -> Any:
         found = self._reader(part).read(rows)
         self._parts.check(part)
-        if not self._is_ragged:
+        if self.element_type is None:
             return found
         batch = numpy.empty(len(rows), object)
         for place, row in enumerate(found):

@@ -48,7 +48,8 @@ class Scaled(PathColumn):
                     for number, array in enumerate(arrays)]
         if not any(packing.given for packing in packings):
             return reader
-        return ScaledReader(reader, packings)
+        packed = PackedParts(reader, packings)
+        return ChangedReader(reader, dtype=packed.dtype, change=packed.unpack)
 
 
 class Packing:
@@ -86,8 +87,12 @@ class Packing:
                                   <= numpy.iinfo(dtype).max))]
 
 
-class ScaledReader(ChangedReader):
-    """Numbers as they were before they were packed."""
+class PackedParts:
+    """Parts of which each is packed in its own way.
+
+    `reader`: of the numbers as they are stored.
+    `dtype`: of the numbers before they were packed.
+    """
 
     def __init__(self, reader: Reader, packings: Sequence[Packing]) -> None:
         types = [packing.given[name].dtype for packing in packings
@@ -99,7 +104,8 @@ class ScaledReader(ChangedReader):
             # Which has no number that is none.
             dtype = numpy.result_type(dtype, numpy.float32) if (
                 dtype.kind != 'f') else dtype
-        super().__init__(reader, dtype=dtype)
+        self.dtype = dtype
+        self._bounds = reader.part_bounds
         self._scales, self._offsets = [
             numpy.array([packing.number(name, default)
                          for packing in packings], dtype)
@@ -113,13 +119,13 @@ class ScaledReader(ChangedReader):
         self._is_scaled = bool((self._scales != 1).any())
         self._is_moved = bool((self._offsets != 0).any())
 
-    def change(self, rows: NDArray[Any],
+    def unpack(self, rows: NDArray[Any],
                numbers: NDArray[numpy.intp]) -> NDArray[Any]:
-        """See :meth:`ChangedReader.change`."""
+        """Return numbers as they were before they were packed."""
         parts: Any = 0
         shape: tuple[int, ...] = ()
         if len(self._scales) > 1:
-            parts = part_numbers(self.part_bounds, numbers)
+            parts = part_numbers(self._bounds, numbers)
             shape = -1, *[1] * (rows.ndim - 1)
         is_missing = [
             (rows == self._missing[parts, place].reshape(shape))

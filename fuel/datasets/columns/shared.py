@@ -14,10 +14,8 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import (
     ChangedReader, Places, part_numbers)
 from fuel.datasets.row_orders import IndexArray
-from fuel.describe import SourceType
 from fuel.storage import Reader
-from fuel.storage.file_bytes import Ends
-from fuel.storage.reader import no_ranges, own_objects
+from fuel.storage.arrays import ArrayReader
 from fuel.utils.progress import progress
 
 
@@ -58,13 +56,7 @@ class Constant(PathColumn):
                     f'{parts.describe(number)} has {value.dtype}; choose '
                     f'other sources=..., or write a value of that type '
                     f'there')
-        return ConstantReader(parts, name, values)
-
-    def type_of(self, reader: Reader) -> SourceType:
-        """Return type and shape of an example of its reader."""
-        if isinstance(reader, ConstantReader) and reader.is_ragged:
-            return SourceType(reader.element_type)
-        return super().type_of(reader)
+        return _repeated(parts, name, values)
 
 
 def _value_of(value: NDArray[Any]) -> NDArray[Any]:
@@ -78,48 +70,29 @@ def _value_of(value: NDArray[Any]) -> NDArray[Any]:
     return texts
 
 
-class ConstantReader(Reader):
-    """The value of the part that each row lies in.
-
-    `element_type`: of what a value has.
-    `is_ragged`: whether values have different shapes.
-    """
-
-    def __init__(self, parts: FileParts, name: str,
-                 values: Sequence[NDArray[Any]]) -> None:
-        assert parts.bounds is not None
-        shapes = {value.shape for value in values}
-        self.is_ragged = len(shapes) > 1
-        self.element_type = values[0].dtype
-        if self.is_ragged:
-            self._values = numpy.empty(len(values), object)
-            for place, value in enumerate(values):
-                self._values[place] = value
-        else:
-            self._values = numpy.stack(values)
-        super().__init__(parts.path_of(0), name, (
-            int(parts.bounds[-1]), *self._values.shape[1:]),
-            self._values.dtype)
-        self.part_bounds = parts.bounds
-        self.files = parts.files.all_bytes()
-        # Unless a run goes through several parts.
-        self.is_per_run = bool(numpy.isin(
-            parts.bounds, parts.find_runs()).all())
-        self._parts_of_runs = parts.parts_of_runs()
-
-    def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
-        """See :meth:`Reader.read_runs`."""
-        return own_objects(self._values.take(
-            self._parts_of_runs[runs], axis=0))
-
-    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return nothing: all of it is in memory."""
-        return no_ranges()
-
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        self._check_list(rows)
-        return own_objects(self._values.take(
-            part_numbers(self.part_bounds, rows), axis=0))
+def _repeated(parts: FileParts, name: str,
+              values: Sequence[NDArray[Any]]) -> Reader:
+    """Return a reader of the value of the part that each row lies in."""
+    bounds = parts.bounds
+    assert bounds is not None
+    is_ragged = len({value.shape for value in values}) > 1
+    if is_ragged:
+        joined = numpy.empty(len(values), object)
+        for place, value in enumerate(values):
+            joined[place] = value
+    else:
+        joined = numpy.stack(values)
+    # A run may go through several parts.
+    is_per_run = numpy.isin(bounds, parts.find_runs()).all()
+    reader = ChangedReader(
+        ArrayReader(parts.path_of(0), name, joined),
+        (int(bounds[-1]), *joined.shape[1:]),
+        places=partial(part_numbers, bounds), bounds=bounds,
+        rows_of_runs=parts.parts_of_runs().__getitem__ if is_per_run
+        else None)
+    reader.files = parts.files.all_bytes()
+    reader.element_type = values[0].dtype if is_ragged else None
+    return reader
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,29 +147,17 @@ class PerRun(RunColumn):
                 f'{counts[number]}')
 
     def _shared(self, reader: Reader, parts: FileParts) -> Reader:
-        return RunValueReader(
-            reader, parts, partial(part_numbers, parts.find_runs()))
+        return _shared(reader, parts, partial(
+            part_numbers, parts.find_runs()), rows_of_runs=lambda runs: runs)
 
 
-class SharedReader(ChangedReader):
-    """Rows that the rows of runs share."""
-
-    def __init__(self, reader: Reader, parts: FileParts,
-                 places: Places) -> None:
-        assert parts.bounds is not None
-        super().__init__(reader, (int(parts.bounds[-1]), *reader.shape[1:]),
-                         places=places)
-        self.part_bounds = parts.bounds
-
-
-class RunValueReader(SharedReader):
-    """The row of the run that each row lies in."""
-
-    is_per_run = True
-
-    def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
-        """See :meth:`Reader.read_runs`."""
-        return self._reader.read(runs)
+def _shared(reader: Reader, parts: FileParts, places: Places,
+            rows_of_runs: Places | None = None) -> Reader:
+    """Return a reader of the rows that the rows of runs share."""
+    assert parts.bounds is not None
+    return ChangedReader(
+        reader, (int(parts.bounds[-1]), *reader.shape[1:]), places=places,
+        bounds=parts.bounds, rows_of_runs=rows_of_runs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,4 +192,4 @@ class PerStep(RunColumn):
             runs = part_numbers(bounds, rows)
             return first_rows[runs] + rows - bounds[runs]
 
-        return SharedReader(reader, parts, places)
+        return _shared(reader, parts, places)

@@ -698,8 +698,8 @@ class H5PYDataset(SourceDataset):
         if source not in self._flat:
             return reader
         # The columns of other files are seldom needed.
-        from fuel.datasets.columns.readers import SingleReader
-        return SingleReader(reader)
+        from fuel.datasets.columns.readers import ChangedReader
+        return ChangedReader(reader, reader.shape[:1])
 
     def _flatten(self, sources: tuple[str, ...]) -> None:
         """Let the rows of some sources lose their axis of one element."""
