@@ -60,7 +60,7 @@ def _mapped(array: NDArray[Any], files: Sequence[Versioned],
     num_files = max(1, len(files))
     parts = parts_of_lengths(
         array.shape[1:], array.dtype, lengths,
-        range(len(lengths)) if files else [0] * len(lengths), num_files)
+        range(len(lengths)) if files else None, num_files)
     rows = MappedRows(parts.kernel, numpy.cumsum(parts.nbytes) - parts.nbytes,
                       [(0, array.reshape(-1).view(numpy.uint8))] * num_files)
     if files:

@@ -80,6 +80,16 @@ class Groups(NamedTuple):
         return (() if isinstance(self.file, NoFile) else self.file.files
                 if isinstance(self.file, JoinedFile) else (self.file,))
 
+    def lengths_of_files(self) -> list[int] | None:
+        """Return how many rows each file has, None where there is none."""
+        if not self.files:
+            return None
+        lengths = [0] * len(self.files)
+        for group, length in enumerate(self.lengths):
+            lengths[self.file_of_group[group] if self.file_of_group else 0
+                    ] += length
+        return lengths
+
     @property
     def key(self) -> Hashable:
         """The key under which groups are remembered."""
@@ -134,7 +144,8 @@ class WholeReader(Reader):
         with self._lock:
             if self._decoded is None:
                 self._decoded = ArrayReader(
-                    self.path, self.name, self._groups.decode(0), self.files)
+                    self.path, self.name, self._groups.decode(0), self.files,
+                    self._groups.lengths_of_files())
             return self._decoded
 
     def direct(self) -> Part | None:
@@ -160,8 +171,7 @@ class GroupReader(ChunkReader):
     def __init__(self, groups: Groups, cache: ChunkCache) -> None:
         parts = parts_of_lengths(
             groups.shape[1:], groups.dtype, groups.lengths,
-            groups.file_of_group or [0] * len(groups.lengths),
-            max(1, len(groups.files)))
+            groups.file_of_group, max(1, len(groups.files)))
         self._groups = groups
         # What was decoded last, where nothing can be remembered.
         self._newest: tuple[int, Decoded] | None = None

@@ -237,18 +237,19 @@ def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],
 
 
 def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
-                     lengths: Sequence[int], files: Sequence[int],
+                     lengths: Sequence[int], files: Sequence[int] | None,
                      num_files: int) -> Parts:
     """Return the parts of a source, each of them one chunk.
 
     `lengths`: how many rows each has.
-    `files`: the number of the file of each, of `num_files`.
+    `files`: the number of the file of each, of `num_files`; None if that is
+        the first one of all.
     """
     table = numpy.zeros(len(lengths), PART)
     table['rows'] = lengths
     table['block_rows'] = numpy.maximum(lengths, 1)
     table['first_chunk'] = numpy.arange(len(lengths))
-    table['file'] = files
+    table['file'] = 0 if files is None else files
     nbytes = math.prod(row_shape) * dtype.itemsize
     return Parts(
         row_shape, Element(dtype, dtype),

@@ -616,6 +616,20 @@ def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
             list(iterator)
 
 
+def test_file_of_the_only_row_group_is_watched(tmp_path):
+    """Batches are not copied in C once it was changed; other files may be."""
+    paths = [str(tmp_path / name) for name in ('a', 'b', 'c')]
+    for path in paths:
+        pyarrow.parquet.ParquetWriter(path, table().schema).close()
+    pyarrow.parquet.write_table(table(), paths[1])
+    dataset = ArrowDataset(paths, sources=('weight',))
+    rows, batch = dataset.readers['weight'].direct().rows, numpy.empty(5)
+    for path, is_intact in (('a', True), ('c', True), ('b', False)):
+        with open(tmp_path / path, 'ab') as file:
+            file.write(b'more')
+        assert is_intact == rows.copy(numpy.arange(5), batch)
+
+
 def test_table_without_row_groups_has_no_examples(tmp_path):
     """A file without any has none, too."""
     schema = table().select(['number', 'pair', 'name']).schema
