@@ -54,12 +54,16 @@ class Buffers:
         """Return a buffer that nobody uses; its content is arbitrary."""
         times = LATER if nbytes in self._free else 1
         free = self._free.setdefault(nbytes, deque())
-        for _ in range(len(free)):
+        in_use = []
+        while free:
             buffer, count = _take_first(free)
             # A batch may still be copied from it: others hold it then.
             if count == ALONE:
+                # The next time before those that the system has not made yet.
+                free.extendleft(in_use)
                 return buffer
-            free.append(buffer)
+            in_use.append(buffer)
+        free.extend(in_use)
         free.extend(_slab(nbytes, times))
         # The last, which is new: those before it are in use.
         return free.pop()

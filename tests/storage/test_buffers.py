@@ -32,3 +32,20 @@ def test_a_buffer_that_is_free_is_used_before_one_that_is_new():
     address = used[5].ctypes.data
     buffers.give_back(used.pop())
     assert address == buffers.take(1 << 20).ctypes.data
+
+
+def test_a_buffer_that_was_in_use_is_used_before_one_that_is_new():
+    """A batch may be copied from a buffer for a moment after it came back."""
+    buffers = Buffers()
+    first, second = (buffers.take(1 << 20) for _ in range(2))
+    addresses = {each.ctypes.data for each in (first, second)}
+    buffers.give_back(first)
+    third = buffers.take(1 << 20)
+    assert third.ctypes.data not in addresses
+    addresses.add(third.ctypes.data)
+    del first
+    for buffer in second, third:
+        buffers.give_back(buffer)
+    del buffer, second, third
+    used = [buffers.take(1 << 20) for _ in range(3)]
+    assert addresses == {each.ctypes.data for each in used}
