@@ -124,6 +124,15 @@ class _Chunks:
             except BaseException as error:  # noqa: BLE001 (raised later)
                 self.errors[i] = error
 
+    def release(self) -> list[Any]:
+        """Return the results, and let go of them and of the function.
+
+        The pool may hold this object for a while after its work is done.
+        """
+        results, self.results = self.results, []
+        del self.function
+        return results
+
 
 def _run(function: Callable[[int, int], Result], n_items: int,
          n_chunks: int, threads: int) -> list[Result]:
@@ -134,9 +143,10 @@ def _run(function: Callable[[int, int], Result], n_items: int,
     # A helper that has not begun has nothing left to do; to wait for it
     # would be to wait for the work of others.
     wait([helper for helper in helpers if not helper.cancel()])
+    results = chunks.release()
     if chunks.errors:
         raise chunks.errors[min(chunks.errors)]
-    return chunks.results
+    return results
 
 
 def start(task: Callable[[], None]) -> None:

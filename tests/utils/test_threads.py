@@ -1,7 +1,9 @@
 """The pool of threads: order, errors, nesting, forks."""
 import multiprocessing
 import os
+import sys
 import threading
+import weakref
 import time
 
 import pytest
@@ -156,3 +158,18 @@ def test_users_lines_first_without_known_entries_is_the_stack():
     """Nothing is put before entries that cannot be read."""
     stack = '  File "/home/me/train.py"\n'
     assert stack == users_lines_first(stack, is_newest_first=True)
+
+
+def test_work_that_is_done_is_let_go():
+    """The pool may hold what it worked for until it has something else."""
+    class Work:
+        def __call__(self, start, stop):
+            held.append(sys._getframe(1).f_locals['self'])
+            return start
+
+    held, work = [], Work()
+    known = weakref.ref(work)
+    assert [0, 1, 2, 3] == map_chunks(work, 4, num_threads=2)
+    del work
+    assert held
+    assert known() is None
