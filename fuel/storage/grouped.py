@@ -6,6 +6,7 @@ batches of Arrow.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -23,7 +24,8 @@ from fuel.storage.joined_file import JoinedFile
 from fuel.storage.mapped import IndexArray
 from fuel.storage.object_store import ObjectStore
 from fuel.storage.parts import copies_as_bytes, parts_of_lengths
-from fuel.storage.reader import Reader, StoredPieces, own_objects
+from fuel.storage.reader import (
+    PartsReader, Reader, StoredPieces, own_objects, part_numbers)
 from fuel.utils.forks import Step, each_at_fork
 
 #: Returns the rows of a group, by its number.
@@ -121,7 +123,9 @@ def open_groups(groups: Groups, budget: int | None) -> Reader:
     cache = cache_of(groups.file.identity, budget)
     if copies_as_bytes(groups.dtype, groups.shape[1:]):
         return GroupReader(groups, cache)
-    return ObjectReader(groups, cache)
+    objects = ObjectGroups(groups, cache)
+    return PartsReader(groups.path, groups.name, groups.shape[1:],
+                       groups.dtype, objects, objects.bounds, groups.files)
 
 
 class WholeReader(Reader):
@@ -194,37 +198,33 @@ class GroupReader(ChunkReader):
         self._rows.copy_chunk(chunk, newest[1], pieces, batch)
 
 
-class ObjectReader(Reader):
-    """Rows of groups of objects, such as text."""
+class ObjectGroups:
+    """Groups of objects, such as text, which are remembered."""
 
     def __init__(self, groups: Groups, cache: ChunkCache) -> None:
-        super().__init__(groups.path, groups.name, groups.shape, groups.dtype)
-        self.files = groups.files
         self._groups = groups
-        self._starts = numpy.cumsum([0, *groups.lengths], dtype=numpy.intp)
-        self.store = cache.keep(groups.key, lambda: ObjectStore(
+        self.bounds = numpy.cumsum([0, *groups.lengths], dtype=numpy.intp)
+        self._store = cache.keep(groups.key, lambda: ObjectStore(
             cache, len(groups.lengths)))
         self._newest: tuple[int, NDArray[Any]] | None = None
 
     def pieces(self, rows: IndexArray) -> StoredPieces:
         """See :meth:`Reader.pieces`."""
-        groups = numpy.searchsorted(self._starts, rows, side='right') - 1
-        return StoredPieces(groups, True, True, self.row_nbytes)
+        dtype, shape = self._groups.dtype, self._groups.shape
+        return StoredPieces(part_numbers(self.bounds, rows), True, True,
+                            math.prod(shape[1:]) * dtype.itemsize)
 
-    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        return own_objects(self._read_parts(
-            self._starts, rows, self._read_group))
-
-    def _read_group(self, group: int, rows: IndexArray) -> NDArray[Any]:
-        found = self._group(group)[rows]
+    def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
+        """Return rows of a group, the caller's own."""
+        found = self._group(part)[rows]
         if self._groups.check is not None:
-            self._groups.check(group)
-        return found
+            self._groups.check(part)
+        return own_objects(found)
 
     def _group(self, group: int) -> NDArray[Any]:
         """Return the rows of a group."""
         newest = self._newest
         if newest is None or newest[0] != group:
-            newest = self._newest = group, self.store.get(
+            newest = self._newest = group, self._store.get(
                 group, self._groups.decode)
         return newest[1]

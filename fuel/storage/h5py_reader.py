@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections import OrderedDict
 from typing import Any
@@ -13,13 +14,13 @@ from numpy.typing import NDArray
 from fuel.kernels import native, take
 from fuel.storage.errors import other_version, raise_lack
 from fuel.storage.layout import (
-    SWMR_OBSTACLE, Layout, dataset_name, obstacle_of_file)
+    SWMR_OBSTACLE, Layout, dataset_name, native_type, obstacle_of_file)
 from fuel.storage.part_index import PartIndex
 from fuel.storage.paging import BLOCK
 from fuel.storage.parts import Field, element_of
 from fuel.storage.raw_file import identity_of, raw_file
 from fuel.storage.reader import (
-    Places, Reader, StoredPieces, own_objects)
+    Places, Reader, StoredPieces, own_objects, part_numbers)
 from fuel.storage.virtual import check_virtual
 from fuel.utils.h5py_file import H5PYFile
 
@@ -189,33 +190,32 @@ class H5PYReader(Reader):
                 raise other_version(path)
 
 
-class JoinedReader(Reader):
-    """Rows of several data sets, through h5py, one part after the other.
+class JoinedArrays:
+    """The rows of several data sets, through h5py.
 
     `index`: of the arrays.
-    `arrays`, `first`, `lengths`: shape (parts,); of each part the number of
-        its array, how many rows of it come before, and how many it has.
+    `arrays`, `first`: shape (parts,); of each part the number of its array,
+        and how many rows of it come before.
+    `bounds`: the first row of each part, and the end of the last.
     `field`, `axes`: see :func:`~fuel.storage.open_parts`.
+    `shape`, `dtype`: of a row.
     """
 
-    def __init__(self, index: PartIndex, name: str, field: Field | None,
-                 axes: int, arrays: NDArray[numpy.int64],
-                 first: NDArray[numpy.int64],
-                 lengths: NDArray[numpy.int64]) -> None:
+    def __init__(self, index: PartIndex, field: Field | None, axes: int,
+                 arrays: NDArray[numpy.int64], first: NDArray[numpy.int64],
+                 bounds: NDArray[numpy.intp]) -> None:
         self._index = index
         self._arrays, self._first, self._axes = arrays, first, axes
+        self._bounds = bounds
         self._field = field if isinstance(field, str) or field is None else (
             list(field))
-        dtype = index.kinds[0].dtype
-        shape = tuple(index.shape[0, axes:].tolist())
+        self.dtype = index.kinds[0].dtype
+        self.shape = tuple(index.shape[0, axes:].tolist())
         if field is not None:
-            dtype = element_of(dtype, field).dtype
-            shape, dtype = (*shape, *dtype.shape), dtype.base
+            dtype = element_of(self.dtype, field).dtype
+            self.shape = *self.shape, *dtype.shape
+            self.dtype = native_type(dtype.base)
         self._readers: OrderedDict[int, H5PYReader] = OrderedDict()
-        super().__init__(index.dataset(0).file.filename, name,
-                         (int(lengths.sum()), *shape), dtype)
-        self._bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
-        self.files = index.open_files()
 
     def _reader(self, array: int) -> H5PYReader:
         """Return what reads an array; a few are remembered."""
@@ -236,15 +236,14 @@ class JoinedReader(Reader):
         steps = index.chunk_shape[arrays, last]
         ends = self._first + numpy.diff(self._bounds)
         counts = -(-ends // numpy.maximum(1, steps))
-        parts = self._bounds.searchsorted(rows, 'right') - 1
+        parts = part_numbers(self._bounds, rows)
         numbers = (numpy.cumsum(counts) - counts)[parts] + (
             rows - self._bounds[parts] + self._first[parts]) // steps[parts]
-        return StoredPieces(numbers, True, index.is_filtered, self.row_nbytes)
+        return StoredPieces(numbers, True, index.is_filtered, math.prod(
+            self.shape) * self.dtype.itemsize)
 
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        return self._read_parts(self._bounds, rows, self._read_part)
-
-    def _read_part(self, part: int, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+    def read(self, part: int, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return rows of a part, which are counted from its first."""
         array = int(self._arrays[part])
         rows = rows + self._first[part]
         reader = self._reader(array)

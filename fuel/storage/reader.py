@@ -5,7 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy
 from numpy.typing import NDArray
@@ -174,23 +174,6 @@ class Reader(ABC):
         """Return rows from `start` to `stop`."""
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
-    def _read_parts(self, bounds: NDArray[numpy.intp],
-                    rows: NDArray[numpy.intp],
-                    read: Callable[[int, NDArray[numpy.intp]], Any],
-                    ) -> NDArray[Any]:
-        """Return rows that are read part after part.
-
-        `bounds`: the first row of each part, and the end of the last.
-        `read`: returns rows of a part, which are counted from its first.
-        """
-        self._check_list(rows)
-        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-        parts = bounds.searchsorted(rows, 'right') - 1
-        for part in numpy.unique(parts).tolist():
-            places = numpy.flatnonzero(parts == part)
-            batch[places] = read(part, rows[places] - bounds[part])
-        return batch
-
     def _check_list(self, rows: NDArray[numpy.intp]) -> None:
         if rows.size:
             self._check_rows(int(rows.min()), int(rows.max()))
@@ -210,6 +193,48 @@ class Reader(ABC):
     def _place_of(self, row: int) -> str:
         """Return where a row lies, for errors."""
         return f'{self.path}, source {self.name!r}, row {row}'
+
+
+class RowsOfParts(Protocol):
+    """What reads the rows of parts, one part at a time."""
+
+    def read(self, part: int, rows: NDArray[numpy.intp]) -> Any:
+        """Return rows of a part, which are counted from its first."""
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+
+
+class PartsReader(Reader):
+    """Rows of parts that are read one after the other, and put in place.
+
+    `parts`: reads the rows of each.
+    `bounds`: the first row of each part, and the end of the last.
+    `files`: see :class:`Reader`.
+    """
+
+    def __init__(self, path: str, name: str, shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any], parts: RowsOfParts,
+                 bounds: NDArray[numpy.intp],
+                 files: Sequence[Versioned]) -> None:
+        super().__init__(path, name, (int(bounds[-1]), *shape), dtype)
+        self.part_bounds = self._bounds = bounds
+        self.files = files
+        self._parts = parts
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        return self._parts.pieces(rows)
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        self._check_list(rows)
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        parts = part_numbers(self._bounds, rows)
+        for part in numpy.unique(parts).tolist():
+            places = numpy.flatnonzero(parts == part)
+            batch[places] = self._parts.read(
+                part, rows[places] - self._bounds[part])
+        return batch
 
 
 class DerivedReader(Reader):
@@ -296,10 +321,15 @@ def _spent(calls: Sequence[Callable[[int], int | None]],
     return total
 
 
+def part_numbers(bounds: NDArray[numpy.intp],
+                 rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
+    """Return the part that each of some rows lies in."""
+    return numpy.searchsorted(bounds, rows, 'right') - 1
+
+
 def no_ranges() -> tuple[Ends, Ends]:
     """Return the byte ranges of what is in memory, which are none."""
     return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.int64)
-
 
 
 def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],

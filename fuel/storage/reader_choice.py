@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from fuel.kernels.part_table import ALL_ROWS, PART
 from fuel.storage.decoded import DecodedReader
-from fuel.storage.h5py_reader import H5PYReader, JoinedReader
+from fuel.storage.h5py_reader import H5PYReader, JoinedArrays
 from fuel.storage.joined_file import join_files, starts_of
 from fuel.storage.layout import dataset_name, discover
 from fuel.storage.mapped import DirectReader, MappedReader
 from fuel.storage.part_index import PartIndex, unequal
 from fuel.storage.parts import Field, PartKind, Parts, element_of
 from fuel.storage.ragged import RaggedReader
-from fuel.storage.reader import Reader
+from fuel.storage.reader import PartsReader, Reader
 from fuel.storage.virtual import (
     StoredRows, check_virtual, open_sources, row_maps)
 
@@ -115,9 +115,13 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
         for dataset in index.datasets:
             if dataset.is_virtual:
                 check_virtual(dataset)
-    lengths = _lengths(index, rows)
-    reader = JoinedReader(index, name, field, axes, *lengths)
-    reader.part_bounds = _bounds(rows, lengths[2])
+    arrays, first, lengths = _lengths(index, rows)
+    bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
+    joined = JoinedArrays(index, field, axes, arrays, first, bounds)
+    reader = PartsReader(
+        index.dataset(0).file.filename, name, joined.shape, joined.dtype,
+        joined, bounds, index.open_files())
+    reader.part_bounds = _bounds(rows, lengths)
     return reader
 
 

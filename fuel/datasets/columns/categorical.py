@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.datasets.columns.readers import ChangedReader
 from fuel.datasets.columns.rows import stored_names
 from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.nodes import Node
+from fuel.storage.reader import part_numbers
 
 TYPES = ('int8', 'int16', 'int32')
 

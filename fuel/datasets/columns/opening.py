@@ -16,12 +16,12 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import (
     Categorical, names_referred_to)
 from fuel.datasets.columns.parts import FileParts, read_whole
-from fuel.datasets.columns.readers import part_numbers
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.splits import (
     ExampleSplits, Listed, text_of_name, order_of_splits)
 from fuel.storage import Reader
 from fuel.storage.nodes import find_arrays
+from fuel.storage.reader import part_numbers
 from fuel.utils.hdf5_errors import naming_file
 
 

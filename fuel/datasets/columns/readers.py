@@ -225,9 +225,3 @@ class RangesReader(DerivedReader):
         mean = float((stops - starts).sum()) / max(1, len(rows))
         return most._replace(row_nbytes=mean * sum([
             pieces.row_nbytes for pieces in found]))
-
-
-def part_numbers(bounds: IndexArray,
-                 rows: IndexArray) -> IndexArray:
-    """Return the part that each of some rows lies in."""
-    return numpy.searchsorted(bounds, rows, 'right') - 1

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts, read_whole
-from fuel.datasets.columns.readers import (
-    ChangedReader, part_numbers, with_text)
+from fuel.datasets.columns.readers import ChangedReader, with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader, open_parts
 from fuel.storage.arrays import ArrayReader
@@ -23,7 +22,8 @@ from fuel.storage.layout import (
 from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file
-from fuel.storage.reader import StoredPieces, own_objects
+from fuel.storage.reader import (
+    PartsReader, StoredPieces, own_objects, part_numbers)
 from fuel.storage.scales import labels_of_batch, own_labels
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import any_integer
@@ -147,8 +147,8 @@ class Rows(PathColumn):
             rows = range(len(reader))[self.start:self.stop]
             return with_text(_pick(reader, rows, self.field), array)
 
-        return PartsReader(parts, name, counts, None if self.ragged
-                           else shapes[0], native_type(first), open_part)
+        return open_apart(parts, name, counts, None if self.ragged
+                          else shapes[0], native_type(first), open_part)
 
     def labels(self, parts: FileParts) -> tuple[str, ...] | None:
         """Return the labels of the axes of a batch, None without any."""
@@ -214,30 +214,19 @@ def stored_names(array: h5py.Dataset) -> list[Any]:
             for value in read_whole(array).tolist()]
 
 
-class PartsReader(Reader):
-    """Rows of parts, each with a reader of its own, opened when needed.
+class OpenedParts:
+    """Parts of which each has a reader of its own, opened when needed.
 
-    `counts`: how many rows each part has.
-    `example_shape`: of a row; None if each part has another one, and a batch
-        is an array of arrays.
-    `element_type`: of what a row has.
+    `bounds`: the first row of each part, and the end of the last.
     `open_part`: returns the reader of a part, by its number.
+    `is_ragged`: whether a row is one of several shapes.
     """
 
-    def __init__(self, parts: FileParts, name: str, counts: Sequence[int],
-                 example_shape: tuple[int, ...] | None,
-                 element_type: numpy.dtype[Any],
-                 open_part: Callable[[int], Reader]) -> None:
-        bounds = numpy.cumsum([0, *counts]).astype(numpy.intp)
-        is_ragged = example_shape is None
-        super().__init__(
-            parts.path_of(0), name, (
-                int(bounds[-1]), *(example_shape or ())),
-            numpy.dtype(object) if is_ragged else element_type)
-        self.part_bounds = bounds
-        self.files = parts.files.all_bytes()
-        self.element_type = element_type if is_ragged else None
-        self._parts, self._open_part = parts, open_part
+    def __init__(self, parts: FileParts, bounds: NDArray[numpy.intp],
+                 open_part: Callable[[int], Reader], is_ragged: bool) -> None:
+        self._parts, self._bounds = parts, bounds
+        self._open_part = open_part
+        self._is_ragged = is_ragged
         self._readers: dict[int, Reader] = {}
 
     def _reader(self, number: int) -> Reader:
@@ -248,13 +237,13 @@ class PartsReader(Reader):
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
         """See :meth:`Reader.pieces`; parts without any are one each."""
-        parts = part_numbers(self.part_bounds, rows)
+        parts = part_numbers(self._bounds, rows)
         numbers = parts * PIECES_OF_PART
         known: list[StoredPieces] = []
         for part in numpy.unique(parts).tolist():
             places = numpy.flatnonzero(parts == part)
             found = self._reader(part).pieces(
-                rows[places] - self.part_bounds[part])
+                rows[places] - self._bounds[part])
             if found is not None:
                 numbers[places] += found.numbers
                 known.append(found)
@@ -263,18 +252,39 @@ class PartsReader(Reader):
         return max(known, key=lambda found: found.cost)._replace(
             numbers=numbers)
 
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        return self._read_parts(self.part_bounds, rows, self._read_part)
-
-    def _read_part(self, part: int, rows: NDArray[numpy.intp]) -> Any:
+    def read(self, part: int, rows: NDArray[numpy.intp]) -> Any:
+        """Return rows of a part, which are counted from its first."""
         found = self._reader(part).read(rows)
         self._parts.check(part)
-        if self.element_type is None:
+        if not self._is_ragged:
             return found
         batch = numpy.empty(len(rows), object)
         for place, row in enumerate(found):
             batch[place] = numpy.array(row)
         return batch
+
+
+def open_apart(parts: FileParts, name: str, counts: Sequence[int],
+               example_shape: tuple[int, ...] | None,
+               element_type: numpy.dtype[Any],
+               open_part: Callable[[int], Reader]) -> Reader:
+    """Return a reader of parts, each with a reader of its own.
+
+    `counts`: how many rows each part has.
+    `example_shape`: of a row; None if each part has another one, and a batch
+        is an array of arrays.
+    `element_type`: of the elements of a row.
+    `open_part`: see :class:`OpenedParts`.
+    """
+    bounds = numpy.cumsum([0, *counts]).astype(numpy.intp)
+    is_ragged = example_shape is None
+    reader = PartsReader(
+        parts.path_of(0), name, example_shape or (),
+        numpy.dtype(object) if is_ragged else element_type,
+        OpenedParts(parts, bounds, open_part, is_ragged), bounds,
+        parts.files.all_bytes())
+    reader.element_type = element_type if is_ragged else None
+    return reader
 
 
 class AxisReader(Reader):

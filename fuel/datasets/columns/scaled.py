@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.readers import ChangedReader, part_numbers
+from fuel.datasets.columns.readers import ChangedReader
 from fuel.storage import Reader
 from fuel.storage.attributes import read_attribute
+from fuel.storage.reader import part_numbers
 
 MISSING = ('_FillValue', 'missing_value')
 

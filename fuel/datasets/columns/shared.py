@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
-from fuel.datasets.columns.readers import (
-    ChangedReader, Places, part_numbers)
+from fuel.datasets.columns.readers import ChangedReader, Places
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
 from fuel.storage.arrays import ArrayReader
+from fuel.storage.reader import part_numbers
 from fuel.utils.progress import progress
 
 
