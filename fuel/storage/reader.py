@@ -1,4 +1,4 @@
-"""What every reader of a data set does."""
+"""The contract of readers: rows of one source by place."""
 from __future__ import annotations
 
 import math
@@ -196,7 +196,7 @@ class Reader(ABC):
 
 
 class RowsOfParts(Protocol):
-    """What reads the rows of parts, one part at a time."""
+    """Reads the rows of parts, one part at a time."""
 
     def read(self, part: int, rows: NDArray[numpy.intp]) -> Any:
         """Return rows of a part, which are counted from its first."""

@@ -215,7 +215,7 @@ def stored_names(array: h5py.Dataset) -> list[Any]:
 
 
 class OpenedParts:
-    """Parts of which each has a reader of its own, opened when needed.
+    """Parts that have a reader each, opened when it is needed.
 
     `bounds`: the first row of each part, and the end of the last.
     `open_part`: returns the reader of a part, by its number.

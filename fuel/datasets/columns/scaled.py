@@ -89,7 +89,7 @@ class Packing:
 
 
 class PackedParts:
-    """Parts of which each is packed in its own way.
+    """Parts that are packed, each in its own way.
 
     `reader`: of the numbers as they are stored.
     `dtype`: of the numbers before they were packed.
