@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
-from fuel.storage.scales import axis_labels, scale
+from fuel.storage.attributes import axis_labels, read_text, scale
 from fuel.datasets.hdf5.split_table import Part, read_parts
 from fuel.remote.urls import file_name
-from fuel.storage.attributes import read_text
 from fuel.storage.global_heap import REFERENCE
 from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import names_file

@@ -14,7 +14,7 @@ from fuel.describe.preview import Preview
 from fuel.describe.samples import FEW, LABELS
 from fuel.remote.urls import is_url
 from fuel.storage import choose_reader
-from fuel.storage.scales import class_names, scale
+from fuel.storage.attributes import class_names, scale
 from fuel.utils.hdf5_errors import names_file
 
 # Columns of integers up to this size are read whole: to count the numbers,

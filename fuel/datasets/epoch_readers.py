@@ -26,9 +26,8 @@ from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage.errors import other_version
 from fuel.storage.file_bytes import (
-    ReadsFiles, Version, Versioned, version_of)
+    ReadsFiles, Version, Versioned, other_version, version_of)
 from fuel.storage.mapped import MappedReader
 from fuel.typing import Batch, EpochReader
 

@@ -26,7 +26,7 @@ from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import StorageOptions
-from fuel.storage.file_access import access_to, open_all
+from fuel.storage.open_files import access_to, open_all
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays
 from fuel.utils import do_not_pickle_attributes

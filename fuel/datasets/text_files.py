@@ -19,8 +19,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.remote.location import RemotePath, fixed_path, located
 from fuel.remote.urls import StorageOptions, file_name
-from fuel.storage.errors import other_version
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, other_version
 from fuel.storage.raw_file import identity_of, raw_file_at
 from fuel.utils.checks import saved_count
 from fuel.utils.paths import refuse_special_file

@@ -19,7 +19,7 @@ from fuel.layouts.call import Call
 from fuel.layouts.plain import recognise_plain
 from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
-from fuel.storage.file_access import access_to, open_all
+from fuel.storage.open_files import access_to, open_all
 from fuel.storage.kept_arrays import Arrays
 from fuel.storage.linked_files import LinkedFiles
 from fuel.suggestions import did_you_mean

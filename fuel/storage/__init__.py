@@ -2,7 +2,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fuel.storage.description import Description, describe
+from fuel.storage.layout import Description, describe
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader, open_parts
 

@@ -54,7 +54,7 @@ class Buffers:
         """Return a buffer that nobody uses; its content is arbitrary."""
         times = LATER if nbytes in self._free else 1
         free = self._free.setdefault(nbytes, deque())
-        in_use = []
+        in_use: list[NDArray[numpy.uint8]] = []
         while free:
             buffer, count = _take_first(free)
             # A batch may still be copied from it: others hold it then.

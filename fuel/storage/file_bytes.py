@@ -10,6 +10,7 @@ from typing import IO, Protocol, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
+from fuel.exceptions import DamagedFileError
 from fuel.remote.location import ask_all
 
 #: Begin, or end, of byte ranges.
@@ -55,6 +56,14 @@ def are_current(files: Iterable[Versioned]) -> bool:
     remote = [file for file in known if is_remote(file)]
     return all(file.is_current() for file in known if not is_remote(file)
                ) and all(ask_all(lambda file: file.is_current(), remote))
+
+
+def other_version(path: str) -> DamagedFileError:
+    """Return the error that an epoch has read another version of a file."""
+    return DamagedFileError(
+        f'{path} was changed or replaced while an epoch read it, so old and '
+        f'new rows would be mixed: begin another epoch, which reads the new '
+        f'one')
 
 
 class FileBytes(Versioned, Protocol):

@@ -12,7 +12,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import native, take
-from fuel.storage.errors import other_version, raise_lack
+from fuel.storage.file_bytes import other_version
+from fuel.storage.plugin_filters import raise_lack
 from fuel.storage.layout import (
     SWMR_OBSTACLE, Layout, dataset_name, native_type, obstacle_of_file)
 from fuel.storage.part_index import PartIndex

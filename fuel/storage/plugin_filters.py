@@ -1,7 +1,10 @@
-"""Undoing filters that HDF5 has as plug-ins, with the package imagecodecs.
+"""Filters that HDF5 has as plug-ins, undone with the package imagecodecs.
 
-It does so on all cores, where HDF5 decodes one chunk at a time. What is found
-in a chunk is compared with what is known before the package sees it.
+It does so on all cores, where HDF5 decodes one chunk at a time. The package
+and the plug-ins trust what they read: a chunk that was cut gives rows of the
+bytes that lay behind it, keeps a loop waiting for ever, or ends the process.
+So what a chunk says of its lengths is compared with what is known before it is
+given to them.
 """
 from __future__ import annotations
 
@@ -9,16 +12,145 @@ import functools
 import itertools
 import math
 import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
+import h5py
 import numpy
 
 from fuel.storage.buffers import scratch
 from fuel.storage.chunk_cache import Decoded
-from fuel.storage.filter_lengths import (
-    BITSHUFFLE, BLOSC, BLOSC2, LZ4, ZSTD, check_stored_lengths)
-from fuel.storage.layout import ChunkFilter
+from fuel.storage.layout import ChunkFilter, used_filters
+from fuel.utils.extras import how_to_install
+from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
+
+BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
+
+#: What a filter made of a chunk.
+Stored: TypeAlias = bytes | memoryview
+
+# Bytes of content and of all.
+_BLOSC = struct.Struct('<4xI4xI')
+_ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
+# How long identifiers of dictionaries and contents' sizes are, by two bits.
+_DICTIONARY = 0, 1, 2, 4
+_CONTENT = 0, 2, 4, 8
+
+
+def check_filter_lengths(stored: Stored, mask: int,
+                         filters: tuple[ChunkFilter, ...],
+                         nbytes: int) -> None:
+    """Check what the filter that comes last made of a chunk."""
+    used = used_filters(filters, mask)
+    if not used:
+        return
+    *before, last = used
+    if all(one.code in (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
+           for one in before):
+        check_stored_lengths(stored, last, nbytes + 4 * sum(
+            one.code == h5py.h5z.FILTER_FLETCHER32 for one in before))
+
+
+def check_stored_lengths(stored: Stored, used: ChunkFilter,
+                         nbytes: int) -> None:
+    """Check what a filter made of `nbytes` bytes."""
+    if used.code not in _CHECKS:
+        return
+    content, end = 0, 0
+    try:
+        content, end = _CHECKS[used.code](stored, used, nbytes)
+    except IndexError:
+        end = len(stored) + 1
+    if end > len(stored):
+        raise ValueError(f'it is cut: it has {len(stored)} bytes and goes on')
+    if content != nbytes:
+        raise ValueError(f'it says that it decodes to {content} bytes instead '
+                         f'of {nbytes}')
+
+
+def _number(stored: Stored, start: int, size: int, order: str) -> int:
+    """Return a number; IndexError if it is not all there."""
+    if start + size > len(stored):
+        raise IndexError
+    return int.from_bytes(
+        stored[start:start + size],
+        'big' if order == '>' else 'little')
+
+
+def _blosc_lengths(stored: Stored, _: ChunkFilter,
+                   nbytes: int) -> tuple[int, int]:
+    if len(stored) < _BLOSC.size:
+        raise IndexError
+    content, length = _BLOSC.unpack_from(stored)
+    return content, length
+
+
+def _lz4_lengths(stored: Stored, _: ChunkFilter,
+                 nbytes: int) -> tuple[int, int]:
+    content = _number(stored, 0, 8, '>')
+    block = _number(stored, 8, 4, '>')
+    if content != nbytes:
+        return content, 0
+    return content, _end_of_blocks(stored, _sizes(content, block))
+
+
+def _bitshuffle_lengths(stored: Stored, used: ChunkFilter,
+                        nbytes: int) -> tuple[int, int]:
+    compresses = len(used.options) > 4 and used.options[4] > 0
+    if not compresses:
+        return len(stored), 0
+    itemsize = max(1, used.options[2])
+    content = _number(stored, 0, 8, '>')
+    block = _number(stored, 8, 4, '>')
+    if content != nbytes:
+        return content, 0
+    # Eight elements at a time; those that are left are as they were.
+    left = content % (8 * itemsize)
+    return content, left + _end_of_blocks(
+        stored, _sizes(content - left, block, 8 * itemsize))
+
+
+def _sizes(content: int, block: int, unit: int = 1) -> Iterator[int]:
+    """Yield how much each block decodes to."""
+    if not block or block % unit:
+        raise ValueError(f'its blocks have {block} bytes')
+    while content > 0:
+        yield min(block, content)
+        content -= block
+
+
+def _end_of_blocks(stored: Stored, sizes: Iterator[int]) -> int:
+    """Return where the blocks end: each tells its length, then comes."""
+    place = 12
+    for _ in sizes:
+        place += 4 + _number(stored, place, 4, '>')
+    return place
+
+
+def _zstd_lengths(stored: Stored, _: ChunkFilter,
+                  nbytes: int) -> tuple[int, int]:
+    if stored[:4] != _ZSTD_MAGIC:
+        raise ValueError('it does not begin as Zstandard does')
+    flags = stored[4]
+    is_single = flags >> 5 & 1
+    place = 5 + (not is_single) + _DICTIONARY[flags & 3]
+    size = max(_CONTENT[flags >> 6], is_single)
+    content = nbytes
+    if size:
+        content = _number(stored, place, size, '<') + 256 * (size == 2)
+    place += size
+    is_last = False
+    while not is_last:
+        head = _number(stored, place, 3, '<')
+        is_last = bool(head & 1)
+        # A block of one byte many times stores that byte alone.
+        place += 3 + (1 if head >> 1 & 3 == 1 else head >> 3)
+    return content, place + 4 * (flags >> 2 & 1)
+
+
+_CHECKS: dict[int, Callable[[Stored, ChunkFilter, int], tuple[int, int]]] = {
+    BLOSC: _blosc_lengths, LZ4: _lz4_lengths,
+    BITSHUFFLE: _bitshuffle_lengths, ZSTD: _zstd_lengths}
 
 
 class OnlyHDF5Error(Exception):
@@ -243,3 +375,22 @@ def _copy_blocks(blocks: Decoded, frame: _Frame, out: Decoded) -> None:
 DECODERS: dict[int, Callable[[memoryview, ChunkFilter, Decoded], None]] = {
     BLOSC: _blosc, BLOSC2: _blosc2, LZ4: _lz4, BITSHUFFLE: _bitshuffle,
     ZSTD: _zstd}
+
+
+def raise_lack(error: BaseException, path: str, name: str,
+               filters: tuple[ChunkFilter, ...]) -> None:
+    """Raise an error if what failed to read does not mean damage."""
+    if is_lack_of_descriptors(error):
+        raise with_advice(error, path) from error
+    for one in filters:
+        if not h5py.h5z.filter_avail(one.code):
+            fast = (
+                f'{how_to_install("codecs")}, which decodes them on all '
+                'cores, or '
+                if one.code in DECODERS and not codes()
+                else 'for most filters: ')
+            raise OSError(
+                f'{path}, source {name!r}: its chunks went through the '
+                f'filter {one.code} ({one.name}), which HDF5 does not have '
+                f'here; {fast}pip install hdf5plugin, and import hdf5plugin '
+                f'first') from error

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.part_table import ALL_ROWS, PART
-from fuel.storage.decoded import DecodedReader
+from fuel.storage.chunks import DecodedReader
 from fuel.storage.h5py_reader import H5PYReader, JoinedArrays
 from fuel.storage.joined_file import join_files, starts_of
 from fuel.storage.layout import dataset_name, discover

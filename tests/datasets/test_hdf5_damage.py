@@ -9,7 +9,7 @@ from support.hdf5_files import split_array, write_pairs, write_ragged
 from support.processes import run_python
 
 from fuel.datasets import H5PYDataset
-from fuel.storage.scales import axis_labels, own_labels, scale
+from fuel.storage.attributes import axis_labels, own_labels, scale
 from fuel.exceptions import DamagedFileError
 
 DAMAGE = Path(__file__).with_name('damage.py')

@@ -19,8 +19,8 @@ from fuel.datasets import Constant, Flat, HDF5Dataset, Rows
 from fuel.datasets.columns import part_names, parts
 from fuel.datasets.columns.parts import FileParts
 from fuel.storage import linked_files
-from fuel.storage.kept_index import KEPT, index_arrays, restored_index
-from fuel.storage.part_index import PartIndex
+from fuel.storage.part_index import (
+    KEPT, PartIndex, index_arrays, restored_index)
 
 PARTS = 60
 LENGTHS = numpy.arange(PARTS) % 4

@@ -20,7 +20,7 @@ from fuel import config
 from fuel.storage import chunk_cache, choose_reader
 from fuel.storage.buffers import SLAB, Buffers, Scratch, buffer_nbytes
 from fuel.storage.chunk_cache import ChunkCache, default_budget
-from fuel.storage.decoded import DecodedReader
+from fuel.storage.chunks import DecodedReader
 
 CHUNK = 8 * 1000
 

@@ -16,8 +16,8 @@ from support.processes import run_python
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import open_hdf5
-from fuel.storage.file_access import FileAccess, access_to
-from fuel.storage.shared_file import SharedFile
+from fuel.storage.open_files import FileAccess, access_to
+from fuel.storage.hdf5_file import SharedFile
 
 LAYOUTS = {
     'contiguous': {}, 'chunked': {'chunks': (3, 2, 2)},

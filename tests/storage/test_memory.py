@@ -1,7 +1,7 @@
 """How much memory may be used, as control groups say."""
 import pytest
 
-from fuel.storage import memory_limit
+from fuel.utils import memory_limit
 
 
 @pytest.mark.parametrize('own, file', [

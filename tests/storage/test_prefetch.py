@@ -13,9 +13,9 @@ from fuel.datasets import H5PYDataset
 from fuel.datasets.epoch_readers import (
     BytePrefetcher, RequestPrefetcher, prefetcher_of)
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
-from fuel.storage import pages
-from fuel.storage.background import Background
-from fuel.storage.decoded import DecodedReader
+from fuel.storage import paging
+from fuel.utils.background import Background
+from fuel.storage.chunks import DecodedReader
 from fuel.storage.joined_file import JoinedFile
 from fuel.storage.raw_file import PROBES, RawFile, raw_file_at
 from fuel.streams import DataStream
@@ -206,7 +206,7 @@ def test_batches_are_the_same_with_and_without(
         path, source, cold, share, monkeypatch):
     """Whether or not the file is in memory, or fits."""
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: not cold)
-    monkeypatch.setattr(pages, 'SHARE', share)
+    monkeypatch.setattr(paging, 'SHARE', share)
     with h5py.File(path, 'r') as file:
         data = file['y'][...]
     scheme = ShuffledScheme(160, 16)
@@ -251,8 +251,8 @@ def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
     """Only those of the next batches; neighbours as one."""
     asked = []
-    monkeypatch.setattr(pages, 'SHARE', 0)
-    monkeypatch.setattr(pages, 'NEAR', 0)
+    monkeypatch.setattr(paging, 'SHARE', 0)
+    monkeypatch.setattr(paging, 'NEAR', 0)
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(RawFile, 'advise',
                         lambda _, *piece: asked.append(piece))
@@ -287,8 +287,8 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
         read.append((address, nbytes))
         return plain(self, address, nbytes)
 
-    monkeypatch.setattr(pages, 'SHARE', 0)
-    monkeypatch.setattr(pages, 'NEAR', 0)
+    monkeypatch.setattr(paging, 'SHARE', 0)
+    monkeypatch.setattr(paging, 'NEAR', 0)
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     stream = stream_of(path, source, SequentialScheme([9, 3, 100, 101], 4))
     monkeypatch.setattr(RawFile, 'read', note)
@@ -514,7 +514,7 @@ def test_background_starts_no_more_threads_than_there_are_tasks(monkeypatch):
         started.append(work)
         work()
 
-    monkeypatch.setattr('fuel.storage.background.start', start)
+    monkeypatch.setattr('fuel.utils.background.start', start)
     background = Background()
     background.add(*(lambda number=number: done.append(number)
                      for number in range(3)))

@@ -13,11 +13,12 @@ from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
-from fuel.storage import background, mapped, pages, paging, sequential_read
+from fuel.storage import mapped, paging
+from fuel.storage.paging import SequentialRead
 from fuel.storage.parts import one_part
 from fuel.storage.raw_file import RawFile, raw_file_at
-from fuel.storage.sequential_read import SequentialRead
 from fuel.streams import DataStream
+from fuel.utils import background
 
 SIZE = 160000
 
@@ -44,7 +45,7 @@ def cold(monkeypatch):
         pieces.append((address, len(buffer)))
         return plain(self, buffer, address)
 
-    monkeypatch.setattr(sequential_read, 'STEP', 10000)
+    monkeypatch.setattr(paging, 'STEP', 10000)
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(RawFile, 'read_into', note)
     return pieces
@@ -107,14 +108,14 @@ class Gate:
             self.rows.append((address, nbytes))
             return one(file, address, nbytes)
 
-        monkeypatch.setattr(sequential_read, 'STEP', 10000)
+        monkeypatch.setattr(paging, 'STEP', 10000)
         monkeypatch.setattr(RawFile, 'read_into', read_into)
         monkeypatch.setattr(RawFile, 'read', read)
 
 
 def test_rows_are_waited_for_at_first(path, monkeypatch):
     """As long as the reading is not to be disturbed, and no longer."""
-    monkeypatch.setattr(sequential_read, 'UNDISTURBED', 30)
+    monkeypatch.setattr(paging, 'UNDISTURBED', 30)
     gate = Gate(monkeypatch, path)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     done = []
@@ -140,8 +141,8 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
         path, monkeypatch):
     """Only those that were not read yet; afterwards the reading has its
     share of the time again."""
-    monkeypatch.setattr(sequential_read, 'UNDISTURBED', 0.05)
-    monkeypatch.setattr(pages, 'NEAR', 0)
+    monkeypatch.setattr(paging, 'UNDISTURBED', 0.05)
+    monkeypatch.setattr(paging, 'NEAR', 0)
     gate = Gate(monkeypatch, path)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     gate.open.release()
@@ -169,7 +170,7 @@ def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
 
 def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
     """After the task that was begun."""
-    monkeypatch.setattr(sequential_read, 'STEPS', 1)
+    monkeypatch.setattr(paging, 'STEPS', 1)
     gate = Gate(monkeypatch, path)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     background = reading.background
@@ -183,7 +184,7 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_fork_in_the_middle_of_the_reading_is_safe(path, cold, monkeypatch):
     """Parent and child both get right batches."""
-    monkeypatch.setattr(sequential_read, 'STEPS', 1)
+    monkeypatch.setattr(paging, 'STEPS', 1)
     rows, _ = content(path)
     stream = stream_of(path, ShuffledScheme(160, 8))
     epoch = stream.get_epoch_iterator()
@@ -207,7 +208,7 @@ import concurrent.futures.thread as pool
 import sys
 import time
 
-from fuel.storage import sequential_read
+from fuel.storage import paging
 from fuel.storage.raw_file import RawFile, raw_file_at
 
 pieces = []
@@ -221,9 +222,9 @@ def read_into(self, buffer, address):
 
 
 RawFile.read_into = read_into
-sequential_read.STEP = 1000
+paging.STEP = 1000
 file = raw_file_at(sys.argv[1])
-reading = sequential_read.SequentialRead(file, 0, 160000)
+reading = paging.SequentialRead(file, 0, 160000)
 atexit.register(lambda: print(len(pieces)))
 """
 
@@ -234,7 +235,7 @@ def test_end_of_the_process_waits_for_no_more_than_one_task(path):
         [sys.executable, '-c', PROGRAM, path], capture_output=True, text=True,
         timeout=60, check=True)
     assert '' == done.stderr
-    assert sequential_read.STEPS == int(done.stdout)
+    assert paging.STEPS == int(done.stdout)
 
 
 def test_batches_come_although_no_thread_can_be_had(
@@ -244,7 +245,7 @@ def test_batches_come_although_no_thread_can_be_had(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(background, 'start', refuse)
-    monkeypatch.setattr(sequential_read, 'UNDISTURBED', 0)
+    monkeypatch.setattr(paging, 'UNDISTURBED', 0)
     rows, _ = content(path)
     epoch = stream_of(path, SequentialScheme(160, 80)).get_epoch_iterator()
     assert (rows == numpy.concatenate([x for x, in epoch])).all()
@@ -254,7 +255,7 @@ def test_batches_come_although_no_thread_can_be_had(
 def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
         path, monkeypatch):
     """As one may whom Ctrl-C stops at the wrong moment."""
-    monkeypatch.setattr(sequential_read, 'UNDISTURBED', 0.01)
+    monkeypatch.setattr(paging, 'UNDISTURBED', 0.01)
     monkeypatch.setattr(SequentialRead, 'is_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)

@@ -11,7 +11,7 @@ from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
-from fuel.storage.scales import labels_of_batch, own_labels
+from fuel.storage.attributes import labels_of_batch, own_labels
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,10 +17,10 @@ from fuel.datasets.run_bounds import RunsGiven, find_bounds
 from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.kept_arrays import Arrays
-from fuel.storage.kept_index import index_arrays, restored_index
+from fuel.storage.part_index import (
+    IndexBuilder, PartIndex, index_arrays, restored_index)
 from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
 from fuel.storage.nodes import Node, find_arrays, find_at_once
-from fuel.storage.part_index import IndexBuilder, PartIndex
 from fuel.storage.ragged import read_text_value
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file

@@ -16,6 +16,7 @@ from fuel.datasets.columns.readers import ChangedReader, with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader, open_parts
 from fuel.storage.arrays import ArrayReader
+from fuel.storage.attributes import labels_of_batch, own_labels
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.layout import (
     dataset_name, discover, native_type, stored_type)
@@ -24,7 +25,6 @@ from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import (
     PartsReader, StoredPieces, own_objects, part_numbers)
-from fuel.storage.scales import labels_of_batch, own_labels
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import any_integer
 

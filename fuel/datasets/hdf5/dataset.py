@@ -12,11 +12,10 @@ import h5py
 import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.storage.file_access import FileAccess, access_to
+from fuel.storage.open_files import FileAccess, OpenFile, access_to
 from fuel.datasets.hdf5.format import (
     Splits, split_array, summarize, target_columns)
-from fuel.storage.open_files import OpenFile
-from fuel.storage.scales import axis_labels, class_names, scale
+from fuel.storage.attributes import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, given_rows,
     plain_sources, provided_sources, stored_rows)
