@@ -19,18 +19,17 @@ from fuel.config_parser import config
 from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.storage.buffers import Buffers, buffer_nbytes
 from fuel.utils.memory_limit import usable_memory
-from fuel.utils.forks import Step, at_fork
+from fuel.utils.registry import Registry
+from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.io_counts import io_counts
 
 Decoded = NDArray[numpy.uint8]
 #: Fills arrays with chunks, whose numbers it is given.
 Decode: TypeAlias = Callable[[Sequence[int], Sequence[Decoded]], None]
 
-_lock = threading.Lock()
 # The key of the cache of the files that were given no budget.
 _OF_ALL = 'all'
-_caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
-    weakref.WeakValueDictionary())
+_caches: Registry[Hashable, ChunkCache] = Registry()
 
 
 def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
@@ -41,10 +40,8 @@ def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
     """
     key = _OF_ALL if budget is None else identity
     most = default_budget() if budget is None else budget
-    with _lock:
-        cache = _caches.get(key)
-        if cache is None:
-            cache = _caches[key] = ChunkCache(most)
+    with _caches.lock:
+        cache = _caches.get(key, lambda: ChunkCache(most))
         # Of all files together, that is what the setting is now.
         cache.budget = most if budget is None else max(cache.budget, most)
         return cache
@@ -66,11 +63,14 @@ class ChunkCache:
         self.clock = Clock()
         self._stores: weakref.WeakValueDictionary[Hashable, Any] = (
             weakref.WeakValueDictionary())
-        self.unlock()
+        self.start_in_child()
+        _all.add(self)
 
-    def unlock(self) -> None:
-        """Make a new lock, for a child made by a fork."""
+    def start_in_child(self) -> None:
+        """Begin anew after a fork, without the threads that decoded."""
         self.lock = threading.RLock()
+        for store in self.stores():
+            store.abandon()
 
     @property
     def used(self) -> int:
@@ -276,16 +276,7 @@ class ChunkStore(PieceStore):
         self._filling.clear()
 
 
-def _unlock_after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    for cache in list(_caches.values()):
-        cache.unlock()
-        for store in cache.stores():
-            store.abandon()
-
-
-at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
+_all = each_at_fork(Step.OWNERSHIP, in_child=ChunkCache.start_in_child)
 
 
 def default_budget() -> int:

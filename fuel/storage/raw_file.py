@@ -6,7 +6,6 @@ import itertools
 import mmap
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import IO
@@ -17,10 +16,10 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.file_states import file_state
 from fuel.remote.location import RemotePath, located
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
-from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 from fuel.utils.io_counts import io_counts
 from fuel.utils.paths import refuse_special_file
+from fuel.utils.registry import Registry
 
 # Places at which a file is probed for being in memory, and bytes between two
 # of them at least.
@@ -29,19 +28,16 @@ PAGE = 4 << 10
 _READ = os.O_RDONLY
 if sys.platform == 'win32':
     _READ |= os.O_BINARY
-_lock = threading.Lock()
 # Remote files, under the names that HDF5 knows them by.
-_attached: weakref.WeakValueDictionary[bytes, RemoteBytes] = (
-    weakref.WeakValueDictionary())
+_attached: Registry[bytes, RemoteBytes] = Registry()
 # Under path and identity: two names of a file may lead to two files later.
-_files: weakref.WeakValueDictionary[
-    tuple[str, tuple[int, ...]], RawFile] = weakref.WeakValueDictionary()
+_files: Registry[tuple[str, tuple[int, ...]], RawFile] = Registry()
 
 
 def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
     """Return the file of a data set, one object for all who read it."""
     handle = h5py.h5i.get_file_id(node.id)
-    remote = _attached.get(handle.name)
+    remote = _attached.find(handle.name)
     if remote is not None:
         return remote
     return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
@@ -49,18 +45,17 @@ def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
 
 def is_attached(node: h5py.Dataset | h5py.File) -> bool:
     """Return whether HDF5 reads a file through a stream that is known."""
-    return h5py.h5i.get_file_id(node.id).name in _attached
+    return _attached.find(h5py.h5i.get_file_id(node.id).name) is not None
 
 
 def attach(file: RemoteBytes) -> str:
     """Let a file be found that HDF5 reads through a stream; return the name
     that the stream must have."""
-    with _lock:
-        for number in itertools.count(1):
-            name = file.path if number == 1 else f'{file.path} ({number})'
-            key = name.encode('ascii', 'replace')
-            if _attached.setdefault(key, file) is file:
-                return name
+    for number in itertools.count(1):
+        name = file.path if number == 1 else f'{file.path} ({number})'
+        key = name.encode('ascii', 'replace')
+        if _attached.get(key, lambda: file) is file:
+            return name
     raise AssertionError
 
 
@@ -79,11 +74,7 @@ def raw_file_at(path: str) -> FileBytes:
 
 def _shared(path: str, descriptor: int) -> RawFile:
     key = os.path.abspath(located(path)), settled_identity(descriptor)
-    with _lock:
-        file = _files.get(key)
-        if file is None:
-            file = _files[key] = RawFile(path, descriptor, key[1])
-        return file
+    return _files.get(key, lambda: RawFile(path, descriptor, key[1]))
 
 
 def settled_identity(descriptor: int) -> tuple[int, ...]:
@@ -111,14 +102,6 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
     """Return what tells a file in one state from all others."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
-
-
-def _unlock_after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
 
 
 @contextlib.contextmanager

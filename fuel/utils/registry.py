@@ -1,0 +1,54 @@
+"""Objects by their keys, one for all who ask, while somebody has it."""
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from fuel.utils.forks import Step, each_at_fork
+
+Key = TypeVar('Key', bound=Hashable)
+Member = TypeVar('Member')
+
+
+class Registry(Generic[Key, Member]):
+    """Objects that are shared, held weakly.
+
+    `lock`: held while one is made; a child made by a fork finds it free.
+
+    Examples
+    --------
+    >>> registry = Registry()
+    >>> one = registry.get('numbers', set)
+    >>> registry.get('numbers', set) is one
+    True
+    >>> registry.find('letters') is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._members: weakref.WeakValueDictionary[Key, Member] = (
+            weakref.WeakValueDictionary())
+        self.start_in_child()
+        _all.add(self)
+
+    def start_in_child(self) -> None:
+        """Make a new lock, for a child made by a fork."""
+        self.lock = threading.RLock()
+
+    def find(self, key: Key) -> Member | None:
+        """Return the object of a key, None if nobody has it."""
+        return self._members.get(key)
+
+    def get(self, key: Key, make: Callable[[], Member]) -> Member:
+        """Return the object of a key, made if nobody has it."""
+        with self.lock:
+            member = self._members.get(key)
+            if member is None:
+                member = self._members[key] = make()
+            return member
+
+
+_all: weakref.WeakSet[Registry[Any, Any]] = each_at_fork(
+    Step.OWNERSHIP, in_child=Registry.start_in_child)
