@@ -12,7 +12,7 @@ import pytest
 from support.processes import run_python
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import decoded, choose_reader
+from fuel.storage import choose_reader, chunks
 
 PAGE = 4096
 
@@ -57,7 +57,7 @@ def test_damaged_chunk_is_an_error_that_names_the_row(
         path, name, by_hdf5, monkeypatch):
     """Bytes inside a chunk were changed; rows of others are still read."""
     if by_hdf5:
-        monkeypatch.setattr(decoded, 'is_known', lambda *_: False)
+        monkeypatch.setattr(chunks, 'is_known', lambda *_: False)
     address, size = chunk_of(path, name, 3)
     overwrite(path, address, b'\xff' * (size - 8))
     with h5py.File(path, 'r') as file:

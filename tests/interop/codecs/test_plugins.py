@@ -14,7 +14,7 @@ from support.storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import choose_reader, describe, plugin_filters
-from fuel.storage.decoded import DecodedReader
+from fuel.storage.chunks import DecodedReader
 from fuel.utils.extras import how_to_install
 
 FILTERS = {
