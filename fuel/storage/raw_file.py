@@ -113,25 +113,49 @@ def _explained(path: str) -> Iterator[None]:
         raise with_advice(error, path) from error
 
 
-class FileWatch:
-    """A watch on an open file, which should not change.
+def _opened_again(descriptor: int) -> int:
+    """Return another descriptor of an open file.
 
-    `descriptor`: the caller's, who keeps it open.
-    `size`: bytes.
+    A copy would keep the lock that HDF5 has on the file when HDF5 closes it.
+    """
+    try:
+        return os.open(f'/proc/self/fd/{descriptor}', _READ)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return os.dup(descriptor)
+
+
+class RawFile:
+    """The bytes of an open file, which should not change.
+
+    An HDF5 file is found through HDF5's own descriptor, so it is the same
+    one even if another now has its name. Reads after it was cut or rewritten
+    in place raise an error. A file that was replaced (a new one was renamed
+    onto it) goes on being read as it was, until an epoch begins and finds that
+    it is not current.
+
+    `descriptor`: copied; the caller's may be closed.
     `identity`: see :func:`settled_identity`; equal for two handles of one
         file in one state.
+    `size`: bytes.
     """
 
+    is_remote = False
+
     def __init__(self, path: str, descriptor: int,
-                 identity: tuple[int, ...] | None = None) -> None:
+                 identity: tuple[int, ...]) -> None:
+        with _explained(path):
+            copied = _opened_again(descriptor)
+        # Not __del__, which would run when __init__ fails half-way too.
+        weakref.finalize(self, os.close, copied)
+        self._memory: mmap.mmap | None = None
         self.path = path
         self._absolute_path = os.path.abspath(located(path))
-        self._descriptor = descriptor
-        self.identity = identity or settled_identity(descriptor)
-        self.size = self.identity[2]
+        self._descriptor = copied
+        self.identity = identity
+        self.size = identity[2]
         # On Windows in whole seconds, and never of another file.
-        self._state = (file_state(descriptor) if os.name == 'nt'
-                       else (self.size, self.identity[3]))
+        self._state = (file_state(copied) if os.name == 'nt'
+                       else (self.size, identity[3]))
 
     def check(self) -> None:
         """Raise an error if the file is not what it was when opened: asked
@@ -158,41 +182,6 @@ class FileWatch:
         except OSError:
             # Removed: those who have it open read on.
             return True
-
-
-def _opened_again(descriptor: int) -> int:
-    """Return another descriptor of an open file.
-
-    A copy would keep the lock that HDF5 has on the file when HDF5 closes it.
-    """
-    try:
-        return os.open(f'/proc/self/fd/{descriptor}', _READ)
-    except (FileNotFoundError, PermissionError, NotADirectoryError):
-        return os.dup(descriptor)
-
-
-class RawFile(FileWatch):
-    """The bytes of an open file, with a watch on it.
-
-    An HDF5 file is found through HDF5's own descriptor, so it is the same
-    one even if another now has its name. It should not change: reads after
-    it was cut or rewritten in place raise an error. A file that was
-    replaced (a new one was renamed onto it) goes on being read as it was,
-    until an epoch begins and finds that it is not current.
-
-    `descriptor`: copied; the caller's may be closed.
-    """
-
-    is_remote = False
-
-    def __init__(self, path: str, descriptor: int,
-                 identity: tuple[int, ...]) -> None:
-        with _explained(path):
-            copied = _opened_again(descriptor)
-        # Not __del__, which would run when __init__ fails half-way too.
-        weakref.finalize(self, os.close, copied)
-        self._memory: mmap.mmap | None = None
-        super().__init__(path, copied, identity)
 
     @property
     def memory(self) -> mmap.mmap:
