@@ -41,7 +41,7 @@ def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
     key = _OF_ALL if budget is None else identity
     most = default_budget() if budget is None else budget
     with _caches.lock:
-        cache = _caches.get(key, lambda: ChunkCache(most))
+        cache = _caches.get(key, ChunkCache, most)
         # Of all files together, that is what the setting is now.
         cache.budget = most if budget is None else max(cache.budget, most)
         return cache

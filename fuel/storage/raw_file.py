@@ -74,7 +74,7 @@ def raw_file_at(path: str) -> FileBytes:
 
 def _shared(path: str, descriptor: int) -> RawFile:
     key = os.path.abspath(located(path)), settled_identity(descriptor)
-    return _files.get(key, lambda: RawFile(path, descriptor, key[1]))
+    return _files.get(key, RawFile, path, descriptor, key[1])
 
 
 def settled_identity(descriptor: int) -> tuple[int, ...]:

@@ -41,12 +41,12 @@ class Registry(Generic[Key, Member]):
         """Return the object of a key, None if nobody has it."""
         return self._members.get(key)
 
-    def get(self, key: Key, make: Callable[[], Member]) -> Member:
-        """Return the object of a key, made if nobody has it."""
+    def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
+        """Return the object of a key, made of arguments if nobody has it."""
         with self.lock:
             member = self._members.get(key)
             if member is None:
-                member = self._members[key] = make()
+                member = self._members[key] = make(*args)
             return member
 
 
