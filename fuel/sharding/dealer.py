@@ -164,22 +164,24 @@ class ReadInOrder:
     def count(self, stop: int, wanted: int) -> float:
         """Read up to an item, and return how many items there are; infinity
         if that was not the end."""
-        if wanted - 2 >= self.first:
+        kept, first = self._kept, self.first
+        if kept and wanted - 2 >= first:
             # Items before the last two were dealt to other ranks.
-            self._kept.pop(wanted - 2, None)
-        while self.position < stop:
-            place = self.position
-            if place == wanted or place < self.first:
+            kept.pop(wanted - 2, None)
+        place = self.position
+        while place < stop:
+            if place == wanted or place < first:
                 try:
-                    self._kept[place] = self.read()
+                    kept[place] = self.read()
                 except StopIteration:
                     return place
-                self.position += 1
+                self.position = place = place + 1
                 continue
             until = wanted if place < wanted else stop
             self.skip(until - place)
-            if self.position < until:
-                return self.position
+            place = self.position
+            if place < until:
+                return place
         return math.inf
 
     def take_kept(self, item: int) -> Any:

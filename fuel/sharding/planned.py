@@ -8,7 +8,7 @@ need and no others.
 from __future__ import annotations
 
 import weakref
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
@@ -136,10 +136,13 @@ class ItemsInOrder(ReadInOrder):
     def skip(self, count: int) -> None:
         """Read items and drop them."""
         read = self.reader.read
-        with suppress(StopIteration):
+        try:
             for _ in range(count):
                 read()
                 self.position += 1
+        except StopIteration:
+            # The position says how many there were.
+            return
 
     def take(self, dealt: Dealt) -> Batch:
         """Return an item that was read."""
