@@ -281,10 +281,6 @@ def _narrowed(iterator: DataIterator) -> RowRequests:
     return requests
 
 
-# How many items an epoch has that never ends.
-ENDLESS = 2 ** 62
-
-
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
     stage = stage_of(iterator.data_stream)

@@ -58,15 +58,8 @@ class BufferPlan(ItemPlan):
         """Return the place of the next example."""
         stage = self.stage()
         assert stage is not None
-        while not held.is_first_known(stage.buffer_size):
-            if held.next == self.num_items:
-                held.is_over = True
-            else:
-                held.push(_when(
-                    stage._key, stage.buffer_size, held, held.next), None)
-        held.pop()
-        assert held.last is not None
-        return int(held.last[1])
+        return held.pop_place(stage._key, stage.buffer_size,
+                              range(self.num_items).__contains__)
 
     def _go_to(self, item: int) -> None:
         while self.held.popped < item:
@@ -261,6 +254,23 @@ class _Held:
         self.popped += 1
         return example
 
+    def pop_place(self, key: int, size: int,
+                  is_there: Callable[[int], bool]) -> int:
+        """Return the place of the first example, where only places are held.
+
+        `key`: of the epoch.
+        `size`: of the buffer.
+        `is_there`: whether there is an example at a place.
+        """
+        while not self.is_first_known(size):
+            if is_there(self.next):
+                self.push(_when(key, size, self, self.next), None)
+            else:
+                self.is_over = True
+        self.pop()
+        assert self.last is not None
+        return int(self.last[1])
+
     def add_position(self, position: object) -> None:
         """Record a position of the child, and drop those not needed."""
         self.positions = [
@@ -356,15 +366,10 @@ class BufferOrder(EpochOrder):
 
     def pop(self, held: _Held) -> int:
         """Return the place of the next example, of those below."""
-        key, size = self.draws.at(self.place), self.size_of_buffer
-        while not held.is_first_known(size):
-            if self.inputs[0].count_to(held.next + 1) <= held.next:
-                held.is_over = True
-            else:
-                held.push(_when(key, size, held, held.next), None)
-        held.pop()
-        assert held.last is not None
-        return int(held.last[1])
+        below = self.inputs[0]
+        return held.pop_place(
+            self.draws.at(self.place), self.size_of_buffer,
+            lambda place: below.count_to(place + 1) > place)
 
     def find(self, item: int) -> int:
         """Return the place of an example, of those below."""

@@ -17,8 +17,8 @@ from fuel.schemes.mixing import MixingScheme, MixtureWeights, Weights
 from fuel.sharding.asking import Begun, GoesOn
 from fuel.sharding.order import EpochOrder, Unordered
 from fuel.transformers.base import ALL
-from fuel.transformers.mixture.order import Beginning, MixedOrder
-from fuel.transformers.mixture.position import Mixture, Stop
+from fuel.transformers.mixture.order import (
+    Beginning, MixedOrder, Mixture, Stop)
 from fuel.transformers.mixture.reader import (
     BY_METHOD, Finish, MixStage, MixtureItems, MixturePlan)
 from fuel.transformers.several import SeveralStreams, as_streams

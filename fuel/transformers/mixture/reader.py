@@ -16,20 +16,20 @@ from fuel.schemes.requests import BatchSizeRequests
 from fuel.schemes.shard import Shard
 from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.dealer import Dealt
+from fuel.sharding.order import ENDLESS
 from fuel.sharding.planned import (
-    ENDLESS, ItemPlan, ItemsInOrder, has_numbered_items, items_of, seek)
+    ItemPlan, ItemsInOrder, has_numbered_items, items_of, seek)
 from fuel.sharding.stage_orders import BatchesBelow, RowOrder, RowPlan
 from fuel.streams.stage import StreamStage
 from fuel.transformers.cache import join_batches
-from fuel.transformers.mixture.position import Counts, Mixture
+from fuel.transformers.mixture.order import Counts, Mixture
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.overrides import covers
 
 #: Takes an item and the number of the stream that it is from.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
 
-
-# Why a mixture whose streams can be sought is read in order.
+# The reason to read a mixture in order whose streams can be sought.
 BY_METHOD = 'its streams by a method of its own'
 
 
