@@ -11,7 +11,7 @@ import numpy
 
 from fuel import config
 from fuel.schemes.requests import num_batches
-from fuel.schemes.shard import Round, Shard, checked_shard, num_of_rank
+from fuel.schemes.shard import Shard, checked_shard, share_of
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import RandomGenerator, SchemeLike, State
 from fuel.utils import rng_state as rng_state_
@@ -148,7 +148,11 @@ class ShardedScheme(IterationScheme):
         total = num_requests_of(self.scheme)
         if total is None:
             return None
-        return _share_of(self.scheme, total, self.sharding)
+        size = batch_size_of(self.scheme)
+        examples = num_examples_of(self.scheme)
+        last = None if size is None or not isinstance(examples, int) else (
+            examples - (total - 1) * size)
+        return share_of(total, self.sharding, last, size or 0)
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the rank's requests of a new epoch."""
@@ -265,22 +269,6 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
     if shard.splits:
         shard.check_split(f'{name} requests', scheme.requests_examples,
                           batch_size_of(scheme))
-
-
-def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
-    """Return how many of all requests of a scheme a rank makes."""
-    if not shard.splits:
-        return num_of_rank(total, shard)
-    if shard.uneven == 'pad':
-        return total
-    size = batch_size_of(scheme)
-    examples = num_examples_of(scheme)
-    if size is None or not isinstance(examples, int):
-        return None
-    last = examples - (total - 1) * size
-    if last >= size or not total:
-        return total
-    return total - (Round(shard).deal(last, size, True) is None)
 
 
 # The hooks are assigned in each class beside its get_request_iterator,

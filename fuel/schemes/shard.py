@@ -211,3 +211,21 @@ def num_of_rank(total: int, shard: Shard) -> int:
     """Return how many of all batches a rank gets that takes every n-th."""
     rounds, rest = divmod(total, shard.num_shards)
     return rounds + (place_of_rank(0, rest, shard) is not None)
+
+
+def share_of(total: int, shard: Shard, last: int | None = None,
+             size: int = 0) -> int | None:
+    """Return how many of all items a rank gets, None if that is not known.
+
+    `last`: how many examples the last batch has, if that is known.
+    `size`: how many the others have.
+    """
+    if not shard.splits:
+        return num_of_rank(total, shard)
+    if shard.uneven == 'pad':
+        return total
+    if last is None:
+        # A last batch that is short may be left out.
+        return None
+    return total - bool(total and last < size and Round(shard).deal(
+        last, size, True) is None)

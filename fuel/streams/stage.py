@@ -15,7 +15,7 @@ from fuel.epochs.state_check import DAMAGE
 from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state, shard_of
-from fuel.schemes.shard import FoundShard, Shard, num_of_rank
+from fuel.schemes.shard import FoundShard, Shard, share_of
 from fuel.sharding.shard_pipeline import check_draws
 from fuel.sharding.planned import DealtItems, ItemsInOrder
 from fuel.streams.skipping import recover
@@ -43,10 +43,7 @@ class StreamStage(Stage):
         shard = self.own_shard
         if count is None or shard is None or of_all:
             return count
-        if not shard.splits:
-            return num_of_rank(count, shard)
-        # A last batch that is short may be left out.
-        return count if shard.uneven == 'pad' else None
+        return share_of(count, shard)
 
     @property
     def state_owner(self) -> Stage | None:
