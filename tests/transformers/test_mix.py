@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.sharding import planned
+from fuel.sharding.order import ENDLESS
 from fuel.epochs.pipeline import skip
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (
@@ -391,7 +392,7 @@ def test_stream_that_hardly_any_point_chooses_ends_no_mixture():
     """It would have its last item after all that are counted."""
     endless = Mix([numbers(1, 3)], stop='forever')
     mixture = Mix([numbers(0, 99), endless], [1e-18, 1.], stop='first')
-    assert planned.ENDLESS == planned.items_of(mixture.get_epoch_iterator())
+    assert ENDLESS == planned.items_of(mixture.get_epoch_iterator())
 
 
 @pytest.mark.timeout(30)
