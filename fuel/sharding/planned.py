@@ -53,6 +53,12 @@ class ItemPlan:
         return True
 
     @staticmethod
+    def count_items(stream: StreamLike, epoch: Epoch) -> int | None:
+        """Return how many items an epoch has of a stage that makes one of
+        each; None if they are as many as those below."""
+        return None
+
+    @staticmethod
     def split_size(stream: StreamLike) -> int | None:
         """Return the size of the batches that ranks can split."""
         return batch_size_of(stage_of(stream).scheme)
@@ -284,10 +290,10 @@ def _narrowed(iterator: DataIterator) -> RowRequests:
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
     stage = stage_of(iterator.data_stream)
-    plan = stage.plan
-    if plan is not None:
-        # A mixture, of stages that have plans.
-        return int(plan.open(stage.stream, iterator.epoch).num_items)
+    counted: int | None = None if stage.plan is None else (
+        stage.plan.count_items(stage.stream, iterator.epoch))
+    if counted is not None:
+        return counted
     below = children_of(iterator.epoch)
     if below:
         return min(map(items_of, below))

@@ -211,9 +211,11 @@ class RemoteStream(AbstractDataStream):
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return the reader of an epoch that does what :meth:`get_data` does:
-        its session; None if a subclass has its own `get_data`."""
+        its session; None if a subclass has its own `get_data`, or there are
+        requests, which `get_data` refuses."""
         reader: EpochReader = session_of(epoch)
-        return reader if covers(self, 'open_reader', ('get_data',)) else None
+        return reader if epoch.request_iterator is None and covers(
+            self, 'open_reader', ('get_data',)) else None
 
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""

@@ -24,6 +24,7 @@ from support.resuming import assert_resumes
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.schemes import (
+    ConstantScheme,
     SequentialExampleScheme,
     ShuffledExampleScheme,
     ShuffledScheme,
@@ -33,9 +34,12 @@ from fuel.testing import ReplayProcess, check_stage
 from fuel.testing.replay import Saved
 from fuel.transformers import (
     Batch,
+    Chain,
     Expand,
     Mapping,
+    Mix,
     SeededTransformer,
+    Take,
     Unpack,
 )
 
@@ -414,6 +418,25 @@ def test_ranks_share_the_items_where_the_number_of_pieces_is_not_known():
         Countdown(numbers(6)).load_state_dict(streams[0].state_dict())
     with pytest.raises(ValueError, match="use by='batch'"):
         Countdown(numbers(6)).shard(0, 2, by='example')
+
+
+@pytest.mark.parametrize('build', [
+    lambda stream: Batch(stream, ConstantScheme(4)),
+    lambda stream: Take(stream, 9),
+    lambda stream: Chain([stream, numbers(5)]),
+    lambda stream: Mix({'a': stream, 'b': numbers(5)}, seed=1)])
+def test_ranks_share_what_is_made_of_a_stage_that_makes_one_of_each(build):
+    """Its items are as many as those below, though num_pieces is not known."""
+    class Same(Expand):
+        one_to_one = True
+
+        def expand(self, item):
+            yield item
+
+    whole = list(map(str, build(numbers(10))))
+    assert [whole[::2], whole[1::2]] == [
+        list(map(str, build(Same(numbers(10))).shard(rank, 2)))
+        for rank in range(2)]
 
 
 def test_overridden_expand_is_not_bypassed_by_ranks():

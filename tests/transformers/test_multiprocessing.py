@@ -38,6 +38,7 @@ from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, WorkerError
+from fuel.iterator import DataIterator
 from fuel.schemes import SequentialExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import (
@@ -181,6 +182,21 @@ def test_request_is_refused(ahead):
     """Batches are made before anybody could ask for them."""
     with pytest.raises(ValueError, match='no requests.*got 4'):
         ahead().get_data(4)
+
+
+@pytest.mark.parametrize('kind', [MultiProcessing, MultiThreading])
+def test_requests_of_an_epoch_are_refused(kind):
+    """Those of an iterator, and those of a scheme."""
+    stream = kind(build())
+    try:
+        epoch = DataIterator(stream, iter([4]))
+        with pytest.raises(ValueError, match='no requests.*got 4'):
+            next(epoch)
+        stream.iteration_scheme = SequentialExampleScheme(2)
+        with pytest.raises(ValueError, match='no requests.*got 0'):
+            next(stream.get_epoch_iterator())
+    finally:
+        stream.close()
 
 
 @pytest.mark.parametrize('value, error', [

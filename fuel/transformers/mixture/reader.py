@@ -342,13 +342,20 @@ class MixturePlan(ItemPlan):
     @classmethod
     def open(cls, stream: Any, epoch: Epoch) -> MixturePlan:
         """Return the plan of an epoch of a mixture."""
+        kept = epoch.attributes
+        return cls(stream.mixture_reader(
+            kept['_mixture'], kept['child_epoch_iterators']),
+            cls.count_items(stream, epoch))
+
+    @staticmethod
+    def count_items(stream: Any, epoch: Epoch) -> int:
+        """Return how many items an epoch has."""
+        most = int(stream.epoch_size or ENDLESS)
+        if stream.stop == 'forever':
+            return most
         mixture: Mixture = epoch.attributes['_mixture']
-        iterators = epoch.attributes['child_epoch_iterators']
-        most = stream.epoch_size or ENDLESS
-        return cls(stream.mixture_reader(mixture, iterators), (
-            most if stream.stop == 'forever' else min(
-                most, mixture.count_all(lambda: list(
-                    map(items_of, iterators))))))
+        return min(most, mixture.count_all(lambda: list(
+            map(items_of, epoch.attributes['child_epoch_iterators']))))
 
     @staticmethod
     def fits(stream: Any) -> bool:
