@@ -142,7 +142,8 @@ class SequenceStage(Expand):
 
     def _warn_if_empty(self) -> None:
         """Warn that an epoch which read sequences delivers nothing."""
-        longest = self._longest
+        # Once, also where the warning is an error.
+        longest, self._longest = self._longest, None
         if longest is None or longest >= self._items_needed():
             return
         name = type(self).__name__

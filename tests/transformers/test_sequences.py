@@ -142,6 +142,17 @@ def test_epoch_without_a_window_warns_once(arguments, needed):
     assert 1 == len(list(Window(*arguments, stream_of([[1], [0] * needed]))))
 
 
+def test_epoch_without_a_window_ends_where_warnings_are_errors():
+    """The error comes once, and then the end."""
+    epoch = Window(1, 4, 4, True, stream_of([[1, 2]])).get_epoch_iterator()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        with pytest.raises(UserWarning, match='an epoch of Window is empty'):
+            next(epoch)
+        with pytest.raises(StopIteration):
+            next(epoch)
+
+
 def test_resumed_epoch_that_delivered_windows_does_not_warn():
     """The long sequence was read before the state was saved."""
     stream = Window(1, 2, 2, True, stream_of([[1, 2, 3], [1], [2]]))
