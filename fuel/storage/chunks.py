@@ -110,6 +110,8 @@ class ChunkReader(DirectReader):
             numpy.ascontiguousarray(rows, numpy.intp), budget, soon)
         if nbytes > budget:
             return None
+        if not absent:
+            return nbytes
         # In the order of their numbers, which is mostly that of the file.
         wanted = [(chunk, soon) for chunk in sorted(absent)]
         if self._remote is None:
