@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fuel.datasets.columns.part_names import natural_key
-from fuel.layouts.formats import DATA_ENDINGS, advice_for
+from fuel.layouts.formats import DATA_ENDINGS, advice_for, is_zarr
 from fuel.utils.other_libraries import is_hugging_face_cache
 from fuel.utils.paths import looping_link
 
@@ -88,6 +88,10 @@ def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
 
 def _what_it_has(folder: str) -> str:
     """Return the commonest other files of a folder, and what reads them."""
+    stores = [path for path in _look_into(folder)[1] if is_zarr(path)]
+    if stores:
+        return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '
+                f'is a data set: load it by its own path')
     paths = [os.path.join(where, name)
              for where, _, names in itertools.islice(os.walk(folder), SHOWN)
              for name in names if not name.startswith('.')]

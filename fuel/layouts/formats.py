@@ -8,6 +8,7 @@ import zipfile
 from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.text_files import COMPRESSIONS
 from fuel.remote.location import RemotePath
+from fuel.remote.urls import file_name
 from fuel.storage.raw_file import raw_file_at
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
@@ -68,6 +69,10 @@ def format_of(path: str) -> str:
         if is_zarr(path):
             return 'zarr'
         raise ValueError(f'{path!r} is a folder, and no Zarr array or group')
+    if isinstance(path, RemotePath) and os.path.splitext(
+            file_name(path))[1] in ('', '.zarr') and is_zarr(path):
+        # Asked first: a server may answer anything for a folder.
+        return 'zarr'
     file = raw_file_at(path)
     head = file.read(0, 8)
     for signature, name in SIGNATURES.items():
@@ -127,9 +132,21 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
 
 
 def is_zarr(folder: str) -> bool:
-    """Return whether a folder is a Zarr array or group."""
+    """Return whether a folder, or a URL, is a Zarr array or group."""
+    if isinstance(folder, RemotePath):
+        return any(map(_is_there, map(folder.joined, ZARR_FILES)))
     return any(os.path.isfile(os.path.join(folder, name))
                for name in ZARR_FILES)
+
+
+def _is_there(path: RemotePath) -> bool:
+    """Return whether a server has a file."""
+    try:
+        path.open(is_kept=False)
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        # Who may not list a bucket is forbidden what is not there.
+        return False
+    return True
 
 
 def _begins_arrow_stream(head: bytes) -> bool:

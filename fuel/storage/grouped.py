@@ -181,6 +181,8 @@ class GroupReader(ChunkReader):
         super().__init__(groups.file, groups.name, parts, cache.store(
             groups.key, parts.nbytes))
         self.path, self.files = groups.path, groups.files
+        # Whoever decodes a group of a remote file fetches its bytes.
+        self._remote = None
 
     def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
         """See :meth:`ChunkReader.decode`."""

@@ -10,6 +10,7 @@ import email.utils
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -173,6 +174,9 @@ class RangeServer(ThreadingHTTPServer):
         except OSError:
             return None
         status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            os.close(descriptor)
+            return None
         etag = (f'"{status.st_ino:x}-{status.st_size:x}-'
                 f'{status.st_mtime_ns:x}"' if self.has_etags else '')
         return descriptor, status.st_size, etag, status.st_mtime

@@ -19,7 +19,8 @@ from fuel.datasets.source_dataset import (
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
-from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
+from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_parts
+from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Versioned
 from fuel.storage.grouped import Groups, NoFile, ReadGroup, open_groups
@@ -40,8 +41,9 @@ class ArrowDataset(RowsDataset):
     Parameters
     ----------
     data : str, path-like, list of them, or table
-        A Parquet or Arrow (IPC, Feather) file; several files, or a folder of
-        them, one after the other, whose folders ``name=value`` are columns;
+        A Parquet or Arrow (IPC, Feather) file, or its URL; several files, or
+        a folder of them, one after the other, whose folders ``name=value``
+        are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
         Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
         Face `which_sets` names those to read, and so it does of a folder
@@ -64,6 +66,8 @@ class ArrowDataset(RowsDataset):
     masks : str or sequence of str, optional
         Sources whose nulls are 0 or False where NumPy has none, each
         followed by a source ``NAME_mask``, which is False there.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of URLs.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
@@ -110,7 +114,7 @@ class ArrowDataset(RowsDataset):
     (array([3., 1.]), array(['c', 'a'], dtype=object))
     """
 
-    unsaved_arguments = ('cache_bytes',)
+    unsaved_arguments = ('cache_bytes', 'storage_options')
 
     def __init__(self, data: Tables,
                  columns: Columns | None = None,
@@ -118,8 +122,9 @@ class ArrowDataset(RowsDataset):
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None,
                  masks: Sequence[str] | str = (),
+                 storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self._paths = paths_of(data)
+        self._paths = paths_of(data, storage_options)
         by_split = {} if splits is not None else located_by_split(
             data, self._paths or ())
         if len(by_split) > 1 and which_sets is None:
@@ -152,7 +157,7 @@ class ArrowDataset(RowsDataset):
     def load(self) -> None:
         """Open the files."""
         parts = ([TablePart(self._table)] if self._paths is None
-                 else [open_part(*each) for each in self._paths])
+                 else open_parts(self._paths))
         columns = ({name: name for name in parts[0].names}
                    if self.columns is None else _as_sources(self.columns))
         if not columns:

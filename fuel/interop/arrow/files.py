@@ -12,6 +12,8 @@ import pyarrow.fs
 
 from fuel.datasets.splits import files_by_name
 from fuel.describe.samples import label_source
+from fuel.remote.location import as_path
+from fuel.remote.urls import StorageOptions
 from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 
 #: A path, several of them, or a table in memory.
@@ -28,15 +30,21 @@ class Located(NamedTuple):
     constants: Mapping[str, pyarrow.Scalar]
 
 
-def paths_of(data: Tables) -> list[Located] | None:
+def paths_of(data: Tables, storage_options: StorageOptions | None = None,
+             ) -> list[Located] | None:
     """Return the files that `data` names, None if it is a table."""
     if isinstance(data, (str, os.PathLike)):
-        path = os.fspath(data)
+        path = as_path(os.fspath(data), storage_options)
         return _in_folder(path) if os.path.isdir(path) else [Located(path, {})]
     if isinstance(data, (list, tuple)):
         if not data:
             raise ValueError('at least one file is needed, got none')
-        return [path for each in data for path in paths_of(each) or ()]
+        return [path for each in data
+                for path in paths_of(each, storage_options) or ()]
+    if storage_options is not None:
+        raise ValueError(
+            f'storage_options are for URLs, such as s3://bucket/name, and '
+            f'data is a {type(data).__name__}: leave them out')
     return None
 
 

@@ -19,7 +19,8 @@ from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, common_type, is_there, rows_of, type_of,
     without_nulls)
-from fuel.storage.file_bytes import FileBytes
+from fuel.remote.location import RemotePath, ask_all
+from fuel.storage.file_bytes import FileBytes, is_remote
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean
@@ -277,9 +278,11 @@ class FilePart(ArrowPart):
         return self._counts
 
 
-def _open_watched(path: str) -> tuple[pyarrow.OSFile, FileBytes]:
+def _open_watched(path: str) -> tuple[pyarrow.NativeFile, FileBytes]:
     """Open a file for PyArrow, and to look at whether it changes."""
     file = raw_file_at(path)
+    if is_remote(file):
+        return pyarrow.PythonFile(file.open(), 'r'), file
     source = pyarrow.OSFile(path)
     # PyArrow opens a name, and many of its releases tell no descriptor.
     if not file.is_current():
@@ -310,8 +313,11 @@ class ParquetPart(FilePart):
         # Each thread has its own, which shares what was read of the footer.
         file = vars(self._open).get('file')
         if file is None:
+            # Of a remote file one thread would wait for what another reads.
+            source = pyarrow.PythonFile(self._watched.open(), 'r') if (
+                is_remote(self._watched)) else self._source
             file = self._open.file = pyarrow.parquet.ParquetFile(
-                self._source, metadata=self._metadata,
+                source, metadata=self._metadata,
                 page_checksum_verification=True)
         return file.read_row_group(
             group, columns=[name], use_threads=False).column(name)
@@ -411,12 +417,20 @@ def open_part(path: str,
               constants: Mapping[str, pyarrow.Scalar] | None = None,
               ) -> ArrowPart:
     """Open a file of any format, recognized by its first bytes."""
-    with open(path, 'rb') as file:
-        magic = file.read(6)
+    file = raw_file_at(path)
+    magic = file.read(0, 6)
     kind = (ParquetPart if magic[:4] == b'PAR1' else
             IPCFilePart if magic == FILE_MAGIC[:6] else IPCStreamPart)
     with damage(path):
         return kind(path, constants or {})
+
+
+def open_parts(located: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
+               ) -> list[ArrowPart]:
+    """Open several files, of remote ones some at a time."""
+    if any(isinstance(path, RemotePath) for path, _ in located):
+        return ask_all(lambda each: open_part(*each), located)
+    return [open_part(*each) for each in located]
 
 
 class Column:
@@ -493,7 +507,8 @@ def damage(path: str, what: str = '') -> Iterator[None]:
     """Turn the errors of PyArrow into one that names the file."""
     try:
         yield
-    except (DamagedFileError, FileNotFoundError):
+    except (DamagedFileError, FileNotFoundError, PermissionError,
+            TimeoutError):
         raise
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if is_lack_of_descriptors(error):

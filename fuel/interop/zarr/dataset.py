@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.exceptions import DamagedFileError
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.stores import filesystem_of
+from fuel.remote.urls import Secrets, StorageOptions
 from fuel.storage.grouped import Groups, NoFile, open_groups
 from fuel.storage.layout import native_type
 from fuel.storage.raw_file import identity_of
@@ -39,11 +42,13 @@ class ZarrDataset(RowsDataset):
     ----------
     store : str, path-like or object
         A group, whose arrays become the sources under their names, or an
-        array, the source ``'data'``; or where there is one.
+        array, the source ``'data'``; or where there is one, such as a URL.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
         See :class:`~fuel.interop.arrow.ArrowDataset`.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`. The labels default to the names of the dimensions.
@@ -80,13 +85,15 @@ class ZarrDataset(RowsDataset):
     (array([7, 2]), array([49,  4]))
     """
 
-    unsaved_arguments = ('cache_bytes',)
+    unsaved_arguments = ('cache_bytes', 'storage_options')
 
     def __init__(self, store: Store, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None,
+                 storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self._origin = store
+        self._origin = as_path(store, storage_options) if isinstance(
+            store, str) else store
         self.cache_bytes = as_budget(cache_bytes)
         self._labels: dict[str, tuple[str, ...]] = {}
         self.load()
@@ -98,7 +105,8 @@ class ZarrDataset(RowsDataset):
         """Open the store."""
         for _ in range(ATTEMPTS):
             before = (Folder(os.fspath(self._origin)) if isinstance(
-                self._origin, (str, os.PathLike)) else None)
+                self._origin, (str, os.PathLike)) and not isinstance(
+                    self._origin, RemotePath) else None)
             arrays = self._open()
             # What was read of it is of the state that was looked at.
             if before is None or before.is_current():
@@ -121,7 +129,9 @@ class ZarrDataset(RowsDataset):
     def _open(self) -> dict[str, Any]:
         """Return the arrays of the store."""
         found = self._origin
-        if not isinstance(found, (zarr.Array, zarr.Group)):
+        if isinstance(found, RemotePath):
+            found = _open_remote(found)
+        elif not isinstance(found, (zarr.Array, zarr.Group)):
             found = zarr.open(found, mode='r')
         arrays = {'data': found} if isinstance(found, zarr.Array) else {
             name: array for name, array in sorted(found.arrays())
@@ -134,6 +144,38 @@ class ZarrDataset(RowsDataset):
     def details(self) -> Sequence[str]:
         """Return the store and the splits."""
         return [str(self._origin), *super().details()]
+
+
+def _open_remote(path: RemotePath) -> Any:
+    """Return the group or array of a URL."""
+    url, options = path.reveal()
+    # Of a file system that is missing, this says which extra brings it.
+    filesystem_of(url, options)
+    secrets = Secrets(url, options)
+    try:
+        found = zarr.open(url, mode='r', storage_options={**options})
+    except (FileNotFoundError, PermissionError) as error:
+        raise type(error)(secrets.hide(
+            f'{path} cannot be opened as a Zarr store: {error}')) from None
+    except Exception as error:  # noqa: BLE001 (each file system has its own)
+        raise OSError(secrets.hide(
+            f'{path} cannot be opened as a Zarr store: '
+            f'{type(error).__name__}: {error}')) from None
+    if isinstance(found, zarr.Group) and not _lists_arrays(found):
+        raise FileNotFoundError(
+            f'{path} is a group that lists no arrays: a web server does not '
+            f'list folders, so have zarr.consolidate_metadata(FOLDER) write '
+            f'the names into the store, or name an array, as in '
+            f'ZarrDataset({str(path) + "/NAME"!r})')
+    return found
+
+
+def _lists_arrays(group: Any) -> bool:
+    """Return whether a group on a server says which arrays it has."""
+    try:
+        return any(True for _ in group.arrays())
+    except Exception:  # noqa: BLE001 (of what a server sends as a folder)
+        return False
 
 
 def _labels_of(array: Any) -> tuple[str, ...]:

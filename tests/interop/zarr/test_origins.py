@@ -1,0 +1,65 @@
+"""Zarr stores are opened from where the manual says."""
+import warnings
+
+import numpy
+import pytest
+import zarr
+from support import origins
+from support.range_server import serving
+
+import fuel
+from fuel.interop.zarr import ZarrDataset
+
+pytestmark = pytest.mark.skipif(
+    zarr.__version__.startswith('2.'),
+    reason='Zarr 2 reads consolidated metadata by another function')
+
+
+def write(path):
+    """Write a store that a web server can show."""
+    group = zarr.open_group(str(path), mode='w')
+    group['x'] = numpy.array(origins.ROWS)
+    with warnings.catch_warnings():
+        # The format does not describe them yet.
+        warnings.filterwarnings('ignore', 'Consolidated metadata')
+        zarr.consolidate_metadata(str(path))
+
+
+@pytest.mark.parametrize('name, origin, answer', origins.cells('Zarr'))
+def test_stores_are_opened_from_each_origin(name, origin, answer, tmp_path):
+    """Others are an error that says what to do."""
+    origins.check_origin(tmp_path, write, name, origin, answer)
+
+
+def test_array_at_a_url_is_a_data_set(tmp_path):
+    """Also where its name does not say that it is a store."""
+    write(tmp_path / 'a.zarr')
+    with serving(tmp_path) as server:
+        for open_store in (fuel.load, ZarrDataset):
+            dataset = open_store(server.url('a.zarr/x'))
+            assert ('data',) == dataset.sources
+            assert origins.ROWS == dataset[:][0].tolist()
+
+
+def test_group_without_a_list_of_arrays_says_what_to_do(tmp_path):
+    """A web server does not list folders."""
+    zarr.open_group(str(tmp_path / 'a.zarr'), mode='w')['x'] = numpy.arange(3)
+    with serving(tmp_path) as server, pytest.raises(
+            FileNotFoundError, match='zarr.consolidate_metadata'):
+        fuel.load(server.url('a.zarr'))
+
+
+def test_missing_store_says_so(tmp_path):
+    """As other missing files do."""
+    with serving(tmp_path) as server:
+        with pytest.raises(FileNotFoundError, match='no such file'):
+            fuel.load(server.url('b.zarr'))
+        with pytest.raises(FileNotFoundError, match='b.zarr'):
+            ZarrDataset(server.url('b.zarr'))
+
+
+def test_storage_options_are_for_urls(tmp_path):
+    """They are refused with a folder."""
+    write(tmp_path / 'a.zarr')
+    with pytest.raises(ValueError, match='storage_options are for URLs'):
+        ZarrDataset(str(tmp_path / 'a.zarr'), storage_options={'anon': True})
