@@ -20,7 +20,7 @@ from fuel.streams import DataStream
 
 BATCH = 32
 WIDTH = 16
-# Of the files of which first epochs are measured: opening them counts little.
+# First epochs are measured over larger files: opening them counts little.
 LARGE_BATCH = 128
 LARGE_WIDTH = 128
 

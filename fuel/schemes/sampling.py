@@ -457,7 +457,7 @@ class BlockOrder(ShuffledOrder):
         """Return a part of the order."""
         stop = min(stop, int(self._borders[-1]))
         self._drawn()
-        number = int(numpy.searchsorted(self._starts, start, 'right')) - 1
+        number = int(self._starts.searchsorted(start, 'right')) - 1
         parts = []
         while start < stop:
             first = int(self._starts[number])
