@@ -144,7 +144,7 @@ def _is_there(path: RemotePath) -> bool:
     try:
         path.open(is_kept=False)
     except (FileNotFoundError, IsADirectoryError, PermissionError):
-        # Who may not list a bucket is forbidden what is not there.
+        # Without permission to list a bucket, a missing file is forbidden.
         return False
     return True
 

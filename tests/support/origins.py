@@ -1,4 +1,4 @@
-"""Where files of each format are opened from, as the manual says."""
+"""The table of what each format is opened from, as the manual has it."""
 import re
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import fuel
 from support.range_server import serving
 
 ORIGINS = ('path', 'list', 'pattern', 'folder', 'URL')
-# What comes of two files; of 'one' and 'no' it is an error.
+# Two files are opened as the answer says; 'one' and 'no' are errors.
 TABLE = {
     'HDF5': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'npy': ('yes', 'sources', 'sources', 'sources', 'yes'),

@@ -32,7 +32,7 @@ def test_stores_are_opened_from_each_origin(name, origin, answer, tmp_path):
 
 
 def test_array_at_a_url_is_a_data_set(tmp_path):
-    """Also where its name does not say that it is a store."""
+    """The name of an array need not say that it is a store."""
     write(tmp_path / 'a.zarr')
     with serving(tmp_path) as server:
         for open_store in (fuel.load, ZarrDataset):
