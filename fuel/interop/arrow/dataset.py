@@ -19,7 +19,7 @@ from fuel.datasets.source_dataset import (
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
-from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_parts
+from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_tables
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Versioned
@@ -157,7 +157,7 @@ class ArrowDataset(RowsDataset):
     def load(self) -> None:
         """Open the files."""
         parts = ([TablePart(self._table)] if self._paths is None
-                 else open_parts(self._paths))
+                 else open_tables(self._paths))
         columns = ({name: name for name in parts[0].names}
                    if self.columns is None else _as_sources(self.columns))
         if not columns:

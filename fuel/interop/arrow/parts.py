@@ -425,8 +425,8 @@ def open_part(path: str,
         return kind(path, constants or {})
 
 
-def open_parts(located: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
-               ) -> list[ArrowPart]:
+def open_tables(located: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
+                ) -> list[ArrowPart]:
     """Open several files, of remote ones some at a time."""
     if any(isinstance(path, RemotePath) for path, _ in located):
         return ask_all(lambda each: open_part(*each), located)
