@@ -28,6 +28,26 @@ class ServedStage(RemoteStage):
 
     __slots__ = ()
 
+    def open_session(self) -> ServerSession:
+        """Return the session of the epoch that comes next."""
+        shown = vars(self.stream)
+        last = last_session(self.stream) or shown.get('session')
+        if last is not None and self.is_left():
+            last.leave()
+        pending, resume = self.pending, self.stream._after
+        if pending is not None:
+            resume = pending['leftover']
+            if resume is not None and pending['epoch'] != RUNNING:
+                resume = {**resume, 'over': True, 'loaded': True}
+        elif last is not None:
+            resume = last.last_state()
+        session = ServerSession(resume)
+        sessions = shown.setdefault('_sessions', [])
+        sessions[:] = [other for other in sessions
+                       if not (other.left or other.finished)]
+        sessions.append(session)
+        return session
+
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of an epoch; the server goes on after its end."""
         state = super().state_of(epoch)
@@ -265,26 +285,6 @@ class ServerDataStream(RemoteStream):
             raise ValueError('the server decides what comes next, so there '
                              f'are no requests; got {request!r}')
 
-    def _open_session(self) -> ServerSession:
-        stage = stage_of(self)
-        last = last_session(self) or vars(self).get('session')
-        if last is not None and stage.is_left():
-            last.leave()
-        pending = stage.pending
-        resume = self._after
-        if pending is not None:
-            resume = pending['leftover']
-            if resume is not None and pending['epoch'] != RUNNING:
-                resume = {**resume, 'over': True, 'loaded': True}
-        elif last is not None:
-            resume = last.last_state()
-        session = ServerSession(resume)
-        sessions = vars(self).setdefault('_sessions', [])
-        sessions[:] = [other for other in sessions
-                       if not (other.left or other.finished)]
-        sessions.append(session)
-        return session
-
     def get_leftover(self) -> Any:
         """Return where the server stood when the last batch was handed out.
 
@@ -311,9 +311,10 @@ class ServerDataStream(RemoteStream):
         """
         self._disconnect()
         # Another thread that has the lock may have connected meanwhile.
-        if self._lock_to_close(self._disconnect):
+        stage: Any = stage_of(self)
+        if stage.lock_to_close(self._disconnect):
             self._made = []
-            stage_of(self).lock.release()
+            stage.lock.release()
 
     def _disconnect(self) -> None:
         for session in list(vars(self).get('_sessions', [])):

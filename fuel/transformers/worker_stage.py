@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Unpack
+from typing import Unpack
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
@@ -27,15 +27,88 @@ class TeamStage(RemoteStage):
     """A stream whose epochs a team of workers makes.
 
     A state is that of the stream that is read, so it fits that stream too.
+
+    `team`: the workers that were started last; None if there are none.
+    `upcoming`: the session of the next epoch, if its state was asked for.
     """
 
-    __slots__ = ()
+    __slots__ = 'team', 'upcoming'
+
+    def __init__(self, stream: object) -> None:
+        super().__init__(stream)
+        self.team: Team | None = None
+        self.upcoming: WorkerSession | None = None
+
+    def get_team(self) -> Team:
+        """Return running workers, started if there are none."""
+        # Another thread may close the stream meanwhile.
+        team = self.team
+        if team is None or not team.is_usable():
+            if team is not None:
+                team.close()
+                keep_sums(self.meter)
+                self.meter.restarts += 1
+            team = self.team = self.stream._start_team()
+        return team
+
+    def open_session(self) -> WorkerSession:
+        """Begin the epoch that comes next, if its state was not asked for."""
+        session, self.upcoming = self.upcoming or self._make_session(), None
+        if session.after:
+            self.stream._after, self.stream._calls = None, ()
+        return session
+
+    def _make_session(self) -> WorkerSession:
+        """Let the workers begin the epoch that comes next."""
+        pending, last = self.pending, last_session(self.stream)
+        if pending is not None:
+            state = pending
+        elif last is None:
+            state = self.stream._after
+        elif not self.is_left() and last.is_connected():
+            # Its workers run both.
+            state = None
+        else:
+            state = last.last_state()
+        for epoch in self.release_left():
+            # The workers make nothing more of epochs that nobody reads.
+            session_of(epoch).leave()
+        if self.resumed() is None:
+            session = WorkerSession(
+                state, after=True, calls=self.stream._calls)
+        else:
+            session = WorkerSession(state)
+        session.is_exact = self.meter.is_exact
+        # A state that was loaded need not be the one where the workers stand.
+        session.begin(self.get_team(), last if pending is None else None)
+        return session
+
+    def close(self) -> None:
+        """End the workers; a thread that waits for a batch gets an error."""
+        is_locked = self.lock_to_close(self._cut)
+        try:
+            last = last_session(self.stream)
+            if is_locked and last is not None:
+                # The next epoch iterator comes after what was delivered.
+                last.state()
+            team, self.team, self.upcoming = self.team, None, None
+            if team is not None:
+                team.close()
+                keep_sums(self.meter)
+        finally:
+            if is_locked:
+                self.lock.release()
+
+    def _cut(self) -> None:
+        team = self.team
+        if team is not None:
+            team.cut()
 
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which takes up a state that was loaded."""
         with self.lock:
             resumed = self.resumed()
-            self.stream.session = self.stream._open_session()
+            self.stream.session = self.open_session()
             self.pending = None
             StreamStage.begin(self, epoch)
             if resumed is not None:
@@ -63,35 +136,29 @@ class TeamStage(RemoteStage):
         """Return the state of its input after what was delivered."""
         return as_state(self._session(epoch).state())
 
-    def get_team(self) -> Team:
-        """Return running workers, started if there are none."""
-        team: Team = self.stream._get_team()
-        return team
-
     def _session(self, epoch: Epoch) -> WorkerSession:
         session: WorkerSession = session_of(epoch)
         return session
 
     def state_between(self, epoch: str) -> State:
         """Return the state of its input while no epoch is running."""
-        stream, last = self.stream, last_session(self.stream)
-        state = stream._after if last is None else as_state(last.state())
+        last = last_session(self.stream)
+        state = (self.stream._after if last is None
+                 else as_state(last.state()))
         if state is None:
             return self._input.state_between(epoch)
         if state['epoch'] != RUNNING:
             return as_state(state)
         # That epoch was left, so the state is that of the next.
-        if stream._next is None:
-            after, calls = stream._after, stream._calls
-            stream._next = stream._open_session()
-            stream._after, stream._calls = after, calls
-        return as_state(stream._next.state())
+        if self.upcoming is None:
+            self.upcoming = self._make_session()
+        return as_state(self.upcoming.state())
 
     def load(self, state: State) -> None:
         """Take up a state: the workers load it."""
         with self.lock:
             self.pending = state
-            self.stream._next = None
+            self.upcoming = None
 
     def set_generators(self, state: State) -> None:
         """Do nothing: the stream that the workers run loads the state."""
@@ -117,7 +184,7 @@ class TeamStage(RemoteStage):
     @property
     def is_running(self) -> bool:
         """Whether there are workers (bool)."""
-        return '_team' in vars(self.stream)
+        return self.team is not None
 
     @property
     def _input(self) -> Stage:
@@ -161,8 +228,6 @@ class WorkerStage(RemoteStream, Transformer):
     # Its items are those of the stream that it reads.
     __fuel_passes_on__ = True
     keeps = ALL
-    # The session of the next epoch, if its state was asked for.
-    _next: WorkerSession | None = None
 
     def num_items(self) -> int | None:
         """Return how many items an epoch of `data_stream` has."""
@@ -180,49 +245,6 @@ class WorkerStage(RemoteStream, Transformer):
                 f'{type(self).__name__} takes no requests, since its batches '
                 f'were made before; got {request!r}')
 
-    def _open_session(self) -> WorkerSession:
-        """Begin the epoch that comes next."""
-        stage = stage_of(self)
-        pending = stage.pending
-        last = last_session(self)
-        opened, self._next = self._next, None
-        if opened is not None:
-            self._after, self._calls = None, ()
-            return opened
-        if pending is not None:
-            state = pending
-        elif last is None:
-            state = self._after
-        elif not stage.is_left() and last.is_connected():
-            # Its workers run both.
-            state = None
-        else:
-            state = last.last_state()
-        for epoch in stage.release_left():
-            # The workers make nothing more of epochs that nobody reads.
-            session_of(epoch).leave()
-        if stage.resumed() is None:
-            session = WorkerSession(state, after=True, calls=self._calls)
-        else:
-            session = WorkerSession(state)
-        session.is_exact = stage.meter.is_exact
-        # A state that was loaded need not be the one where the workers stand.
-        session.begin(self._get_team(), last if pending is None else None)
-        if session.after:
-            self._after, self._calls = None, ()
-        return session
-
-    def _get_team(self) -> Team:
-        """Return running workers, started if there are none."""
-        team: Team | None = vars(self).get('_team')
-        if team is None or not team.is_usable():
-            if team is not None:
-                team.close()
-                keep_sums(stage_of(self).meter)
-                stage_of(self).meter.restarts += 1
-            team = self._team = self._start_team()
-        return team
-
     def _start_team(self) -> Team:
         """Start the workers."""
         raise NotImplementedError
@@ -230,47 +252,30 @@ class WorkerStage(RemoteStream, Transformer):
     @property
     def worker_pids(self) -> list[int]:
         """Identifiers of the running worker processes (list of int)."""
-        team = vars(self).get('_team')
+        team = team_stage(self).team
         return [] if team is None else team.pids
 
     def reset(self) -> None:
         """Reset the wrapped stream before the next epoch."""
         self._calls += ('reset',)
-        self._next = None
+        team_stage(self).upcoming = None
 
     def next_epoch(self) -> None:
         """Switch the wrapped stream to the next epoch."""
         self._calls += ('next_epoch',)
-        self._next = None
+        team_stage(self).upcoming = None
 
     def close(self) -> None:
         """End the workers; batches that were delivered stay.
 
         A thread that waits for a batch gets an error.
         """
-        is_locked = self._lock_to_close(self._cut)
-        try:
-            last = last_session(self)
-            if is_locked and last is not None:
-                # The next epoch iterator comes after what was delivered.
-                last.state()
-            self._next = None
-            team = vars(self).pop('_team', None)
-            if team is not None:
-                team.close()
-                keep_sums(stage_of(self).meter)
-        finally:
-            if is_locked:
-                stage_of(self).lock.release()
+        team_stage(self).close()
         self.data_stream.close()
 
-    def _cut(self) -> None:
-        team = vars(self).get('_team')
-        if team is not None:
-            team.cut()
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        for name in ('_team', '_next'):
-            state.pop(name, None)
-        return state
+def team_stage(stream: WorkerStage) -> TeamStage:
+    """Return the stage of a stream whose epochs a team of workers makes."""
+    stage = stage_of(stream)
+    assert isinstance(stage, TeamStage)
+    return stage

@@ -131,10 +131,14 @@ class RemoteStage(StreamStage):
 
     __slots__ = ()
 
+    def open_session(self) -> RemoteSession[Any]:
+        """Return the session of the epoch that comes next."""
+        raise NotImplementedError
+
     def begin(self, epoch: Epoch) -> None:
         """Open a session, which belongs to the epoch."""
         with self.lock:
-            self.stream.session = self.stream._open_session()
+            self.stream.session = self.open_session()
             super().begin(epoch)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
@@ -169,11 +173,20 @@ class RemoteStage(StreamStage):
     def time_all(self, *, is_exact: bool) -> None:
         """Have each item timed there; of workers, from the next epoch on."""
 
+    def lock_to_close(self, stop: Callable[[], None]) -> bool:
+        """Take the stream's lock, which a thread that waits may hold."""
+        deadline = time.monotonic() + _PATIENCE
+        while not self.lock.acquire(timeout=_RETRY):
+            stop()
+            if time.monotonic() > deadline:
+                return False
+        return True
+
 
 class RemoteStream(AbstractDataStream):
     """A stream each of whose epochs is read by a remote session.
 
-    A subclass must implement :meth:`_open_session` and :meth:`_refuse`.
+    A subclass must implement :meth:`_refuse`.
 
     `session`: that of the epoch that is read, or was read last.
     """
@@ -186,10 +199,6 @@ class RemoteStream(AbstractDataStream):
 
     def start_epoch(self) -> None:
         """Do not read a data stream here, as a transformer does."""
-
-    def _open_session(self) -> RemoteSession[Any]:
-        """Return the session of the epoch that comes next."""
-        raise NotImplementedError
 
     def _refuse(self, request: Request) -> None:
         """Refuse a request; None is not a request."""
@@ -205,7 +214,8 @@ class RemoteStream(AbstractDataStream):
         """
         self._refuse(request)
         if 'session' not in vars(self):
-            self.session = self._open_session()
+            stage: Any = stage_of(self)
+            self.session = stage.open_session()
             self.session.stream = weakref.ref(self)
         return self.session.read()
 
@@ -216,16 +226,6 @@ class RemoteStream(AbstractDataStream):
         reader: EpochReader = session_of(epoch)
         return reader if epoch.request_iterator is None and covers(
             self, 'open_reader', ('get_data',)) else None
-
-    def _lock_to_close(self, stop: Callable[[], None]) -> bool:
-        """Take the stream's lock, which a thread that waits may hold."""
-        lock = stage_of(self).lock
-        deadline = time.monotonic() + _PATIENCE
-        while not lock.acquire(timeout=_RETRY):
-            stop()
-            if time.monotonic() > deadline:
-                return False
-        return True
 
     def __getstate__(self) -> dict[str, Any]:
         with stage_of(self).lock:

@@ -37,6 +37,7 @@ from support.process_pipelines import (
 from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.epochs.stage import stage_of
 from fuel.exceptions import StateMismatchError, WorkerError
 from fuel.iterator import DataIterator
 from fuel.schemes import SequentialExampleScheme, ShuffledScheme
@@ -432,8 +433,8 @@ def test_epochs_that_nobody_reads_are_left_when_a_state_is_taken_up(make):
             stream.load_state_dict(state)
             epoch = stream.get_epoch_iterator()
             assert_same(expected[:3], [next(epoch) for _ in range(3)])
-        assert [1] * len(stream._team.workers) == [
-            len(worker.epochs) for worker in stream._team.workers]
+        assert [1] * len(stage_of(stream).team.workers) == [
+            len(worker.epochs) for worker in stage_of(stream).team.workers]
 
 
 def test_epoch_of_workers_that_were_closed_is_an_error(ahead):

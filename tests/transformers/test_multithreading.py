@@ -24,6 +24,7 @@ from support.waiting import wait_until
 
 import fuel
 from fuel.datasets import IndexableDataset
+from fuel.epochs.stage import stage_of
 from fuel.exceptions import WorkerError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -472,8 +473,8 @@ def test_threads_that_did_not_start_after_a_fork_start_when_they_are_needed(
                    max_store=1)
     epoch = stream.get_epoch_iterator()
     begin = [int(next(epoch)[0][0]) for _ in range(3)]
-    crews = [stream._team.workers[0]._producer.in_order,
-             stream._team.workers[0]._producer.in_any_order]
+    crews = [stage_of(stream).team.workers[0]._producer.in_order,
+             stage_of(stream).team.workers[0]._producer.in_any_order]
     gate = threading.Event()
     crews[0].submit(lambda: gate.wait(20))
     threading.Timer(0.2, gate.set).start()

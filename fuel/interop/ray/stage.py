@@ -14,7 +14,8 @@ from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_worker import ActorWorker
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.transformers.options import WorkerOptions
-from fuel.transformers.worker_stage import WorkerStage
+from fuel.transformers.worker_stage import (
+    TeamStage, WorkerStage, team_stage)
 from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.workers.team import Team
@@ -53,6 +54,20 @@ class ActorTeam(Team):
         new = [self._start() for _ in range(count - len(kept))]
         return ActorTeam([*kept, *new], self._start, self.max_batches,
                          self.max_bytes)
+
+
+class ActorStage(TeamStage):
+    """A stream whose epochs a team of actors makes, which may be resized."""
+
+    __slots__ = ()
+
+    def get_team(self) -> ActorTeam:
+        """Return as many actors as are wanted, started if there are none."""
+        team = super().get_team()
+        assert isinstance(team, ActorTeam)
+        if len(team.actors) != self.stream.num_workers:
+            self.team = team = team.resized(self.stream.num_workers)
+        return team
 
 
 class RayWorkers(WorkerStage):
@@ -138,6 +153,8 @@ class RayWorkers(WorkerStage):
     [([1, 2],), ([3],)]
     """
 
+    __fuel_stage__ = ActorStage
+
     def __init__(self, data_stream: StreamLike, num_workers: int = 1, *,
                  resources: Mapping[str, float] | None = None,
                  max_store: int = 100, max_bytes: int | None = None,
@@ -168,8 +185,8 @@ class RayWorkers(WorkerStage):
         return [location[0] for location in locations if location is not None]
 
     def _actors(self) -> list[ActorWorker]:
-        team: ActorTeam | None = vars(self).get('_team')
-        return [] if team is None else team.actors
+        team = team_stage(self).team
+        return team.actors if isinstance(team, ActorTeam) else []
 
     def scale(self, num_workers: int) -> None:
         """Share the epochs that follow between another number of actors.
@@ -189,14 +206,7 @@ class RayWorkers(WorkerStage):
         if positive('num_workers', num_workers) > 1:
             require_one_to_one(self.data_stream)
         self.num_workers = num_workers
-        self._next = None
-
-    def _get_team(self) -> ActorTeam:
-        team = super()._get_team()
-        assert isinstance(team, ActorTeam)
-        if len(team.actors) != self.num_workers:
-            team = self._team = team.resized(self.num_workers)
-        return team
+        team_stage(self).upcoming = None
 
     def _start_team(self) -> ActorTeam:
         options = _options(self.resources)

@@ -13,6 +13,7 @@ from support.ray_pipelines import WIDTH, epochs_of, frozen, numbers
 from support.sparse_rows import SparseDataset, assert_same_rows, random_csr
 
 import fuel
+from fuel.epochs.stage import stage_of
 from fuel.exceptions import WorkerError
 from fuel.interop.ray import RayWorkers
 from fuel.schemes import SequentialScheme
@@ -407,7 +408,7 @@ def test_actors_end_with_the_stream():
     """Their processes are gone."""
     stream = RayWorkers(Take(numbers(), 3))
     assert 3 == len(epochs_of(stream)[0])
-    [actor] = stream._get_team().actors
+    [actor] = stage_of(stream).get_team().actors
     stream.close()
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(actor._actor.locate.remote(), timeout=30)
