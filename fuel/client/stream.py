@@ -34,7 +34,7 @@ class ServedStage(RemoteStage):
         last = last_session(self.stream) or shown.get('session')
         if last is not None and self.is_left():
             last.leave()
-        pending, resume = self.pending, self.stream._after
+        pending, resume = self.pending, self.after
         if pending is not None:
             resume = pending['leftover']
             if resume is not None and pending['epoch'] != RUNNING:

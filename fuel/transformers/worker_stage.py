@@ -61,10 +61,11 @@ class TeamStage(RemoteStage):
     def _make_session(self) -> WorkerSession:
         """Let the workers begin the epoch that comes next."""
         pending, last = self.pending, last_session(self.stream)
+        state: State | None
         if pending is not None:
             state = pending
         elif last is None:
-            state = self.stream._after
+            state = self.after
         elif not self.is_left() and last.is_connected():
             # Its workers run both.
             state = None
@@ -143,8 +144,7 @@ class TeamStage(RemoteStage):
     def state_between(self, epoch: str) -> State:
         """Return the state of its input while no epoch is running."""
         last = last_session(self.stream)
-        state = (self.stream._after if last is None
-                 else as_state(last.state()))
+        state = self.after if last is None else as_state(last.state())
         if state is None:
             return self._input.state_between(epoch)
         if state['epoch'] != RUNNING:

@@ -131,6 +131,13 @@ class RemoteStage(StreamStage):
 
     __slots__ = ()
 
+    @property
+    def after(self) -> State | None:
+        """The state that the next epoch comes after if there is no session,
+        since the stream was pickled (dict)."""
+        state: State | None = self.stream._after
+        return state
+
     def open_session(self) -> RemoteSession[Any]:
         """Return the session of the epoch that comes next."""
         raise NotImplementedError
