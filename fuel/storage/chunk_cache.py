@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from fuel.config_parser import config
 from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.storage.buffers import Buffers, buffer_nbytes
-from fuel.utils.memory_limit import usable_memory
-from fuel.utils.registry import Registry
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.io_counts import io_counts
+from fuel.utils.memory_limit import usable_memory
+from fuel.utils.registry import Registry
 
 Decoded = NDArray[numpy.uint8]
 #: Fills arrays with chunks, whose numbers it is given.
 Decode: TypeAlias = Callable[[Sequence[int], Sequence[Decoded]], None]
 
+# About the bytes of an object in an array, beside its data.
+OBJECT_BYTES = 64
 # The key of the cache of the files that were given no budget.
 _OF_ALL = 'all'
 _caches: Registry[Hashable, ChunkCache] = Registry()
@@ -45,6 +47,14 @@ def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
         # Of all files together, that is what the setting is now.
         cache.budget = most if budget is None else max(cache.budget, most)
         return cache
+
+
+def default_budget() -> int:
+    """Return the budget of all files together that were given none."""
+    wanted: int | None = config.chunk_cache_bytes
+    if wanted is None:
+        return min(2 << 30, usable_memory() // 4)
+    return wanted
 
 
 class ChunkCache:
@@ -118,6 +128,9 @@ class ChunkCache:
             if nbytes <= 0:
                 return
             nbytes -= stores[owners[place]].forget(int(numbers[place]))
+
+
+_all = each_at_fork(Step.OWNERSHIP, in_child=ChunkCache.start_in_child)
 
 
 class PieceStore(ABC):
@@ -274,21 +287,6 @@ class ChunkStore(PieceStore):
         """See :meth:`PieceStore.abandon`."""
         self._decoding.clear()
         self._filling.clear()
-
-
-_all = each_at_fork(Step.OWNERSHIP, in_child=ChunkCache.start_in_child)
-
-
-def default_budget() -> int:
-    """Return the budget of all files together that were given none."""
-    wanted: int | None = config.chunk_cache_bytes
-    if wanted is None:
-        return min(2 << 30, usable_memory() // 4)
-    return wanted
-
-
-# About the bytes of an object in an array, beside its data.
-OBJECT_BYTES = 64
 
 
 class ObjectStore(PieceStore):

@@ -13,7 +13,6 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
-from fuel.utils.background import Background
 from fuel.storage.buffers import scratch
 from fuel.storage.chunk_cache import ChunkStore, Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
@@ -28,6 +27,7 @@ from fuel.storage.parts import Parts
 from fuel.storage.plugin_filters import (
     OnlyHDF5Error, check_filter_lengths, codes, raise_lack)
 from fuel.storage.reader import StoredPieces
+from fuel.utils.background import Background
 from fuel.utils.threads import map_chunks, number_of_threads
 
 # For so many requests, chunks that are expected count as used later than

@@ -13,10 +13,10 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.remote.urls import StorageOptions, is_url
-from fuel.storage.open_files import FileAccess, OpenFile, access_to, find_state
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.mapped import DirectReader
 from fuel.storage.nodes import Node
+from fuel.storage.open_files import FileAccess, OpenFile, access_to, find_state
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader
 from fuel.utils.forks import Step, at_fork

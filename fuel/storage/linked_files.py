@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import h5py
 
-from fuel.storage.open_files import OpenFile, open_files
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.kept_arrays import Arrays, keep_arrays, kept_arrays
 from fuel.storage.nodes import Node, find_node, linked_path
+from fuel.storage.open_files import OpenFile, open_files
 from fuel.storage.virtual import check_virtual
 from fuel.utils.hdf5_errors import OF_DAMAGE, raise_named
 

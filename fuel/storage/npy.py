@@ -15,11 +15,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError, FuelError
+from fuel.remote.location import RemotePath, located
 from fuel.storage.arrays import ArrayReader
+from fuel.storage.file_bytes import FileBytes
 from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
-from fuel.remote.location import RemotePath, located
-from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader
 from fuel.utils.hdf5_errors import is_lack_of_descriptors

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 import numpy
 from numpy.typing import NDArray
 
-from fuel.utils.background import Background
 from fuel.storage.file_bytes import (
     Ends, FileBytes, LocalBytes, RemoteBytes, is_local, is_remote)
-from fuel.utils.memory_limit import usable_memory
+from fuel.utils.background import Background
 from fuel.utils.forks import Step, each_at_fork
+from fuel.utils.memory_limit import usable_memory
 
 # Of the memory, what a source may take to be read as a whole.
 SHARE = 0.5
