@@ -7,7 +7,6 @@ live as long as a reader.
 from __future__ import annotations
 
 import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -71,8 +70,7 @@ class ChunkCache:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.clock = Clock()
-        self._stores: weakref.WeakValueDictionary[Hashable, Any] = (
-            weakref.WeakValueDictionary())
+        self._stores: Registry[Hashable, Any] = Registry()
         self.start_in_child()
         _all.add(self)
 
@@ -89,7 +87,7 @@ class ChunkCache:
 
     def stores(self) -> list[PieceStore]:
         """Return the stores that are in use."""
-        return list(self._stores.values())
+        return self._stores.members()
 
     def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
               ) -> ChunkStore:
@@ -98,11 +96,8 @@ class ChunkCache:
 
     def keep(self, name: Hashable, make: Callable[[], Store]) -> Store:
         """Return the store of a name, made when it is first asked for."""
-        with self.lock:
-            store: Store | None = self._stores.get(name)
-            if store is None:
-                store = self._stores[name] = make()
-            return store
+        store: Store = self._stores.get(name, make)
+        return store
 
     def make_room(self, nbytes: int) -> bool:
         """Forget what was not used for longest. Needs the lock."""

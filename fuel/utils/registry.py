@@ -16,6 +16,7 @@ class Registry(Generic[Key, Member]):
     """Objects that are shared, held weakly.
 
     `lock`: held while one is made; a child made by a fork finds it free.
+    `find`: returns the object of a key, None if nobody has it.
 
     Examples
     --------
@@ -30,6 +31,7 @@ class Registry(Generic[Key, Member]):
     def __init__(self) -> None:
         self._members: weakref.WeakValueDictionary[Key, Member] = (
             weakref.WeakValueDictionary())
+        self.find = self._members.get
         self.start_in_child()
         _all.add(self)
 
@@ -37,9 +39,9 @@ class Registry(Generic[Key, Member]):
         """Make a new lock, for a child made by a fork."""
         self.lock = threading.RLock()
 
-    def find(self, key: Key) -> Member | None:
-        """Return the object of a key, None if nobody has it."""
-        return self._members.get(key)
+    def members(self) -> list[Member]:
+        """Return the objects that somebody has."""
+        return list(self._members.values())
 
     def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
         """Return the object of a key, made of arguments if nobody has it."""
