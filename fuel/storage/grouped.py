@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
-from fuel.storage.arrays import ArrayReader
 from fuel.storage.chunk_cache import ChunkCache, Decoded, ObjectStore, cache_of
 from fuel.storage.chunks import ChunkReader, Piece
 from fuel.storage.file_bytes import Versioned
 from fuel.storage.joined_file import JoinedFile
-from fuel.storage.mapped import IndexArray
+from fuel.storage.mapped import ArrayReader, IndexArray
 from fuel.storage.parts import copies_as_bytes, parts_of_lengths
 from fuel.storage.reader import (
     PartsReader, Reader, StoredPieces, own_objects, part_numbers)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError, FuelError
 from fuel.remote.location import RemotePath, located
-from fuel.storage.arrays import ArrayReader
 from fuel.storage.file_bytes import FileBytes
-from fuel.storage.mapped import MappedReader
+from fuel.storage.mapped import ArrayReader, MappedReader
 from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader

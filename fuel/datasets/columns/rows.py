@@ -15,12 +15,11 @@ from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.readers import ChangedReader, with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader, open_parts
-from fuel.storage.arrays import ArrayReader
+from fuel.storage.mapped import ArrayReader, MappedReader
 from fuel.storage.attributes import labels_of_batch, own_labels
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.layout import (
     dataset_name, discover, native_type, stored_type)
-from fuel.storage.mapped import MappedReader
 from fuel.storage.parts import one_part
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import (

@@ -14,7 +14,7 @@ from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader, Places
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
-from fuel.storage.arrays import ArrayReader
+from fuel.storage.mapped import ArrayReader
 from fuel.storage.reader import part_numbers
 from fuel.utils.progress import progress
 
