@@ -13,7 +13,7 @@ from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.sources import (
-    RowPlace, Source, pieces_of_examples)
+    FoundSource, RowPlace, pieces_of_examples)
 from fuel.datasets.run_bounds import runs_in
 
 from fuel.describe import SourceTypes
@@ -415,21 +415,21 @@ class Dataset(NamedArguments):
         """
         return None
 
-    def find_source(self, source: str) -> Source | None:
-        """Return what reads the rows of a source, None if only
-        :meth:`get_data` does.
+    def find_source(self, source: str) -> FoundSource:
+        """Return what reads the rows of a source; where only
+        :meth:`get_data` does, which rows of the files the examples are; None
+        if that is not known.
 
         A hook for data sets over others, such as
         :class:`~fuel.datasets.Windows`.
         """
         return None
 
-    def find_stored_rows(self, source: str) -> Source | None:
+    def find_stored_rows(self, source: str) -> FoundSource:
         """Return what reads the rows of a source as they are stored.
 
         A hook for :meth:`chunk_of_examples`, of data sets whose examples are
-        not what :meth:`find_source` reads. None if it is not known; without a
-        reader where rows lie by themselves.
+        not what :meth:`find_source` reads.
         """
         return self.find_source(source)
 

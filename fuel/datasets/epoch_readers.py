@@ -435,8 +435,7 @@ class OpenSources(list[Source]):
     @functools.cached_property
     def files(self) -> Sequence[Versioned]:
         """The files that are read."""
-        return [file for source in self if source.reader is not None
-                for file in source.reader.files]
+        return [file for source in self for file in source.reader.files]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A data set is pickled without its open files, and looks again.
@@ -447,7 +446,7 @@ def direct_batches(sources: OpenSources, num_examples: int) -> Batches | None:
     """Return what reads plain batches in one call."""
     plain = []
     for source in sources:
-        part = None if source.reader is None else source.reader.direct()
+        part = source.reader.direct()
         if part is None or source.shapes is not None:
             return None
         rows = source.rows

@@ -13,7 +13,8 @@ from fuel.datasets.checks import (
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.epoch_readers import read_collections
-from fuel.datasets.sources import MemoryReader, Source
+from fuel.datasets.row_orders import RowsOf
+from fuel.datasets.sources import FoundSource, MemoryReader, Source
 from fuel.datasets.rows import (
     check_equal_lengths, check_range, check_request, get_rows)
 from fuel.describe import SourceTypes
@@ -158,14 +159,14 @@ class IndexableDataset(Dataset):
         """Return whether all sources are arrays in memory."""
         return len(self.known_types()) == len(self.sources)
 
-    def find_source(self, source: str) -> Source | None:
+    def find_source(self, source: str) -> FoundSource:
         """Return what reads the rows of a source."""
         rows = self._get_indexable(source)
         if not hasattr(rows, '__len__'):
             return None
         everything = slice(0, self.num_examples)
-        return Source(MemoryReader(source, rows), everything, everything,
-                         self.num_examples)
+        return Source(MemoryReader(source, rows), everything,
+                      RowsOf(everything, self.num_examples))
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:

@@ -11,9 +11,11 @@ import numpy
 from fuel.datasets.checks import is_sequential, refuse_paths
 from fuel.datasets.columns.shown import written_call
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.row_orders import IndexArray, Order, pick, same
+from fuel.datasets.row_orders import (
+    IndexArray, RowsOf, pick, same)
 from fuel.datasets.sources import (
-    MemoryReader, Provenance, RequestedReader, Requests, RowPlace, Source)
+    FoundSource, MemoryReader, Provenance, RequestedReader, Requests,
+    RowPlace, Source)
 from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.run_bounds import (
     RunsGiven, cut_runs, find_bounds, rows_described, runs_in)
@@ -36,7 +38,7 @@ from fuel.utils.signatures import signature_of
 __all__ = ['Provenance', 'Runs']
 
 #: For each source of a data set what reads it, as far as it says.
-StoredSources: TypeAlias = Mapping[str, Source | None]
+StoredSources: TypeAlias = Mapping[str, FoundSource]
 
 
 @do_not_pickle_attributes('readers')
@@ -70,9 +72,9 @@ class RunDataset(RowsDataset):
         self._given = runs
         found = stored_sources(dataset)
         bounds, self._numbers = find_runs(dataset, found, runs)
-        first = found[dataset.sources[0]]
-        self._stored_rows: IndexArray = bounds[:-1] if first is None else (
-            pick(first.stored, bounds[:-1]))
+        stored = stored_rows(found[dataset.sources[0]])
+        self._stored_rows: IndexArray = bounds[:-1] if stored is None else (
+            pick(stored.order, bounds[:-1]))
         self._cuts = self._cut(bounds)
         self._find_readers(found)
         super().__init__(
@@ -276,6 +278,9 @@ class RunDataset(RowsDataset):
             if name not in self._below or type(rows) is RequestedReader:
                 continue
             source = self.dataset.find_source(name)
+            if not isinstance(source, Source):
+                is_same = False
+                continue
             held.append(source.held)
             is_same = is_same and (source.reader is rows or is_same_reader(
                 rows, source.reader))
@@ -418,16 +423,20 @@ def find_sources(dataset: DatasetLike, sources: Sequence[str],
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
         found = {name: source for name in sources
-                 if (source := stored[name]) is not None
-                 and source.reader is not None}
+                 if isinstance(source := stored[name], Source)}
         if len(found) == len(sources):
             return found
     requests, types = Requests(dataset), types_of(dataset)
     count = int(num_examples_of(dataset))
     everything = slice(0, count)
     return {name: Source(RequestedReader(
-        requests, name, count, types.get(name)), everything, everything,
-        count) for name in sources}
+        requests, name, count, types.get(name)), everything,
+        RowsOf(everything, count)) for name in sources}
+
+
+def stored_rows(found: FoundSource) -> RowsOf | None:
+    """Return which rows of the file the examples of a source are."""
+    return found.stored if isinstance(found, Source) else found
 
 
 def is_same_reader(old: Reader, new: Reader) -> bool:
@@ -458,12 +467,12 @@ def find_runs(dataset: Any, sources: StoredSources, runs: RunsGiven | None,
     `sources`: what it says of each.
     """
     count = int(num_examples_of(dataset))
-    kept: list[tuple[Order, int]] = [(slice(0, count), count)]
-    for source in sources.values():
-        if source is not None and not any(
-                rows == source.num_stored and same(source.stored, order)
+    kept = [RowsOf(slice(0, count), count)]
+    for stored in map(stored_rows, sources.values()):
+        if stored is not None and not any(
+                rows == stored.num_rows and same(stored.order, order)
                 for order, rows in kept):
-            kept.insert(-1, (source.stored, source.num_stored))
+            kept.insert(-1, stored)
     if runs is None:
         runs = 'all' if (given := runs_in(dataset)) is None else {
             'offsets': numpy.asarray(given)}

@@ -9,13 +9,14 @@ import numpy
 
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.row_orders import IndexArray, Order, length, pick
+from fuel.datasets.row_orders import (
+    IndexArray, Order, RowsOf, length, pick)
 from fuel.datasets.epoch_readers import (
     OpenSources, direct_batches, read_file)
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
     check_same_types)
-from fuel.datasets.sources import RowPlace, Source
+from fuel.datasets.sources import FoundSource, RowPlace, Source
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
@@ -131,10 +132,9 @@ class SplitDataset(Dataset):
         splits = self.which_sets
         return [f'splits {", ".join(splits)}'] if splits else []
 
-    def find_source(self, source: str) -> Source | None:
+    def find_source(self, source: str) -> FoundSource:
         """Return which rows the examples are."""
-        return Source(None, slice(0, self.num_examples), self._order,
-                      self.num_stored)
+        return RowsOf(self._order, self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
                  ) -> tuple[Any, ...]:
@@ -224,7 +224,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         """Open the readers again."""
         raise NotImplementedError
 
-    def find_source(self, source: str) -> Source | None:
+    def find_source(self, source: str) -> FoundSource:
         """Return what reads the rows of a source."""
         return self._source_in(self.readers, source)
 
@@ -280,8 +280,8 @@ class RowsDataset(SourceDataset, SplitDataset):
         return [self._source_in(opened, name) for name in names]
 
     def _source_in(self, readers: Mapping[str, Reader], name: str) -> Source:
-        return Source(readers[name], self._order, self._order,
-                      self.num_stored, readers)
+        return Source(readers[name], self._order,
+                      RowsOf(self._order, self.num_stored), readers)
 
 
 def as_budget(cache_bytes: int | None) -> int | None:

@@ -6,12 +6,13 @@ asks for no more: epochs, windows, costs, stored pieces, provenance.
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.datasets.row_orders import IndexArray, Order, rows_of_order
+from fuel.datasets.row_orders import (
+    IndexArray, Order, RowsOf, rows_of_order)
 from fuel.datasets.rows import get_rows
 from fuel.describe.source_types import SourceType, type_of_rows
 from fuel.storage import Reader
@@ -24,32 +25,25 @@ from fuel.utils.sparse import require_dense
 class Source(NamedTuple):
     """What reads the rows of a source, and which row is which example.
 
-    `reader`: a :class:`~fuel.storage.Reader`; None where only `get_data`
-        reads the rows.
+    `reader`: returns rows.
     `rows`: the row of each example, of those that `reader` has.
     `stored`: the row of each example in the file, so that examples that
         follow each other there are known; those of `rows` unless the file
         was read into memory.
-    `num_stored`: number of rows in the file.
     `held`: keeps the file open.
     `shapes`: reads the shapes of examples that have one each; None elsewhere.
     """
 
-    reader: Any
+    reader: Reader
     rows: Order
-    stored: Order
-    num_stored: int
+    stored: RowsOf
     held: object = None
     shapes: Reader | None = None
 
-    def pieces(self) -> StoredPieces | None:
-        """Return the stored pieces that the examples lie in; None where rows
-        lie by themselves."""
-        if self.reader is None:
-            return None
-        found: StoredPieces | None = self.reader.pieces(
-            rows_of_order(self.rows))
-        return found
+
+#: A source; only which rows its examples are, where nothing but `get_data`
+#: reads them; None where that is not known.
+FoundSource: TypeAlias = Source | RowsOf | None
 
 
 class RowPlace(NamedTuple):
@@ -197,7 +191,8 @@ def pieces_of_examples(dataset: Any, source: str | None) -> StoredPieces:
             f'{type(dataset).__name__} does not say how its rows are stored; '
             f'for blocks of its examples, pass block_size to a scheme')
     pieces: dict[str, StoredPieces | None] = {
-        name: None if rows is None else rows.pieces()
+        name: rows.reader.pieces(rows_of_order(rows.rows))
+        if isinstance(rows, Source) else None
         for name, rows in found.items()}
     costliest = max(names, key=lambda name: _cost_of(pieces[name]))
     chosen = pieces[costliest]

@@ -14,7 +14,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.sources import Source
+from fuel.datasets.sources import FoundSource, Source
 from fuel.datasets.rows import as_rows, check_request
 from fuel.datasets.run_bounds import runs_in
 from fuel.epochs.pipeline import child_streams
@@ -145,13 +145,12 @@ class StreamDataset(Dataset):
             return below.find_uncut_runs()
         return super().find_uncut_runs()
 
-    def find_source(self, source: str) -> Source | None:
+    def find_source(self, source: str) -> FoundSource:
         """Return which rows of the data set below the examples are."""
         below = self._bottom()
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None
-        return found and found._replace(
-            reader=None, rows=slice(0, self.num_examples))
+        return found.stored if isinstance(found, Source) else found
 
     def find_stored_rows(self, source: str) -> None:
         """Return None: what the pipeline makes of rows is not stored."""

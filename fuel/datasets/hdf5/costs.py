@@ -79,13 +79,15 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
     >>> cost.requests, round(cost.nbytes / 1e6)
     (6, 24)
     """
-    parts = {} if not isinstance(dataset, Dataset) else {
-        name: _Ranges(dataset.find_stored_rows(name))
-        for name in dataset.sources}
-    if all(part.found is None for part in parts.values()):
+    known = {} if not isinstance(dataset, Dataset) else {
+        name: dataset.find_stored_rows(name) for name in dataset.sources}
+    if all(rows is None for rows in known.values()):
         raise TypeError(
             f'{type(dataset).__name__} does not say how its rows are stored, '
             f'so that the cost of an epoch is not known')
+    # Of sources without any, only HDF5 or another library finds the rows.
+    parts = {name: _Ranges(source) if isinstance(source, Source) else None
+             for name, source in known.items()}
     seen: OrderedDict[tuple[FileBytes, int, int], int] = OrderedDict()
     kept = requests = total = 0
     unknown = set()
@@ -94,7 +96,7 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
                         dataset.num_examples)
         missing: dict[FileBytes, list[tuple[int, int]]] = {}
         for name, part in parts.items():
-            ranges = part.find(rows)
+            ranges = None if part is None else part.find(rows)
             if ranges is None:
                 unknown.add(name)
                 continue
@@ -118,26 +120,24 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
 class _Ranges:
     """Finds the bytes of files that examples of a source need.
 
-    `found`: its `held` keeps the files open.
+    `source`: its `held` keeps the files open.
     """
 
-    def __init__(self, found: Source | None) -> None:
-        self.found = found
-        self._reader = None if found is None else found.reader
+    def __init__(self, source: Source) -> None:
+        self._source = source
 
     @functools.cached_property
     def _file(self) -> FileBytes:
         """The files as one, in which the reader counts its addresses."""
-        assert self._reader is not None
         # A reader that tells ranges reads the bytes of files itself.
-        return join_files(cast('Sequence[FileBytes]', self._reader.files))
+        return join_files(cast('Sequence[FileBytes]',
+                               self._source.reader.files))
 
     def find(self, examples: Any) -> list[tuple[FileBytes, int, int]] | None:
         """Return file, begin and end of each range; None if only HDF5 knows
         them."""
-        if self.found is None or self._reader is None:
-            return None
-        ranges = self._reader.byte_ranges(pick(self.found.rows, examples))
+        source = self._source
+        ranges = source.reader.byte_ranges(pick(source.rows, examples))
         if ranges is None:
             return None
         if not len(ranges[0]):

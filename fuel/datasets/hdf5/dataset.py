@@ -22,7 +22,8 @@ from fuel.datasets.hdf5.split_table import (
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.epoch_readers import OpenSources, read_collections
 from fuel.datasets.source_dataset import SourceDataset, as_budget
-from fuel.datasets.sources import MemoryReader, RowPlace, Source
+from fuel.datasets.sources import (
+    FoundSource, MemoryReader, RowPlace, Source)
 from fuel.datasets.row_orders import (
     IndexArray, RowsOf, Selection, as_subset, checked_subset, pick,
     rows_of_subset)
@@ -450,7 +451,7 @@ class H5PYDataset(SourceDataset):
         with self._reading():
             return super().chunk_of_examples(source)
 
-    def find_stored_rows(self, source: str) -> Source | None:
+    def find_stored_rows(self, source: str) -> FoundSource:
         """Return what reads the rows of the file, also of what is in memory
         or has a shape of its own."""
         opened = self._access.open()
@@ -518,26 +519,23 @@ class H5PYDataset(SourceDataset):
         if not self.load_in_memory and not self._access.is_current():
             self._out_of_memory_close()
 
-    def find_source(self, source: str) -> Source | None:
+    def find_source(self, source: str) -> FoundSource:
         """Return what reads the rows of a source, and which they are."""
         if source not in self.sources:
             refuse_unknown_sources((source,), self.sources)
         place = self.sources.index(source)
         if self.load_in_memory:
             selection = self._selected()
-            has_shapes = any(
-                shapes is not None for shapes in self.source_shapes)
-            return Source(
-                None if has_shapes else MemoryReader(
-                    source, self.data_sources[place]),
-                slice(0, self.num_examples), selection.orders[place],
-                selection.num_rows[place])
+            stored = RowsOf(
+                selection.orders[place], selection.num_rows[place])
+            if any(shapes is not None for shapes in self.source_shapes):
+                return stored
+            return Source(MemoryReader(source, self.data_sources[place]),
+                          slice(0, self.num_examples), stored)
         sources = self.open_sources()
         found: Source = sources[place]
-        if any(each.shapes is not None for each in sources):
-            return Source(None, slice(0, self.num_examples), found.stored,
-                          found.num_stored)
-        return found
+        return found.stored if any(
+            each.shapes is not None for each in sources) else found
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
@@ -684,10 +682,9 @@ class H5PYDataset(SourceDataset):
     def _source_in(self, opened: OpenFile, selection: Selection,
                    place: int, name: str) -> Source:
         """Return what reads a source, the one at a place among `sources`."""
-        rows = selection.orders[place]
+        stored = RowsOf(selection.orders[place], selection.num_rows[place])
         return Source(
-            self._reader_of(opened, name), rows, rows,
-            selection.num_rows[place], opened,
+            self._reader_of(opened, name), stored.order, stored, opened,
             opened.reader(name, of_shapes=True)
             if name in self.vlen_sources else None)
 
