@@ -72,13 +72,18 @@ def build(path, columns=COLUMNS, **kwargs):
 def asked(monkeypatch):
     """Return a list of the parts whose arrays are asked for."""
     numbers = []
-    place_of = FileParts.place_of
+    add, find = FileParts._add, FileParts._open
 
-    def count(self, number, path):
+    def count_added(self, builder, number, path, *place):
         numbers.append((path, number))
-        return place_of(self, number, path)
+        return add(self, builder, number, path, *place)
 
-    monkeypatch.setattr(FileParts, 'place_of', count)
+    def count_found(self, number, path):
+        numbers.append((path, number))
+        return find(self, number, path)
+
+    monkeypatch.setattr(FileParts, '_add', count_added)
+    monkeypatch.setattr(FileParts, '_open', count_found)
     return numbers
 
 
