@@ -19,7 +19,7 @@ ROOT = Path(fuel.__file__).parent
 # The stages that are not about images, values or sequences.
 GENERAL = [f'transformers/{name}.py' for name in (
     'base', 'batch', 'cache', 'filter', 'leftovers', 'mapping',
-    'multiprocessing', 'multithreading', 'options', 'plans', 'seeded',
+    'multiprocessing', 'multithreading', 'options', 'seeded',
     'sequence_stage', 'several', 'shuffling', 'sourcewise', 'worker_stage')]
 CORE = ['epochs', 'sharding', 'core', 'streams', 'schemes', 'iterator.py',
         'typing.py', 'workers', 'profiling', 'transformers/mixture',

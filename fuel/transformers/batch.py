@@ -12,9 +12,9 @@ from fuel.epochs.pipeline import (
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
-from fuel.schemes.requests import num_batches, warn_of_no_batch
+from fuel.schemes.requests import warn_of_no_batch
 from fuel.sharding.asking import Begun
-from fuel.sharding.order import EpochOrder
+from fuel.sharding.order import EpochOrder, GivenOrder
 from fuel.sharding.planned import read_rows_at, seek
 from fuel.sharding.stage_orders import (
     OrderPlan, RowPlan, cut_order, example_order)
@@ -212,18 +212,14 @@ class Batch(LeftoverStage):
 
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
-        examples = length_of(self.data_stream)
-        requests = super().num_items()
-        if examples is None or type(self.iteration_scheme) is not (
-                ConstantScheme) or self.strictness == 2:
+        examples, scheme = length_of(self.data_stream), self.iteration_scheme
+        if examples is None or self.strictness == 2 or (
+                type(scheme) is not ConstantScheme):
             return None
-        scheme = self.iteration_scheme
-        size, requested = scheme.batch_size, scheme.num_examples
-        # The scheme may request a last batch that is smaller.
-        is_last_cut = self.strictness == 1 and (
-            requested is None or examples < requested)
-        batches = num_batches(examples, size, is_last_cut)
-        return batches if requests is None else min(batches, requests)
+        count: int | None = cut_order(
+            GivenOrder(0, examples), scheme.get_request_iterator(),
+            self.strictness).num_items
+        return count
 
     def get_leftover(self) -> None:
         """Return nothing: the examples that wait are all read again."""
