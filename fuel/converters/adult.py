@@ -105,4 +105,5 @@ def convert_to_one_hot(y: Sequence[int]) -> numpy.ndarray[Any, Any]:
     one_hot[numpy.arange(len(codes)), codes] = 1
     return one_hot
 
+
 fill_subparser = filler_of(convert_adult)

@@ -74,4 +74,5 @@ def _read_any(content: bytes) -> Array | None:
         return None
     return numpy.array([value[token] for token in tokens], dtype='uint8')
 
+
 fill_subparser = filler_of(convert_binarized_mnist)

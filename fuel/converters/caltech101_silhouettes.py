@@ -50,6 +50,7 @@ def _arrays(content: dict[str, Any], prefix: str, size: int,
             f'labels, got {features.shape} and {targets.shape}')
     return features.reshape(-1, 1, size, size), targets.reshape(-1, 1)
 
+
 fill_subparser = filler_of(
     convert_silhouettes, 'size', type=int, choices=SIZES,
     help='height and width of the images')

@@ -134,6 +134,7 @@ def _read_attributes(path: str) -> Array:
     return numpy.array([[value == '1' for value in row[1:]]
                         for row in rows], dtype='uint8')
 
+
 fill_subparser = filler_of(
     convert_celeba, 'which_format', choices=FORMATS,
     help='images as they are, or of 64 x 64 pixels')

@@ -105,4 +105,5 @@ def _read_batch(batch: Mapping[str, Any], where: str, labels: dict[str, str]
                            f'{lengths}')
     return sources
 
+
 fill_subparser = filler_of(convert_cifar10)

@@ -24,4 +24,5 @@ def convert_cifar100(directory: Folder, output_directory: Folder,
     return convert_batches(path, output_directory, output_filename,
                            MEMBERS, KEYS)
 
+
 fill_subparser = filler_of(convert_cifar100)

@@ -58,6 +58,7 @@ def _read(path: str, name: str, magic: int, ndim: int) -> Any:
     with inflating(io.BytesIO(packed), where) as stream:
         return read_idx(stream, where, magic, ndim)
 
+
 fill_subparser = filler_of(
     convert_emnist, 'which_format', choices=SETS, metavar='SET',
     help='one of ' + ', '.join(SETS))

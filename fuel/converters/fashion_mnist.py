@@ -18,4 +18,5 @@ def convert_fashion_mnist(
     return convert_idx_files(directory, output_directory, output_filename,
                              'fashion_mnist')
 
+
 fill_subparser = filler_of(convert_fashion_mnist)

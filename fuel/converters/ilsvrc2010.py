@@ -255,4 +255,5 @@ def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
 
     write_images(hdf5_file, received(), num_expected, shuffle_seed, offset)
 
+
 fill_subparser = filler_of(convert_ilsvrc2010, '--shuffle-seed', **SEED)

@@ -142,4 +142,5 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     del splits['test']['targets']
     return splits
 
+
 fill_subparser = filler_of(convert_ilsvrc2012, '--shuffle-seed', **SEED)

@@ -48,4 +48,5 @@ def _read(path: str) -> tuple[Array, Array]:
     return (numpy.array(features, dtype='float32'),
             numpy.array(targets, dtype='uint8'))
 
+
 fill_subparser = filler_of(convert_iris)

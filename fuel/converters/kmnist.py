@@ -18,4 +18,5 @@ def convert_kmnist(
     return convert_idx_files(directory, output_directory, output_filename,
                              'kmnist')
 
+
 fill_subparser = filler_of(convert_kmnist)

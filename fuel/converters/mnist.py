@@ -26,7 +26,6 @@ ALL_FILES = [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]
 DTYPES = ('float32', 'float64', 'bool')
 
 
-
 def convert_mnist(directory: Folder, output_directory: Folder,
                   output_filename: str | None = None,
                   dtype: str | None = None) -> tuple[str]:

@@ -58,4 +58,5 @@ def _unpack(path: str, folder: str) -> int:
             bar.update(count)
     return count
 
+
 fill_subparser = filler_of(convert_one_billion_word)

@@ -130,4 +130,5 @@ def _folds(h5file: h5py.File, small: dict[str, bytes], n_train: int,
             ('features', 'targets'), (0, n_train, stored.ref))
     return folds
 
+
 fill_subparser = filler_of(convert_stl10)

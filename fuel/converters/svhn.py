@@ -98,6 +98,7 @@ def _digits(path: str) -> Array:
     targets[targets == 10] = 0
     return targets
 
+
 fill_subparser = filler_of(
     convert_svhn, 'which_format', type=int, choices=(1, 2),
     help='1: images of whole numbers; 2: images of single digits')

@@ -14,7 +14,6 @@ from fuel.datasets.records import EXACT, TEXT, first_rounded
 from fuel.datasets.times import as_times, type_of_times
 
 
-
 def _spellings(word: str) -> list[str]:
     """Return a word in all mixtures of small and capital letters."""
     return [''.join(letters) for letters in product(*[

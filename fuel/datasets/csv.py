@@ -280,7 +280,6 @@ class CSVDataset(RecordsDataset):
                 f'text into a source of their own with columns=..., or pass '
                 f'dtypes={{{source!r}: object}} if all are to be strings')
 
-
     def _check_renewed(self) -> None:
         titles = names_of_columns(self._sample(1).first()) if (
             self.header) else self._titles

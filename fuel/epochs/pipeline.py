@@ -52,6 +52,8 @@ class SourceExamples(NamedTuple):
 
 # Of many examples, how many an error lists.
 SHOWN = 10
+
+
 def skip(iterator: DataIterator, count: int) -> None:
     """Skip the next items of an epoch of a one-to-one pipeline."""
     if count:

@@ -24,13 +24,12 @@ KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
 # The number of items of an epoch that never ends.
 ENDLESS = 2 ** 62
 
-
 # The classes of requests for several rows.
 _SEVERAL = (list, tuple, range, slice, numpy.ndarray)
 
 
 class DatasetRows(NamedTuple):
-    """DatasetRows of a data set.
+    """Rows of a data set.
 
     `dataset`: which of the data sets of the pipeline, counted from 0 on.
     `rows`: as its `get_data` takes them.
@@ -475,7 +474,6 @@ class RankOrder(EpochOrder):
         finally:
             if first == self._starts[-1] < dealer.next:
                 self._starts.append(dealer.next)
-
 
     def make(self, item: int) -> Made:
         """Return what the rank's item is made of."""

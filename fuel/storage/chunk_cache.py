@@ -1,8 +1,9 @@
 """Decoded chunks, remembered within a budget of bytes.
 
-All files of this process share a `ChunkCache`, but those that were given a
-budget have one each. All readers of the same chunks share a `ChunkStore`. Both
-live as long as a reader.
+Files that are given no `cache_bytes` share one `ChunkCache` in this process. A
+file that is given them has its own; files that are opened together have one
+for all. All readers of the same chunks share a `ChunkStore`. Both live as long
+as a reader.
 """
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.paths import refuse_special_file
 from fuel.utils.warn import warn_user
 
+
 class OpenFile:
     """An open file with the readers of its sources.
 

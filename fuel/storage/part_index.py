@@ -19,6 +19,7 @@ from fuel.storage.layout import (
     is_allocated, native_type, obstacle_of_file, stored_type)
 from fuel.storage.raw_file import raw_file
 
+
 class ArrayKind(NamedTuple):
     """What several arrays have in common.
 

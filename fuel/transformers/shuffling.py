@@ -316,6 +316,7 @@ def _when(key: int, size: int, held: _Held, place: int) -> float:
         generator.random(DRAWN_AT_ONCE)))
     return place - size + 1 + (size - 1) * draws[within]
 
+
 def _draws(key: int, held: _Held, block: int,
            draw: Callable[[numpy.random.Generator], NDArray[Any]],
            ) -> list[float]:

@@ -20,7 +20,7 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.epochs.stage import stage_of
 from fuel.profiling import Profile, StageMeasurements, StageProfile
-from fuel.profiling.profiler import sentence, with_shares
+from fuel.profiling.bottleneck import describe_bottleneck, with_shares
 from fuel.profiling.remedies import remedy
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
@@ -442,7 +442,7 @@ def test_fast_workers_that_are_waited_for_are_not_the_bottleneck():
     """Then sending takes the time, and more workers do not help."""
     stages = [stage('MultiProcessing', 0, '2 workers', .9, .9, processes=2),
               stage('DataStream', 1, '2 workers', .2, remedy='more')]
-    assert sentence(stages, 1., 0.) == (
+    assert describe_bottleneck(stages, 1., 0.) == (
         'MultiProcessing waits 90% of the time for the 2 workers, which could '
         'make 10 times as many batches: sending them takes longer than making '
         'them, so do the work in this process, or more of it there')
@@ -454,18 +454,19 @@ def test_parts_are_of_the_time_with_the_step():
     stages = with_shares([stage('Cast', 0, 'this process', .2, remedy=remedy),
                           stage('DataStream', 1, 'this process', .1)], .7)
     assert [.2, .1] == pytest.approx([one.share for one in stages])
-    assert sentence(stages, 1., .7) == (
+    assert describe_bottleneck(stages, 1., .7) == (
         'The training step takes 70% of the time, so faster data would help '
         'little. Next, Cast takes 20% of the time: cast less')
     stages = with_shares([stage('Cast', 0, 'this process', .6, remedy=remedy)],
                          .4)
-    assert sentence(stages, 1., .4) == 'Cast takes 60% of the time: cast less'
-    assert 'help little' in sentence(stages, 1., .7, 1.05)
+    assert describe_bottleneck(stages, 1., .4) == (
+        'Cast takes 60% of the time: cast less')
+    assert 'help little' in describe_bottleneck(stages, 1., .7, 1.05)
     # A step that is slower while data are made says nothing.
-    assert 'help little' not in sentence(stages, 1., .7, 1.5)
+    assert 'help little' not in describe_bottleneck(stages, 1., .7, 1.5)
     stages = [stage('MultiProcessing', 0, '2 workers', .3, .3, processes=2),
               stage('Cast', 1, '2 workers', .9, remedy='more')]
-    assert sentence(stages, 1., .7) == (
+    assert describe_bottleneck(stages, 1., .7) == (
         'The training step takes 70% of the time, so faster data would help '
         'little. Next, Cast takes 90% of the time in 2 workers, and 30% of '
         'the time is spent in waiting for that: more')
@@ -476,7 +477,7 @@ def test_server_of_several_clients_is_no_faster_than_for_one():
     place = 'server here:1'
     stages = [stage('ServerDataStream', 0, place, .9, .9, items=25),
               stage('Cast', 1, place, .9, remedy='leave it out')]
-    assert sentence(stages, 1., 0.) == (
+    assert describe_bottleneck(stages, 1., 0.) == (
         'Cast takes 90% of the time in server here:1, and 90% of the time is '
         'spent in waiting for that: leave it out')
 
@@ -484,7 +485,7 @@ def test_server_of_several_clients_is_no_faster_than_for_one():
 def test_stages_that_could_not_be_measured():
     """The server may be a new one, or an actor gone."""
     stages = [stage('ServerDataStream', 0, 'server here:1', .9, .9)]
-    assert 'were not measured' in sentence(stages, 1., 0.)
+    assert 'were not measured' in describe_bottleneck(stages, 1., 0.)
 
 
 class Chunked:

@@ -181,7 +181,6 @@ def test_heap_object_of_nearly_all_memory_is_not_followed():
         find_object(bytes(16) + header + bytes(64), most, 7)
 
 
-
 @settings(max_examples=500, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 2 ** 64 - 1),
        st.integers(1, 3), st.booleans())

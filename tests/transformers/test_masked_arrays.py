@@ -57,6 +57,7 @@ REMEDY = r'mask.*Impute and fit_impute.*numpy\.ma\.filled'
 
 # The table of the manual
 
+
 def table():
     """Return the names in each row of the table, by its first cell."""
     text = PAGE.read_text('utf-8').split('.. list-table::')[1]

@@ -312,7 +312,6 @@ def test_window_goes_on_where_a_pickle_of_0_2_0_or_an_assignment_says():
         stage.get_data()
 
 
-
 def test_names_that_modules_of_stages_also_have():
     """Scripts import them from there."""
     assert fuel.transformers.AbstractDataStream is (

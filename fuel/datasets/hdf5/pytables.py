@@ -30,6 +30,7 @@ class _Default(str):
 
 _DEFAULT_NODE = _Default('Data')
 
+
 @do_not_pickle_attributes('nodes', 'h5file')
 class PytablesDataset(Dataset):
     """A data set in an HDF5 file, read with PyTables.

@@ -28,6 +28,7 @@ from fuel.streams import DataStream
 from fuel.testing import check_dataset
 from fuel.transformers import Cast, ScaleAndShift
 
+
 class Pictures(Pairs):
     """Pictures of Pillow, as torchvision gives them."""
 

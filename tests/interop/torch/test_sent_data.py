@@ -89,8 +89,6 @@ def test_workers_that_read_examples_share_one_segment():
             == array).all()
 
 
-
-
 def test_process_without_a_loader_gets_its_data():
     """Of `multiprocessing` itself."""
     context = multiprocessing.get_context('spawn')
