@@ -41,7 +41,9 @@ class Registry(Generic[Key, Member]):
 
     def members(self) -> list[Member]:
         """Return the objects that somebody has."""
-        return list(self._members.values())
+        # Listed at once, since other threads may make one meanwhile.
+        found = [reference() for reference in self._members.valuerefs()]
+        return [member for member in found if member is not None]
 
     def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
         """Return the object of a key, made of arguments if nobody has it."""
