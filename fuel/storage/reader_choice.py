@@ -197,7 +197,8 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
     Raises: ValueError if rows fall into too many pieces.
     """
     file = join_files(index.open_files())
-    if index.is_filtered and not index.is_chunked.all():
+    is_filtered = index.is_filtered
+    if is_filtered and not index.is_chunked.all():
         index = index.divide_contiguous(rows.axes)
     arrays, parts = _parts_of(index, rows, starts_of(file))
 
@@ -209,7 +210,7 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
     names = None if is_one else name_part
     reader: DirectReader = (
         DecodedReader(file, name, parts, index, cache_bytes, names)
-        if index.is_filtered else MappedReader(file, name, parts, names))
+        if is_filtered else MappedReader(file, name, parts, names))
     reader.part_bounds = _bounds(rows, parts.table['rows'])
     if index.is_ragged:
         return RaggedReader(reader, index, arrays)
