@@ -288,3 +288,21 @@ class WithoutInit(ScaleAndShift):
 
     def __init__(self, data_stream):
         self.data_stream = data_stream
+
+
+@pytest.mark.parametrize('module, name', [
+    ('fuel.schemes.iterator_requests', 'ConcatenatedRequests'),
+    ('fuel.schemes.iterator_requests', 'CountedRequests'),
+    ('fuel.schemes.iterator_requests', 'OneShotBatches'),
+    ('fuel.schemes.sampling_requests', 'BlockOrder'),
+    ('fuel.schemes.sampling_requests', 'draw_balanced'),
+    ('fuel.schemes.sampling_requests', 'draw_weighted'),
+    ('fuel.storage.file_access', 'FileAccess'),
+    ('fuel.storage.file_access', 'RemoteAccess'),
+    ('fuel.transformers.mixture.position', 'Mixture'),
+    ('fuel.transformers.mixture.weights', 'MixtureWeights')])
+def test_pickles_of_former_modules_load(module, name):
+    """They find the class or function in its present module."""
+    found = pickle.loads(f'c{module}\n{name}\n.'.encode())
+    assert name == found.__name__
+    assert module != found.__module__
