@@ -183,6 +183,10 @@ def check(seed):
         for _ in iterator:
             count += 1
             before = time.perf_counter()
+            if count == 2:
+                # Of each worker one has come; their start may take longer
+                # than all else, on a busy machine.
+                started = drawn.stream.measurements()
             if drawn.slow is None:
                 time.sleep(SLOW)
             in_step += time.perf_counter() - before
@@ -200,14 +204,16 @@ def check(seed):
         assert found.stall_seconds == pytest.approx(sum(
             stage.work_seconds + stage.input_seconds for stage in here),
             rel=.02)
+        later = found - started
         if drawn.slow is None:
-            assert found.consumer_seconds > found.stall_seconds, drawn
+            assert later.consumer_seconds > later.stall_seconds, drawn
             return
         name, place = drawn.expected()
-        slow = [stage for stage in found.stages if stage.name == name][place]
-        assert found.slowest == slow, f'{drawn}\n{found}'
-        assert slow.stall_seconds > .5 * found.stall_seconds
+        slow = [stage for stage in later.stages if stage.name == name][place]
+        assert later.slowest == slow, f'{drawn}\n{found}'
+        assert slow.stall_seconds > .5 * later.stall_seconds
         if 'workers' not in slow.runs_in:
+            [slow] = [one for one in found.stages if one.path == slow.path]
             assert slow.work_seconds >= SLOW * (N // SIZE - 1)
 
 
