@@ -1,8 +1,12 @@
-"""The ``split`` attribute: which rows of which source belong to a split."""
+"""The ``split`` attribute: which rows of which source belong to a split.
+
+It is made here, and read.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy
@@ -16,8 +20,64 @@ from fuel.utils.checks import in_order
 from fuel.utils.hdf5_errors import names_file
 
 
+#: For each split and source: start, stop, perhaps indices and a comment.
+Splits: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]
 # Names of the scales that say the shapes of sources of variable length.
 SHAPES = ('shapes', 'shape_labels')
+
+
+def split_array(split_dict: Splits) -> Any:
+    """Make the value of the attribute ``split``; see `H5PYDataset`."""
+    for split, content in split_dict.items():
+        if not isinstance(content, Mapping):
+            raise ValueError(
+                f'split {split!r} must map names of sources to (start, '
+                f'stop), got {content!r}: write {{{split!r}: '
+                f"{{'features': {content!r}}}}}")
+    if not any(split_dict.values()):
+        raise ValueError(
+            'split_dict must map split names to sources, such as '
+            "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
+    sources = sorted({source for split in split_dict.values()
+                      for source in split})
+    rows = [_row(split, source, content.get(source))
+            for split, content in split_dict.items() for source in sources]
+    array = numpy.zeros(len(rows), dtype=[
+        ('split', numpy.array([row[0] for row in rows]).dtype),
+        ('source', numpy.array([row[1] for row in rows]).dtype),
+        ('start', numpy.int64),
+        ('stop', numpy.int64),
+        ('indices', h5py.ref_dtype),
+        ('available', numpy.bool_),
+        ('comment', numpy.array([row[6] for row in rows]).dtype)])
+    for place, row in enumerate(rows):
+        array[place] = row
+    return array
+
+
+def _row(split: str, source: str,
+         content: Sequence[Any] | None) -> tuple[Any, ...]:
+    names = split.encode('utf8'), source.encode('utf8')
+    if content is None:
+        return (*names, 0, 0, h5py.Reference(), False, b'.')
+    if not isinstance(content, Sequence) or not 2 <= len(content) <= 4:
+        raise ValueError(
+            f'expected (start, stop), (start, stop, indices) or (start, '
+            f'stop, indices, comment) for source {source!r} in split '
+            f'{split!r}, got {content!r}')
+    start, stop, indices, comment = (*content, None, None)[:4]
+    for border in (start, stop):
+        if not isinstance(border, Integral):
+            raise ValueError(
+                f'start and stop of source {source!r} in split {split!r} '
+                f'must be integers, got {content!r}')
+    if not indices and not 0 <= start <= stop:
+        raise ValueError(
+            f'source {source!r} in split {split!r} must start at 0 or later '
+            f'and stop no earlier than it starts, got {content!r}')
+    # NumPy and HDF5 disagree on empty strings, so none is ever written.
+    return (*names, start, stop, indices or h5py.Reference(), True,
+            (comment or '.').encode('utf8'))
 
 
 class Part(NamedTuple):
