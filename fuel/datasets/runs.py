@@ -72,7 +72,8 @@ class RunDataset(RowsDataset):
         self._given = runs
         found = stored_sources(dataset)
         bounds, self._numbers = find_runs(dataset, found, runs)
-        stored = stored_rows(found[dataset.sources[0]])
+        first = found[dataset.sources[0]]
+        stored = first.stored if isinstance(first, Source) else first
         self._stored_rows: IndexArray = bounds[:-1] if stored is None else (
             pick(stored.order, bounds[:-1]))
         self._cuts = self._cut(bounds)
@@ -434,11 +435,6 @@ def find_sources(dataset: DatasetLike, sources: Sequence[str],
         RowsOf(everything, count)) for name in sources}
 
 
-def stored_rows(found: FoundSource) -> RowsOf | None:
-    """Return which rows of the file the examples of a source are."""
-    return found.stored if isinstance(found, Source) else found
-
-
 def is_same_reader(old: Reader, new: Reader) -> bool:
     """Return whether a reader reads what another does."""
     if isinstance(old, RequestedReader) and isinstance(new, RequestedReader):
@@ -468,7 +464,8 @@ def find_runs(dataset: Any, sources: StoredSources, runs: RunsGiven | None,
     """
     count = int(num_examples_of(dataset))
     kept = [RowsOf(slice(0, count), count)]
-    for stored in map(stored_rows, sources.values()):
+    for source in sources.values():
+        stored = source.stored if isinstance(source, Source) else source
         if stored is not None and not any(
                 rows == stored.num_rows and same(stored.order, order)
                 for order, rows in kept):
