@@ -134,18 +134,22 @@ class ConstantScheme(BatchSizeScheme):
 
     def get_request_iterator(self) -> Iterator[int]:
         """Return an iterator over the batch sizes of a new epoch."""
-        count = self.num_requests
         if self.num_examples and self.times != 0:
             warn_of_no_batch(
                 self.num_examples, self.batch_size, self.drop_last)
-        last_size = self.batch_size
-        if self.num_examples and not self.drop_last:
-            last_size = self.num_examples % self.batch_size or last_size
-        return BatchSizeRequests(
-            self.batch_size, math.inf if count is None else count, last_size)
+        return size_requests(self)
 
     state_dict = no_state
     load_state_dict = load_no_state
+
+
+def size_requests(scheme: ConstantScheme) -> BatchSizeRequests:
+    """Return the requests of an epoch; nobody is warned that it has none."""
+    count, last_size = scheme.num_requests, scheme.batch_size
+    if scheme.num_examples and not scheme.drop_last:
+        last_size = scheme.num_examples % scheme.batch_size or last_size
+    return BatchSizeRequests(
+        scheme.batch_size, math.inf if count is None else count, last_size)
 
 
 class SequentialScheme(BatchScheme):

@@ -18,7 +18,7 @@ from fuel.epochs.state import (
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, num_requests_of)
-from fuel.schemes.ordered import ConstantScheme
+from fuel.schemes.ordered import ConstantScheme, size_requests
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
     Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
@@ -135,8 +135,8 @@ class Begun(NamedTuple):
         another, before the epoch."""
         if self.epoch is not None:
             return self.epoch.request_iterator
-        return (scheme.get_request_iterator()
-                if type(scheme) is ConstantScheme else None)
+        return (size_requests(scheme) if type(scheme) is ConstantScheme
+                else None)
 
     def add_scheme(self, scheme: Any) -> int:
         """Return the place at which a scheme draws its requests."""

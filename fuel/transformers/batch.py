@@ -12,6 +12,7 @@ from fuel.epochs.pipeline import (
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
+from fuel.schemes.ordered import size_requests
 from fuel.schemes.requests import warn_of_no_batch
 from fuel.sharding.asking import Begun
 from fuel.sharding.order import EpochOrder, GivenOrder
@@ -217,7 +218,7 @@ class Batch(LeftoverStage):
                 type(scheme) is not ConstantScheme):
             return None
         count: int | None = cut_order(
-            GivenOrder(0, examples), scheme.get_request_iterator(),
+            GivenOrder(0, examples), size_requests(scheme),
             self.strictness).num_items
         return count
 

@@ -327,3 +327,16 @@ def test_restored_unpack_makes_no_request_twice():
     restored.load_state_dict(stream.state_dict())
     assert 11 == sum(1 for _ in restored.get_epoch_iterator())
     assert 3 == dataset.asked
+
+
+def test_length_of_an_epoch_without_a_batch_does_not_warn():
+    """The epoch does, once it begins."""
+    stream = Batch(DataStream(
+        IndexableDataset([0, 1, 2]),
+        iteration_scheme=SequentialExampleScheme(3)),
+        ConstantScheme(3, num_examples=2, drop_last=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert 0 == len(stream)
+        with pytest.raises(UserWarning, match='no batch'):
+            stream.get_epoch_iterator()
