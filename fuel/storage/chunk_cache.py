@@ -72,7 +72,7 @@ class ChunkCache:
         self.budget = budget
         self.clock = Clock()
         self._stores: Registry[Hashable, Any] = Registry()
-        self.start_in_child()
+        self.lock = threading.RLock()
         _all.add(self)
 
     def start_in_child(self) -> None:

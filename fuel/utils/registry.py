@@ -42,8 +42,8 @@ class Registry(Generic[Key, Member]):
     def members(self) -> list[Member]:
         """Return the objects that somebody has."""
         # Listed at once, since other threads may make one meanwhile.
-        found = [reference() for reference in self._members.valuerefs()]
-        return [member for member in found if member is not None]
+        return [member for reference in self._members.valuerefs()
+                if (member := reference()) is not None]
 
     def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
         """Return the object of a key, made of arguments if nobody has it."""
