@@ -11,6 +11,7 @@ from fuel.schemes import (
     BlockShuffledScheme, SequentialScheme, ShuffledScheme)
 from fuel.storage.file_bytes import is_remote
 from fuel.streams import DataStream
+from support.layouts.cells import put_csr
 from support.sparse_rows import random_csr
 
 ROWS = 2000
@@ -67,12 +68,7 @@ def test_sparse_rows_of_several_files_are_counted(folder, server):
     for number in range(2):
         matrix = random_csr(ROWS, 90, seed=number)
         with h5py.File(folder / f'sparse_{number}.h5', 'w') as file:
-            cells = file.create_group('X')
-            cells.attrs['encoding-type'] = 'csr_matrix'
-            cells.attrs['shape'] = matrix.shape
-            for name in 'data', 'indices', 'indptr':
-                cells.create_dataset(name, data=getattr(matrix, name),
-                                     chunks=(500,), compression='gzip')
+            put_csr(file, 'X', matrix, 500, 'gzip')
         size += (folder / f'sparse_{number}.h5').stat().st_size
     config.remote_cache_path = 'off'
     dataset = HDF5Dataset([server.url(f'sparse_{number}.h5')

@@ -6,6 +6,7 @@ import h5py
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
+from support.layouts.cells import put_csr
 from support.sparse_rows import random_csr
 
 from fuel.datasets import CSR, Categorical, HDF5Dataset
@@ -23,13 +24,7 @@ def urls(folder, server):
     for number in range(2):
         matrix = random_csr(ROWS, 90, seed=number)
         with h5py.File(folder / f'{number}.h5', 'w') as file:
-            cells = file.create_group('X')
-            cells.attrs['encoding-type'] = 'csr_matrix'
-            cells.attrs['shape'] = matrix.shape
-            for name in 'data', 'indices', 'indptr':
-                cells.create_dataset(
-                    name, data=getattr(matrix, name), chunks=(16,),
-                    compression='gzip')
+            put_csr(file, 'X', matrix, compression='gzip')
             file['type/codes'] = numpy.arange(ROWS, dtype='i1') % 2
             file['type/categories'] = [f'{number}', 'both']
             file['name'] = [f'cell {row}' for row in range(ROWS)]

@@ -27,15 +27,15 @@ def put_text(group, name, texts):
     group[name].attrs['encoding-version'] = '0.2.0'
 
 
-def put_csr(group, name, matrix, **attributes):
-    """Write a sparse matrix by rows."""
+def put_csr(group, name, matrix, chunk=16, compression=None, **attributes):
+    """Write a sparse matrix by rows, in chunks of some values."""
     found = group.create_group(name)
     found.attrs.update(attributes or {
         'encoding-type': 'csr_matrix', 'encoding-version': '0.1.0',
         'shape': matrix.shape})
     for part in ('data', 'indices', 'indptr'):
         found.create_dataset(part, data=getattr(matrix, part), maxshape=(
-            None,), chunks=(16,))
+            None,), chunks=(chunk,), compression=compression)
 
 
 def put_frame(file, name, index, columns=()):
