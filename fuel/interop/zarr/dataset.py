@@ -120,10 +120,12 @@ class ZarrDataset(RowsDataset):
         folders = {path: Folder(path) if path else None for path in map(
             folder_of, arrays.values())}
         nowhere = NoFile(str(self._origin))
+        secrets = Secrets(*self._origin.reveal()) if isinstance(
+            self._origin, RemotePath) else None
         self.readers = {
             name: open_groups(_groups(
                 array, name, str(self._origin), folders[folder_of(array)]
-                or nowhere), self.cache_bytes)
+                or nowhere, secrets), self.cache_bytes)
             for name, array in arrays.items()}
 
     def _open(self) -> dict[str, Any]:
@@ -154,13 +156,9 @@ def _open_remote(path: RemotePath) -> Any:
     secrets = Secrets(url, options)
     try:
         found = zarr.open(url, mode='r', storage_options={**options})
-    except (FileNotFoundError, PermissionError) as error:
-        raise type(error)(secrets.hide(
-            f'{path} cannot be opened as a Zarr store: {error}')) from None
     except Exception as error:  # noqa: BLE001 (each file system has its own)
-        raise OSError(secrets.hide(
-            f'{path} cannot be opened as a Zarr store: '
-            f'{type(error).__name__}: {error}')) from None
+        raise _remote_error(secrets, error, (
+            f'{path} cannot be opened as a Zarr store')) from None
     if isinstance(found, zarr.Group) and not _lists_arrays(found):
         raise FileNotFoundError(
             f'{path} is a group that lists no arrays: a web server does not '
@@ -168,6 +166,16 @@ def _open_remote(path: RemotePath) -> Any:
             f'the names into the store, or name an array, as in '
             f'ZarrDataset({str(path) + "/NAME"!r})')
     return found
+
+
+def _remote_error(secrets: Secrets, error: Exception, what: str) -> OSError:
+    """Return the error that a store at a URL fails with, without secrets."""
+    kind: type[OSError] = OSError
+    for known in (FileNotFoundError, PermissionError, TimeoutError):
+        if isinstance(error, known):
+            kind = known
+    return kind(secrets.hide(
+        f'{what}: {type(error).__name__}: {error!s:.300}'))
 
 
 def _lists_arrays(group: Any) -> bool:
@@ -187,7 +195,7 @@ def _labels_of(array: Any) -> tuple[str, ...]:
 
 
 def _groups(array: zarr.Array[Any], name: str, path: str,
-            file: Folder | NoFile) -> Groups:
+            file: Folder | NoFile, secrets: Secrets | None) -> Groups:
     """Return the chunks of an array, by their first axis."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
     count = array.shape[0]
@@ -198,14 +206,17 @@ def _groups(array: zarr.Array[Any], name: str, path: str,
     folder = None if isinstance(file, NoFile) else file
     return Groups(
         path, name, array.shape, native_type(dtype), lengths,
-        _decoder(array, name, path, size, dtype, folder), file, None,
-        array.name)
+        _decoder(array, name, path, size, dtype, folder, secrets), file,
+        None, array.name)
 
 
 def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
              dtype: numpy.dtype[Any], folder: Folder | None,
-             ) -> Callable[[int], NDArray[Any]]:
-    """Return what decodes the chunks that share their first index."""
+             secrets: Secrets | None) -> Callable[[int], NDArray[Any]]:
+    """Return what decodes the chunks that share their first index.
+
+    `secrets`: of a store at a URL, which errors must not show.
+    """
     def check(group: int) -> None:
         if folder is not None:
             folder.check_chunks(array, group)
@@ -214,6 +225,10 @@ def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
         try:
             rows = array[group * size:(group + 1) * size]
         except Exception as error:
+            if secrets is not None:
+                raise _remote_error(secrets, error, (
+                    f'{path}, source {name!r}: chunks {group} of the first '
+                    f'axis cannot be read')) from None
             # If it was changed, that is the reason.
             check(group)
             raise DamagedFileError(

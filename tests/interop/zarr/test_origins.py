@@ -1,11 +1,12 @@
 """Zarr stores are opened from where the manual says."""
+import traceback
 import warnings
 
 import numpy
 import pytest
 import zarr
 from support import origins
-from support.range_server import serving
+from support.range_server import serving, status
 
 import fuel
 from fuel.interop.zarr import ZarrDataset
@@ -63,3 +64,30 @@ def test_storage_options_are_for_urls(tmp_path):
     write(tmp_path / 'a.zarr')
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         ZarrDataset(str(tmp_path / 'a.zarr'), storage_options={'anon': True})
+
+
+def test_chunk_that_a_server_does_not_give_is_an_error(tmp_path):
+    """It can be read once the server gives it."""
+    write(tmp_path / 'a.zarr')
+    with serving(tmp_path) as server:
+        dataset = ZarrDataset(server.url('a.zarr'))
+        server.plan = [status(500)] * 10
+        with pytest.raises(OSError, match="'x': chunks 0 .* cannot be read"):
+            _ = dataset[:]
+        server.plan = []
+        assert origins.ROWS == dataset[:][0].tolist()
+
+
+def test_errors_of_a_store_show_no_secrets(tmp_path, monkeypatch):
+    """Some file systems show the whole URL in their errors."""
+    url = 'http://user:pass-word@127.0.0.1:1/a.zarr'
+
+    def fail(url, **kwargs):
+        raise RuntimeError(f'{url} with {kwargs} is broken')
+
+    monkeypatch.setattr(zarr, 'open', fail)
+    with pytest.raises(OSError, match='RuntimeError: .* is broken') as caught:
+        ZarrDataset(url, storage_options={'key': 'secret-key'})
+    shown = ''.join(traceback.format_exception(caught.value))
+    assert 'pass-word' not in shown
+    assert 'secret-key' not in str(caught.value)
