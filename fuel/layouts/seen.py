@@ -229,6 +229,9 @@ class SeenFile:
         if not isinstance(node, h5py.Dataset):
             return []
         found: list[str | None] = [None] * len(node.shape)
+        # Most arrays have none, and recognisers ask for those of each.
+        if not h5py.h5a.exists(node.id, b'DIMENSION_LIST'):
+            return found
         listed = self.attribute('DIMENSION_LIST', path)
         if numpy.shape(listed) != (len(found),):
             return found
