@@ -1,5 +1,6 @@
 """The share of an order that a rank gets: all shares are dealt here.
 
+The rule for one step of all ranks is arithmetic, in `fuel.schemes.shard`.
 An order is sought, so that any item of it is known by its number, or it is
 read in order, and what ranks need of it is kept.
 """

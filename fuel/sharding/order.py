@@ -2,6 +2,7 @@
 
 An order is a value: it pickles, and asking it draws from nothing that an
 epoch draws from. An order of a stage is made of those of its inputs.
+`epoch_order`, in `fuel.sharding.asking`, asks a pipeline for its order.
 """
 from __future__ import annotations
 
