@@ -15,8 +15,8 @@ from fuel.iterator import DataIterator
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.sharding.asking import Asked, Begun
 from fuel.sharding.order import (
-    DatasetRows, EpochOrder, GivenOrder, ItemPart, Kind, Made, Merged,
-    Unordered)
+    ENDLESS, DatasetRows, EpochOrder, GivenOrder, ItemPart, Kind, Made,
+    Merged, Unordered)
 from fuel.sharding.planned import (
     ItemPlan, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.typing import Batch, StreamLike
@@ -80,8 +80,8 @@ class CutOrder(EpochOrder):
     @property
     def _most(self) -> int | None:
         """The number of items that the examples make."""
-        if self.total is None:
-            return None
+        if self.total is None or self.total >= ENDLESS:
+            return self.total
         if self.strictness != 1:
             return -(-self.total // self.full)
         most, rest = divmod(self.total, self.full)
@@ -197,6 +197,8 @@ class RowOrder(CutOrder):
         count: int | None = below.num_items
         if not count:
             return count
+        if count >= ENDLESS:
+            return ENDLESS
         if self._size is None:
             return sum(map(below.size, range(count)))
         return int((count - 1) * self._size + below.size(count - 1))

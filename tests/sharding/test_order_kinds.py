@@ -454,3 +454,17 @@ def test_last_batch_of_fewer_examples_that_was_requested_is_read_by_a_rank():
     assert [6, 6, 6, 2] == sizes
     assert sizes[1::2] == [
         len(batch[1]) for batch in stream.shard(1, 2)]
+
+
+def test_order_of_rows_of_a_mixture_without_an_end_is_asked_at_once():
+    """Its batches differ in size, and are not added up to an end."""
+    stream = Batch(Unpack(Mix(
+        [DataStream(IndexableDataset({'y': numpy.arange(9)}),
+                    iteration_scheme=SequentialScheme(9, size))
+         for size in (2, 3)],
+        stop='forever', seed=1)), ConstantScheme(4))
+    order, epoch = epoch_order(stream), iter(stream)
+    for item in range(9):
+        expected, = next(epoch)
+        assert expected.tolist() == [
+            row for _, row in example_ids(order[item])]
