@@ -69,10 +69,20 @@ def format_of(path: str) -> str:
         if is_zarr(path):
             return 'zarr'
         raise ValueError(f'{path!r} is a folder, and no Zarr array or group')
-    if isinstance(path, RemotePath) and os.path.splitext(
-            file_name(path))[1] in ('', '.zarr') and is_zarr(path):
-        # Asked first: a server may answer anything for a folder.
-        return 'zarr'
+    try:
+        return _format_of_file(path)
+    except TimeoutError:
+        raise
+    except (OSError, ValueError):
+        # A server may answer anything for a folder.
+        if isinstance(path, RemotePath) and os.path.splitext(
+                file_name(path))[1] in ('', '.zarr') and is_zarr(path):
+            return 'zarr'
+        raise
+
+
+def _format_of_file(path: str) -> str:
+    """Return the format of a file; see `format_of`."""
     file = raw_file_at(path)
     head = file.read(0, 8)
     for signature, name in SIGNATURES.items():
@@ -134,19 +144,22 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
 def is_zarr(folder: str) -> bool:
     """Return whether a folder, or a URL, is a Zarr array or group."""
     if isinstance(folder, RemotePath):
-        return any(map(_is_there, map(folder.joined, ZARR_FILES)))
+        return any(map(_has_object, map(folder.joined, ZARR_FILES)))
     return any(os.path.isfile(os.path.join(folder, name))
                for name in ZARR_FILES)
 
 
-def _is_there(path: RemotePath) -> bool:
-    """Return whether a server has a file."""
+def _has_object(path: RemotePath) -> bool:
+    """Return whether a server has a file that begins like an object of JSON;
+    a page that says that there is none does not."""
     try:
-        path.open(is_kept=False)
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        # Without permission to list a bucket, a missing file is forbidden.
+        head = path.open(is_kept=False).read(0, 64)
+    except TimeoutError:
+        raise
+    except OSError:
+        # A server answers in many ways that there is none.
         return False
-    return True
+    return head.lstrip().startswith(b'{')
 
 
 def _begins_arrow_stream(head: bytes) -> bool:

@@ -75,9 +75,11 @@ class RemotePath(str):
         return RemotePath(self._url, options)
 
     def joined(self, name: str) -> RemotePath:
-        """Return the path of a file in this folder."""
-        return RemotePath(f'{self._url.rstrip("/")}/{name}', self._options,
-                          self._lacks_secrets)
+        """Return the path of a file in this folder; what follows a question
+        mark stays at the end."""
+        folder, mark, query = self._url.partition('?')
+        return RemotePath(f'{folder.rstrip("/")}/{name}{mark}{query}',
+                          self._options, self._lacks_secrets)
 
     def reveal(self) -> tuple[str, StorageOptions]:
         """Return URL and options with their credentials."""

@@ -11,7 +11,8 @@ from support.range_server import serving
 import fuel
 from fuel.datasets import (
     CSVDataset, HDF5Dataset, JSONLDataset, NPYDataset, TextFile)
-from fuel.layouts.formats import format_of
+from fuel.layouts.formats import format_of, is_zarr
+from fuel.remote.location import as_path
 
 X = numpy.arange(12.).reshape(6, 2)
 
@@ -228,6 +229,30 @@ def test_urls_are_opened_as_files_are(tmp_path):
             dataset.close(None)
         with pytest.raises(FileNotFoundError, match='nothere.csv'):
             fuel.load(server.url('nothere.csv'))
+
+
+def test_url_of_a_download_is_opened_as_a_file(tmp_path):
+    """Its name has no ending, and nothing but the file is asked for."""
+    with h5py.File(tmp_path / '12345', 'w') as file:
+        file['x'] = X
+    with serving(tmp_path) as server:
+        dataset = fuel.load(server.url('12345?download=1'))
+        numpy.testing.assert_array_equal(rows(dataset), X)
+        dataset.close(None)
+        assert {'/12345?download=1'} == {path for path, *_ in server.log}
+
+
+@pytest.mark.parametrize('content, expected', [
+    ('{"zarr_format": 2}', True), ('<html>There is no such page.', False)])
+def test_zarr_store_at_a_url_has_an_object_of_json(
+        content, expected, tmp_path):
+    """Servers answer with a page where there is no file. What follows the
+    question mark of the URL follows it in that of a file."""
+    (tmp_path / 'data').mkdir()
+    (tmp_path / 'data' / '.zgroup').write_text(content)
+    with serving(tmp_path) as server:
+        assert expected is is_zarr(as_path(server.url('data?download=1')))
+        assert server.log[-1][0] == '/data/.zgroup?download=1'
 
 
 def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
