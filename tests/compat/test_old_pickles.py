@@ -292,6 +292,7 @@ class WithoutInit(ScaleAndShift):
 
 @pytest.mark.parametrize('module, name', [
     ('fuel.schemes.iterator_requests', 'ConcatenatedRequests'),
+    ('fuel.sharding.first_epochs', 'FirstEpochs'),
     ('fuel.schemes.iterator_requests', 'CountedRequests'),
     ('fuel.schemes.iterator_requests', 'OneShotBatches'),
     ('fuel.schemes.sampling_requests', 'BlockOrder'),
