@@ -4,7 +4,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from fuel.kernels.gather import MISSING, OUTSIDE
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
 from fuel.storage.file_bytes import FileBytes
-from fuel.storage.kept_arrays import Arrays
 from fuel.storage.layout import (
     ChunkFilter, Layout, dataset_name, discover, elements_of, fill_value,
     is_allocated, native_type, obstacle_of_file, stored_type)
 from fuel.storage.raw_file import raw_file
+
+if TYPE_CHECKING:
+    # Arrays are kept with packages that a pipeline does not need.
+    from fuel.storage.kept_arrays import Arrays
 
 
 class ArrayKind(NamedTuple):
