@@ -186,7 +186,7 @@ class EpochOrder:
         if self.num_items is None:
             raise UnknownOrderError(
                 'how many items an epoch has is not known before it is over')
-        return int(self.num_items)
+        return min(int(self.num_items), ENDLESS)
 
     def __getitem__(self, item: int) -> Made:
         """Return what an item is made of."""

@@ -4,12 +4,15 @@ import pytest
 from support.random_orders import Counted, Repeated
 from support.sharded_pipelines import batches, examples
 
-from fuel.schemes import ConstantScheme
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ConstantScheme, SequentialExampleScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.order import (
     DatasetRows, Joined, UnknownOrderError, example_ids)
-from fuel.transformers import Batch, Cache, Chain, Expand, Take, Unpack
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Batch, Cache, Chain, Expand, Mix, Take, Unpack)
 from fuel.transformers.shuffling import ShuffleBuffer
 
 
@@ -114,3 +117,19 @@ def test_pieces_whose_number_depends_on_the_item_have_no_order(make):
     assert order.kind == 'none'
     assert 'how many is not known before it is read' in order.reason
     assert 'the stage ' in order.reason
+
+
+def test_order_of_pieces_without_an_end_can_be_mixed():
+    """Their number does not fit an integer of the machine."""
+    def source(start):
+        return DataStream(
+            IndexableDataset({'y': numpy.arange(start, start + 6)}),
+            iteration_scheme=SequentialExampleScheme(6))
+
+    endless = Mix([source(0), source(100)], stop='forever', seed=1)
+    stream = Mix([Repeated(endless, 2), source(200)], stop='forever',
+                 epoch_size=9, seed=2)
+    order = epoch_order(stream)
+    assert [int(item) for item, in stream] == [
+        100 * dataset + int(row)
+        for item in range(9) for dataset, row in example_ids(order[item])]
