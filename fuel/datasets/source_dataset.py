@@ -41,20 +41,23 @@ class SourceDataset(Dataset):
     # What reads plain batches of `sources`, in an epoch.
     _direct: Batches | None = None
     _open_sources: OpenSources | None = None
+    # The number of calls of `_forget`, which any thread may make.
+    _times_forgotten = 0
 
     def open_sources(self) -> OpenSources:
         """Return what reads each of `sources`, of the files as they are open
         now."""
         names, opened = self.sources, self._open_files()
-        found = self._open_sources
+        found, now = self._open_sources, self._times_forgotten
         if (found is None or found.opened is not opened
                 or found.names is not names):
             found = OpenSources(
                 self._sources_in(opened, names), names, opened)
             self._open_sources = found
-            direct = self._direct_batches(found)
-            # Another thread may have chosen others meanwhile.
-            self._direct = direct if self._open_sources is found else None
+            self._direct = self._direct_batches(found)
+            if now != self._times_forgotten:
+                # Another thread has chosen others meanwhile.
+                self._direct = self._open_sources = None
         return found
 
     def _open_files(self) -> Any:
@@ -74,6 +77,7 @@ class SourceDataset(Dataset):
     def _forget(self) -> None:
         """Forget what reads the sources: the files, the sources or the
         examples are others now."""
+        self._times_forgotten += 1
         self._direct = self._open_sources = None
 
     def _use_sources(self) -> None:

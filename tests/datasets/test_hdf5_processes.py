@@ -23,6 +23,7 @@ from fuel.storage.open_files import OpenFile, open_files
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
+from fuel.utils import Subset
 
 needs_fork = pytest.mark.skipif(
     not hasattr(os, 'fork'), reason='there is no fork on this platform')
@@ -536,4 +537,25 @@ def test_threads_read_at_once(large):
     stop.set()
     closing.join()
     assert failures == []
+    dataset.close(None)
+
+
+def test_rows_that_another_thread_chose_are_read(path):
+    """It may choose them while the sources are being opened."""
+
+    class Chosen(H5PYDataset):
+        def _reader_of(self, opened, source):
+            if self.num_examples == 80:
+                choosing = threading.Thread(target=setattr, args=(
+                    self, 'subsets', [Subset([90, 95], 100)] * 2))
+                choosing.start()
+                choosing.join()
+            return super()._reader_of(opened, source)
+
+    dataset = Chosen(path, ('train',))
+    dataset.get_data(None, [0])
+    assert dataset.num_examples == 2
+    rows = dataset.get_data(None, [0, 1])
+    expected = H5PYDataset(path, ('train', 'test')).get_data(None, [90, 95])
+    assert fingerprint([rows]) == fingerprint([expected])
     dataset.close(None)
