@@ -19,6 +19,17 @@ def test_closest_tests_come_first():
     assert {'server/test_kills.py', 'wire/test_data.py'} <= set(chosen)
 
 
+def test_faults_are_put_into_all_of_the_core():
+    """Orders, profiles and general stages are parts of it."""
+    for path, first in {
+            'fuel/sharding/dealer.py': 'sharding/test_dealer.py',
+            'fuel/profiling/profiler.py': 'profiling/test_profile.py',
+            'fuel/transformers/cache.py': 'transformers/test_cache.py',
+            'fuel/transformers/mixture/mix.py': 'transformers/test_mix.py',
+            }.items():
+        assert first in choose_tests(path)[:4], choose_tests(path)[:4]
+
+
 def test_file_outside_of_the_core_has_no_tests():
     """Faults are put into the core alone."""
     assert [] == choose_tests('fuel/describe/text.py')

@@ -6,6 +6,14 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PACKAGE = Path(__file__).parents[2] / 'fuel'
 
+#: The stages that are not about images, values or sequences.
+GENERAL_STAGES = ['fuel/transformers/mixture', *(
+    f'fuel/transformers/{name}.py' for name in (
+        'base', 'batch', 'cache', 'expand', 'filter', 'leftovers', 'mapping',
+        'multiprocessing', 'multithreading', 'options', 'seeded',
+        'sequence_stage', 'several', 'shuffling', 'sourcewise',
+        'worker_stage'))]
+
 #: Files and folders of tests that concern a part of the core: the first match
 #: counts. Those that are as close as others keep this order.
 PARTS = {
@@ -29,6 +37,14 @@ PARTS = {
         'contracts/test_epochs.py', 'transformers/test_base.py',
         'sharding/test_shards.py', 'contracts/test_streams.py',
         'server/test_server.py'],
+    'fuel/sharding': [
+        'sharding', 'transformers/test_mix.py', 'transformers/test_base.py',
+        'contracts/test_streams.py', 'test_streams.py'],
+    'fuel/profiling': ['profiling', 'contracts/test_details.py'],
+    **dict.fromkeys(GENERAL_STAGES, [
+        'transformers', 'test_streams.py', 'contracts/test_epochs.py',
+        'sharding/test_orders.py', 'sharding/test_shards.py',
+        'contracts/test_streams.py']),
     'fuel/iterator.py': [
         'test_streams.py', 'transformers/test_base.py',
         'contracts/test_streams.py', 'transformers/test_multiprocessing.py'],
