@@ -41,10 +41,10 @@ PARTS = {
         'sharding', 'transformers/test_mix.py', 'transformers/test_base.py',
         'contracts/test_streams.py', 'test_streams.py'],
     'fuel/profiling': ['profiling', 'contracts/test_details.py'],
-    **dict.fromkeys(GENERAL_STAGES, [
+    **{stage: [
         'transformers', 'test_streams.py', 'contracts/test_epochs.py',
         'sharding/test_orders.py', 'sharding/test_shards.py',
-        'contracts/test_streams.py']),
+        'contracts/test_streams.py'] for stage in GENERAL_STAGES},
     'fuel/iterator.py': [
         'test_streams.py', 'transformers/test_base.py',
         'contracts/test_streams.py', 'transformers/test_multiprocessing.py'],
