@@ -84,8 +84,8 @@ class RequestPrefetcher:
     STEPS = 8
     # Requests that are prefetched together, as one.
     GROUP = 1
-    # After there was no budget for more, the part of it that is spent at most
-    # when more are looked at.
+    # Where the budget was used up, more requests are looked at only when at
+    # most this part of it is spent.
     SPENT = .75
     # The first one that is looked at, beyond the present one.
     FIRST = 1
@@ -276,7 +276,7 @@ class FileBatches(VersionedData):
 
     @property
     def compiled(self) -> BatchReader | None:
-        """What reads whole batches in C, if anything does."""
+        """The compiled reader of whole batches; None if there is none."""
         return None if self._compiled is None else self._compiled()
 
     def hand_over(self, compiled: BatchReader) -> None:
