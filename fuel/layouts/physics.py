@@ -102,7 +102,8 @@ def recognise_makani(seen: Seen) -> Call | None:
     """Recognise arrays whose four axes are time, channel, latitude and
     longitude."""
     file = seen.files[0]
-    found = [array.path for array in file.arrays() if len(array.shape) == 4
+    found = [array.path for array in file.arrays_with('DIMENSION_LIST')
+             if len(array.shape) == 4
              and tuple([(scale or '').rpartition('/')[2] for scale in
                         file.scales(array.path)]) == MAKANI_SCALES]
     if not found:

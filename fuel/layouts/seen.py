@@ -142,7 +142,8 @@ class SeenFile:
         prefix = '' if below == '/' else f'{below}/'
         found: dict[str, Array] = {}
         for path, node in itertools.islice(nodes, MOST_NAMES):
-            if has_rows(node) and node.size:
+            if isinstance(node, h5py.Dataset) and node.size and (
+                    has_rows(node)):
                 found[path] = Array(path, node.shape, node.dtype)
                 if node.id.get_offset() is not None or node.chunks:
                     # An array in its own file needs no check. Recognisers
@@ -155,9 +156,9 @@ class SeenFile:
     def arrays_with(self, name: str) -> list[Array]:
         """Return the arrays of the file that have an attribute, of any
         type."""
-        key = name.encode()
+        key, found = name.encode(), self._found
         return [array for array in self.arrays()
-                if (node := self.node(array.path)) is not None
+                if (node := found.get(array.path) or self.node(array.path))
                 and h5py.h5a.exists(node.id, key)]
 
     def has_more(self, below: str = '/') -> bool:

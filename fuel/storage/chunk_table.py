@@ -52,8 +52,8 @@ def corner_of(chunk: int, shape: tuple[int, ...],
 def grid_of(shape: tuple[int, ...],
             chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return how many chunks there are along each axis."""
-    return tuple(-(-length // part)
-                 for length, part in zip(shape, chunk_shape, strict=True))
+    return tuple([-(-length // part)
+                  for length, part in zip(shape, chunk_shape, strict=True)])
 
 
 def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:

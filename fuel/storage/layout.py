@@ -134,9 +134,9 @@ def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
     filters: tuple[ChunkFilter, ...] = ()
     if storage == 'chunked':
         chunk_shape = tuple(map(int, properties.get_chunk()))
-        filters = tuple(
+        filters = tuple([
             _filter(properties.get_filter(place))
-            for place in range(properties.get_nfilters()))
+            for place in range(properties.get_nfilters())])
     is_ragged = dataset.dtype.kind == 'O'
     obstacle = (obstacle_of_file(dataset)
                 or _obstacle_of_shape(dataset, is_part)

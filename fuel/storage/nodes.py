@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TypeAlias, TypeGuard
+from functools import partial
+from itertools import repeat
+from typing import TypeAlias
 
 import h5py
 
@@ -18,6 +20,12 @@ from fuel.utils.h5py_file import H5PYFile
 #: name in it.
 OpenLinked: TypeAlias = Callable[[H5PYFile, str], H5PYFile]
 Node: TypeAlias = h5py.Dataset | h5py.Group
+
+# By the type of the handle; others have no data. Of an array that is not
+# written, the shape is asked for once.
+MAKE_NODE: dict[type, Callable[..., Node]] = {
+    h5py.h5d.DatasetID: partial(h5py.Dataset, readonly=True),
+    h5py.h5g.GroupID: h5py.Group}
 
 # Links may lead to each other in a circle.
 MOST_LINKS = 64
@@ -32,14 +40,10 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    found = find_at_once(root, path)
-    if found is None:
-        found = _find_by_links(root, path, open_linked)
-    if isinstance(found, h5py.h5d.DatasetID):
-        # So that the shape is asked for once.
-        return h5py.Dataset(found, readonly=True)
-    # Others have no data.
-    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else None
+    found = find_at_once(root, path) or _find_by_links(
+        root, path, open_linked)
+    make = MAKE_NODE.get(type(found))
+    return None if make is None else make(found)
 
 
 def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
@@ -124,7 +128,7 @@ def find_arrays(group: h5py.Group, open_linked: OpenLinked,
                 ) -> Iterator[tuple[str, h5py.Dataset]]:
     """Yield the arrays below a group that have rows, by their paths in it."""
     for path, node in walk(group, open_linked):
-        if has_rows(node):
+        if isinstance(node, h5py.Dataset) and has_rows(node):
             yield path, node
 
 
@@ -140,32 +144,31 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
     """
     seen: set[tuple[int, int]] = set()
     # No recursion, since groups may be nested deeper than Python's stack.
-    pending = [('', group, _new_names(group, seen, most_names))]
-    while pending:
-        prefix, parent, names = pending[-1]
-        name = next(names, None)
-        if name is None:
-            pending.pop()
-            continue
+    pending: list[tuple[h5py.Group, str, str]] = []
+    node: Node | None = group
+    path = ''
+    while True:
+        if isinstance(node, h5py.Group):
+            info = h5py.h5o.get_info(node.id)
+            if (info.fileno, info.addr) not in seen:
+                seen.add((info.fileno, info.addr))
+                names = list(node) if most_names is None else first_names(
+                    node, most_names)
+                pending += zip(repeat(node), repeat(path and f'{path}/'),
+                               reversed(names))
+        if not pending:
+            return
+        parent, prefix, name = pending.pop()
         try:
-            node = find_node(parent, name, open_linked)
+            # As `find_node` does, which takes long for thousands of names.
+            found = find_at_once(parent, name) or _find_by_links(
+                parent, name, open_linked)
+            make = MAKE_NODE.get(type(found))
+            node = None if make is None else make(found)
         except FileNotFoundError:
             node = None
         path = f'{prefix}{name}'
         yield path, node
-        if isinstance(node, h5py.Group):
-            pending.append((f'{path}/', node, _new_names(
-                node, seen, most_names)))
-
-
-def _new_names(group: h5py.Group, seen: set[tuple[int, int]],
-               most: int | None) -> Iterator[str]:
-    """Return the names in a group, none if it was seen before."""
-    info = h5py.h5o.get_info(group.id)
-    if (info.fileno, info.addr) in seen:
-        return iter(())
-    seen.add((info.fileno, info.addr))
-    return iter(group if most is None else first_names(group, most))
 
 
 def first_names(group: h5py.Group, most: int) -> list[str]:
@@ -183,11 +186,10 @@ def first_names(group: h5py.Group, most: int) -> list[str]:
     return [name.decode('utf-8', 'surrogateescape') for name in found]
 
 
-def has_rows(node: Node | None) -> TypeGuard[h5py.Dataset]:
-    """Return whether there is an array with examples: no scalar, and no
+def has_rows(array: h5py.Dataset) -> bool:
+    """Return whether an array has examples: it is not a scalar, nor of
     references, which lead to other arrays."""
-    return isinstance(node, h5py.Dataset) and bool(node.shape) and (
-        h5py.check_ref_dtype(node.dtype) is None)
+    return bool(array.shape) and h5py.check_ref_dtype(array.dtype) is None
 
 
 def external_files(dataset: h5py.Dataset) -> list[str]:

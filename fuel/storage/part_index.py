@@ -215,6 +215,8 @@ class PartIndex:
 
 # Bytes of a contiguous array that are remembered as one chunk, about.
 PIECE = 1 << 18
+# Of the only chunk of an array that is not chunked.
+NO_MASK = numpy.zeros(1, numpy.uint32)
 
 
 class IndexBuilder:
@@ -329,7 +331,14 @@ class IndexBuilder:
         """Look up where the chunks of an array are."""
         assert file is not None
         if kind.layout.storage != 'chunked':
-            self._chunks.append(_place_of(identity, file))
+            address = (identity.get_offset() if is_allocated(identity)
+                       else MISSING)
+            size = identity.get_storage_size()
+            if address != MISSING and address + size > file.size:
+                address = OUTSIDE
+            self._chunks.append((
+                numpy.array([address], numpy.int64),
+                numpy.array([size], numpy.int64), NO_MASK))
             return
         try:
             table = read_chunk_table(h5py.Dataset(identity), file)
@@ -367,21 +376,6 @@ def array_kind(dataset: h5py.Dataset) -> ArrayKind:
         layout, dataset.dtype, stored_type(dataset), elements_of(dataset),
         None if layout.obstacle else fill_value(dataset),
         dataset.fillvalue if is_filled else None)
-
-
-def _place_of(identity: h5py.h5d.DatasetID, file: FileBytes,
-              ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return address, size and mask of an array that is not chunked."""
-    offset, size = identity.get_offset(), identity.get_storage_size()
-    if not is_allocated(identity):
-        offset = MISSING
-    elif offset + size > file.size:
-        offset = OUTSIDE
-    return (numpy.array([offset], numpy.int64),
-            numpy.array([size], numpy.int64), NO_MASK)
-
-
-NO_MASK = numpy.zeros(1, numpy.uint32)
 
 
 def where(dataset: h5py.Dataset) -> str:
