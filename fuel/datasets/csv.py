@@ -101,6 +101,8 @@ class CSVDataset(RecordsDataset):
     Attributes
     ----------
     num_examples : int
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
     dtypes : dict of str to numpy.dtype
         What each source was found, or said, to be.
 

@@ -71,6 +71,8 @@ class JSONLDataset(RecordsDataset):
     Attributes
     ----------
     num_examples : int
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.text_files import check_is_file
-from fuel.remote.location import fixed_path
+from fuel.remote.location import WithStorageOptions, fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
@@ -18,7 +18,7 @@ __all__ = ['NPYDataset']
 
 
 @do_not_pickle_attributes('readers')
-class NPYDataset(RowsDataset):
+class NPYDataset(RowsDataset, WithStorageOptions):
     """A data set in ``.npy`` files, or in a ``.npz`` file.
 
     The files are mapped, not read: only the rows of a request are. Arrays
@@ -44,6 +44,8 @@ class NPYDataset(RowsDataset):
     Attributes
     ----------
     num_examples : int
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
     readers : dict of str to Reader
 
     Raises
@@ -76,7 +78,7 @@ class NPYDataset(RowsDataset):
     >>> folder.cleanup()
     """
 
-    unsaved_arguments = ('path',)
+    unsaved_arguments = ('path', 'storage_options')
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,

@@ -24,6 +24,7 @@ from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import PrefetchedExamples
 from fuel.exceptions import StateMismatchError
+from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import file_name
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.file_bytes import FileBytes, is_remote
@@ -317,7 +318,7 @@ def types_of_fields(fields: Fields, dtypes: Mapping[str, numpy.dtype[Any]],
         fields[source][1]) else ()) for source, dtype in dtypes.items()}
 
 
-class RecordsDataset(SplitDataset):
+class RecordsDataset(SplitDataset, WithStorageOptions):
     """Base of the data sets over the records of a text file.
 
     A source is made of a field of each record, or of several, which have one
@@ -340,7 +341,7 @@ class RecordsDataset(SplitDataset):
     _types: dict[str, SourceType]
     # Types that the user said.
     _given: Mapping[str, Any] = {}
-    unsaved_arguments: tuple[str, ...] = ('path',)
+    unsaved_arguments: tuple[str, ...] = ('path', 'storage_options')
 
     def _choose(self, fields: Fields, masks: Sequence[str] | str,
                 dtypes: Mapping[str, Any] | None,
@@ -408,6 +409,9 @@ class RecordsDataset(SplitDataset):
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
         return RowPlace(str(self.path), '', row)
+
+    def _open_anew(self) -> None:
+        vars(self).pop('_records', None)
 
     def renew(self) -> None:
         """Open the file again if it was changed or replaced."""

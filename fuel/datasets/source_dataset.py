@@ -228,6 +228,10 @@ class RowsDataset(SourceDataset, SplitDataset):
         """Open the readers again."""
         raise NotImplementedError
 
+    def _open_anew(self) -> None:
+        self._forget()
+        vars(self).pop('_readers', None)
+
     def find_source(self, source: str) -> FoundSource:
         """Return what reads the rows of a source."""
         return self._source_in(self.readers, source)

@@ -14,6 +14,7 @@ from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExamplesInOrder
 from fuel.exceptions import UnknownTokenError
 from fuel.kernels.text import MissingTokenError, numberize
+from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import Batch, EpochReader, State
@@ -21,7 +22,7 @@ from fuel.typing import Batch, EpochReader, State
 __all__ = ['TextFile']
 
 
-class TextFile(Dataset):
+class TextFile(Dataset, WithStorageOptions):
     r"""Reads text files and makes numbers of their words or characters.
 
     Parameters
@@ -62,6 +63,8 @@ class TextFile(Dataset):
     files : list of str
     dictionary : dict
     encoding : str
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
 
     Raises
     ------
@@ -101,7 +104,8 @@ class TextFile(Dataset):
     provides_sources = ('features',)
     example_iteration_scheme = None
     takes_requests = False
-    unsaved_arguments = ('files',)
+    unsaved_arguments = ('files', 'storage_options')
+    paths_in = 'files'
 
     def __init__(self, files: Paths, dictionary: Dictionary | None = None,
                  bos_token: str | None = '<S>',  # noqa: S107 (no password)

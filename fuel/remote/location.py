@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from fuel.config_parser import config
 from fuel.remote.urls import (
@@ -93,9 +93,58 @@ class RemotePath(str):
         except PermissionError as error:
             if not self._lacks_secrets:
                 raise
-            raise PermissionError(
-                f'{error} (what was unpickled has no credentials: assign '
-                f'its storage_options)') from None
+            raise PermissionError(f'{error}{self.advice}') from None
+
+    @property
+    def advice(self) -> str:
+        """Advice for an error that a server refuses the file (str)."""
+        return (' (what was unpickled has no credentials: assign its '
+                'storage_options)') if self._lacks_secrets else ''
+
+
+class WithStorageOptions:
+    """Base of the data sets that keep the paths and URLs of their files.
+
+    `paths_in`: the name of the attribute that has them.
+    """
+
+    paths_in: ClassVar[str] = 'path'
+
+    @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of remote files, without credentials; None of local ones.
+        They are assigned to a data set that was unpickled."""
+        found: list[RemotePath] = []
+        _with_urls(getattr(self, self.paths_in), found.append)
+        return found[0].public_options if found else None
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        paths = getattr(self, self.paths_in)
+        if self.storage_options is None:
+            raise AttributeError(
+                f'{paths!r:.200} is on this machine, where data have no '
+                f'storage_options')
+        setattr(self, self.paths_in, _with_urls(
+            paths, lambda path: path.with_options(options)))
+        self._open_anew()
+
+    def _open_anew(self) -> None:
+        """Let go of what was opened, so that it is opened again."""
+
+
+def _with_urls(paths: Any, change: Callable[[RemotePath], Any]) -> Any:
+    """Return paths, alone or in dicts, lists and tuples, where those of
+    remote files are changed."""
+    if isinstance(paths, RemotePath):
+        return change(paths)
+    if isinstance(paths, dict):
+        return {name: _with_urls(path, change) for name, path in paths.items()}
+    if isinstance(paths, list):
+        return [_with_urls(path, change) for path in paths]
+    if isinstance(paths, tuple):
+        return type(paths)(*[_with_urls(path, change) for path in paths])
+    return paths
 
 
 class LocalPath(str):

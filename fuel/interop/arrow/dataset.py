@@ -20,6 +20,7 @@ from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
 from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_tables
+from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Versioned
@@ -35,7 +36,7 @@ Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
 @do_not_pickle_attributes('readers')
-class ArrowDataset(RowsDataset):
+class ArrowDataset(RowsDataset, WithStorageOptions):
     """A data set in Parquet files, Arrow files or a table in memory.
 
     Parameters
@@ -75,6 +76,8 @@ class ArrowDataset(RowsDataset):
     Attributes
     ----------
     num_examples : int
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
     readers : dict of str to Reader
     categories : dict of str to tuple
         The names of the classes of each source that is a `ClassLabel` of
@@ -115,6 +118,7 @@ class ArrowDataset(RowsDataset):
     """
 
     unsaved_arguments = ('cache_bytes', 'storage_options')
+    paths_in = '_paths'
 
     def __init__(self, data: Tables,
                  columns: Columns | None = None,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.exceptions import DamagedFileError
-from fuel.remote.location import RemotePath, as_path
+from fuel.remote.location import (
+    RemotePath, WithStorageOptions, as_path)
 from fuel.remote.stores import filesystem_of
 from fuel.remote.urls import Secrets, StorageOptions
 from fuel.storage.grouped import Groups, NoFile, open_groups
@@ -35,7 +36,7 @@ IS_ZARR_2 = zarr.__version__.startswith('2.')
 
 
 @do_not_pickle_attributes('readers')
-class ZarrDataset(RowsDataset):
+class ZarrDataset(RowsDataset, WithStorageOptions):
     """A data set in a Zarr store: arrays with an example in each row.
 
     Parameters
@@ -56,6 +57,8 @@ class ZarrDataset(RowsDataset):
     Attributes
     ----------
     num_examples : int
+    storage_options : dict or None
+        Without credentials, which may be assigned; None of local files.
     readers : dict of str to Reader
 
     Raises
@@ -86,6 +89,7 @@ class ZarrDataset(RowsDataset):
     """
 
     unsaved_arguments = ('cache_bytes', 'storage_options')
+    paths_in = '_origin'
 
     def __init__(self, store: Store, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
@@ -158,7 +162,7 @@ def _open_remote(path: RemotePath) -> Any:
         found = zarr.open(url, mode='r', storage_options={**options})
     except Exception as error:  # noqa: BLE001 (each file system has its own)
         raise _remote_error(secrets, error, (
-            f'{path} cannot be opened as a Zarr store')) from None
+            f'{path} cannot be opened as a Zarr store'), path.advice) from None
     if isinstance(found, zarr.Group) and not _lists_arrays(found):
         raise FileNotFoundError(
             f'{path} is a group that lists no arrays: a web server does not '
@@ -168,14 +172,15 @@ def _open_remote(path: RemotePath) -> Any:
     return found
 
 
-def _remote_error(secrets: Secrets, error: Exception, what: str) -> OSError:
+def _remote_error(secrets: Secrets, error: Exception, what: str,
+                  advice: str = '') -> OSError:
     """Return the error that a store at a URL fails with, without secrets."""
     kind: type[OSError] = OSError
     for known in (FileNotFoundError, PermissionError, TimeoutError):
         if isinstance(error, known):
             kind = known
     return kind(secrets.hide(
-        f'{what}: {type(error).__name__}: {error!s:.300}'))
+        f'{what}: {type(error).__name__}: {error!s:.300}{advice}'))
 
 
 def _lists_arrays(group: Any) -> bool:

@@ -90,6 +90,29 @@ def test_remote_file_that_changes_is_an_error(served):
         dataset.get_data(None, [100_000])
 
 
+def test_credentials_are_assigned_to_a_data_set_that_was_unpickled(served):
+    """One or several files; no pickle and no repr has them."""
+    served.token = 'Bearer to-ken'
+    options = {'headers': {'Authorization': served.token}}
+    urls = [served.url(f'{name}.parquet') + '?token=sig-nature'
+            for name in 'ab']
+    public = {'max_redirects': 5}
+    dataset = ArrowDataset(urls, storage_options={**options, **public})
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert public == copy.storage_options == dataset.storage_options
+    with pytest.raises(PermissionError, match='assign its storage_options'):
+        copy.get_data(None, [3])
+    copy.storage_options = options
+    assert ['row 3', 'row 3000'] == copy.get_data(
+        None, [3, 3000])[1].tolist()
+    for text in (pickle.dumps(copy), repr(copy), vars(copy)):
+        assert 'to-ken' not in str(text)
+        assert 'sig-nature' not in str(text)
+    assert ArrowDataset(TABLE).storage_options is None
+    with pytest.raises(AttributeError, match='no storage_options'):
+        ArrowDataset(served.folder / 'a.parquet').storage_options = options
+
+
 def test_missing_remote_file_says_so(served):
     """As a missing HDF5 file does."""
     for load in (fuel.load, ArrowDataset):

@@ -1,4 +1,5 @@
 """Zarr stores are opened from where the manual says."""
+import pickle
 import traceback
 import warnings
 
@@ -64,6 +65,25 @@ def test_storage_options_are_for_urls(tmp_path):
     write(tmp_path / 'a.zarr')
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         ZarrDataset(str(tmp_path / 'a.zarr'), storage_options={'anon': True})
+
+
+def test_credentials_are_assigned_to_a_data_set_that_was_unpickled(tmp_path):
+    """No pickle and no repr has them."""
+    write(tmp_path / 'a.zarr')
+    with serving(tmp_path) as server:
+        server.token = 'Bearer to-ken'
+        options = {'headers': {'Authorization': server.token}}
+        dataset = ZarrDataset(server.url('a.zarr'), storage_options=options)
+        copy = pickle.loads(pickle.dumps(dataset))
+        assert {} == copy.storage_options
+        with pytest.raises(OSError, match='assign its storage_options'):
+            _ = copy[:]
+        copy.storage_options = options
+        assert origins.ROWS == copy[:][0].tolist()
+        for text in (pickle.dumps(copy), repr(copy), vars(copy)):
+            assert 'to-ken' not in str(text)
+    for store in (tmp_path / 'a.zarr', zarr.open(str(tmp_path / 'a.zarr'))):
+        assert ZarrDataset(store).storage_options is None
 
 
 def test_chunk_that_a_server_does_not_give_is_an_error(tmp_path):

@@ -5,15 +5,17 @@ import multiprocessing
 import pickle
 import traceback
 
+import numpy
 import pytest
 from support import range_server as faults
 from support.processes import put_example
 
 from fuel import config
-from fuel.datasets import CSVDataset, H5PYDataset, NPYDataset, TextFile
+from fuel.datasets import (
+    CSVDataset, H5PYDataset, JSONLDataset, NPYDataset, TextFile)
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import Secrets, public_options, shown
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import SequentialExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
 
 from .conftest import NUM_EXAMPLES, make_file
@@ -82,6 +84,54 @@ def test_credentials_are_given_to_the_server(server, data):
     assert 1 == len(copy.get_data(None, [3])[0])
 
 
+WRITERS = {
+    CSVDataset: ('a.csv', lambda path: path.write_text('x\n1\n2\n')),
+    JSONLDataset: ('a.jsonl', lambda path: path.write_text(
+        '{"x": 1}\n{"x": 2}\n')),
+    NPYDataset: ('a.npy', lambda path: numpy.save(path, [1, 2])),
+    TextFile: ('a.txt', lambda path: path.write_text('one\ntwo\n'))}
+
+
+@pytest.mark.parametrize('build', WRITERS)
+def test_credentials_are_assigned_to_data_sets_of_other_formats(
+        build, folder, server):
+    """As to those of HDF5 files; they are in no text or pickle."""
+    name, write = WRITERS[build]
+    write(folder / name)
+    server.token = 'Bearer to-ken'
+    options = {'headers': {'Authorization': server.token}}
+    url = server.url(name) + '?X-Amz-Signature=sig-nature'
+
+    def make(files, **kwargs):
+        return build([files], {'one': 1, 'two': 2}, None, None, None,
+                     **kwargs) if build is TextFile else build(files, **kwargs)
+
+    def rows(dataset):
+        return [int(numpy.ravel(x)[0]) for x, in DataStream(
+            dataset, **({} if build is TextFile else {'iteration_scheme':
+            SequentialExampleScheme(2)})).get_epoch_iterator()]
+
+    dataset = make(url, storage_options={**options, 'max_redirects': 5})
+    assert [1, 2] == rows(dataset)
+    assert {'max_redirects': 5} == dataset.storage_options
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert {'max_redirects': 5} == copy.storage_options
+    with pytest.raises(PermissionError, match='assign its storage_options'):
+        rows(copy)
+    copy.storage_options = {}
+    with pytest.raises(PermissionError):
+        rows(copy)
+    copy.storage_options = options
+    assert [1, 2] == rows(copy)
+    check_hidden(copy.storage_options, vars(copy), repr(copy),
+                 pickle.dumps(copy), json.dumps(DataStream(
+                     copy).state_dict()))
+    local = make(str(folder / name))
+    assert local.storage_options is None
+    with pytest.raises(AttributeError, match='on this machine'):
+        local.storage_options = options
+
+
 @pytest.mark.parametrize('method', ['fork', 'spawn'])
 def test_processes_that_are_started_are_given_credentials(
         server, data, method):
@@ -105,7 +155,6 @@ def test_paths_of_other_data_sets_show_none(folder, server):
     (folder / 'a.csv').write_text('x,y\n1,2\n')
     (folder / 'a.txt').write_text('x\n')
     make_file(folder / 'train.hdf5')
-    import numpy
     numpy.save(folder / 'a.npy', numpy.arange(6))
     root = server.url('').replace('//', '//user:pass-word@')
     for dataset in (
