@@ -257,7 +257,7 @@ def _num_left(stream: object, epoch: Epoch) -> int | None:
     length, shard = stage.num_items(), stage.shard
     if length is None or epoch.has_own_requests:
         return None
-    used, step = epoch.requested, epoch.step
+    used, step = _num_used(stage, epoch), epoch.step
     if epoch.request_iterator is not None and shard == stage.shard_of_inputs:
         # Its own requests are the rank's alone.
         step = 1
@@ -267,6 +267,22 @@ def _num_left(stream: object, epoch: Epoch) -> int | None:
         return max(0, length - -(-used // step))
     # Ranks of another number have read to here.
     return num_of_rank(max(0, total - used), shard)
+
+
+def _num_used(stage: Stage, epoch: Epoch) -> int:
+    """Return how many items of all ranks were requested.
+
+    Where ranks share the examples of a batch, a step takes several batches
+    that are too small. The stage that requests them alone counts each.
+    """
+    if stage.shard is not None and not stage.shard.splits:
+        return epoch.requested
+    position: object = stage.position(epoch)
+    while (stage.one_to_one and isinstance(position, Position)
+           and len(position.children) == 1):
+        stage, position = stage_of(stage.inputs[0]), position.children[0]
+    return (position.requested if isinstance(position, Position)
+            else epoch.requested)
 
 
 def _length_of_all(stage: Stage) -> int | None:

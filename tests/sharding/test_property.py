@@ -232,6 +232,11 @@ def check_left(name, count, size, before, after, epoch, step, by, uneven):
          after=3, epoch=0, step=2, by='batch', uneven='drop')
 @example(name='ShuffledScheme', count=28, size=2, before=1,
          after=3, epoch=0, step=2, by='batch', uneven='uneven')
+# A batch of three of four ranks, which is dealt with the next.
+@example(name='ConcatenatedScheme', count=10, size=7, before=4,
+         after=0, epoch=0, step=2, by='example', uneven='pad')
+@example(name='ConcatenatedScheme', count=30, size=7, before=7,
+         after=6, epoch=1, step=8, by='example', uneven='pad')
 def test_length_of_the_rest_is_what_is_read_on_any_number_of_ranks(**case):
     """It is so in the middle of a round of the ranks as well."""
     check_left(**case)
