@@ -8,9 +8,8 @@ as a reader.
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -23,9 +22,10 @@ from fuel.utils.io_counts import io_counts
 from fuel.utils.memory_limit import usable_memory
 from fuel.utils.registry import Registry
 
-Decoded = NDArray[numpy.uint8]
-#: Fills arrays with chunks, whose numbers it is given.
-Decode: TypeAlias = Callable[[Sequence[int], Sequence[Decoded]], None]
+Decoded: TypeAlias = NDArray[Any]
+#: Decodes chunks, whose numbers it is given, into the arrays of a list; where
+#: there is None, it puts an array of its own.
+Decode: TypeAlias = Callable[[Sequence[int], list[Any]], None]
 
 # About the bytes of an object in an array, beside its data.
 OBJECT_BYTES = 64
@@ -71,7 +71,7 @@ class ChunkCache:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.clock = Clock()
-        self._stores: Registry[Hashable, Any] = Registry()
+        self._stores: Registry[Hashable, ChunkStore] = Registry()
         self.lock = threading.RLock()
         _all.add(self)
 
@@ -86,19 +86,15 @@ class ChunkCache:
         """Bytes of decoded chunks that are held."""
         return sum(store.used_bytes for store in self.stores())
 
-    def stores(self) -> list[PieceStore]:
+    def stores(self) -> list[ChunkStore]:
         """Return the stores that are in use."""
         return self._stores.members()
 
     def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
-              ) -> ChunkStore:
-        """Return the chunks of one source."""
-        return self.keep(name, lambda: ChunkStore(self, nbytes))
-
-    def keep(self, name: Hashable, make: Callable[[], Store]) -> Store:
-        """Return the store of a name, made when it is first asked for."""
-        store: Store = self._stores.get(name, make)
-        return store
+              has_buffers: bool = True) -> ChunkStore:
+        """Return the chunks of one source, as a :class:`ChunkStore`."""
+        return self._stores.get(
+            name, lambda: ChunkStore(self, nbytes, has_buffers))
 
     def make_room(self, nbytes: int) -> bool:
         """Forget what was not used for longest. Needs the lock."""
@@ -113,9 +109,9 @@ class ChunkCache:
     def _forget(self, nbytes: int) -> None:
         """Forget chunks of at least so many bytes, oldest first."""
         stores = [store for store in self.stores() if store.used_bytes]
-        chunks = [store.held() for store in stores]
+        chunks = [store.slots.held() for store in stores]
         times = numpy.concatenate([
-            store.last_used[mine] for store, mine in zip(
+            store.slots.last_used[mine] for store, mine in zip(
                 stores, chunks, strict=True)])
         owners = numpy.repeat(numpy.arange(len(stores)),
                               [len(mine) for mine in chunks])
@@ -129,70 +125,39 @@ class ChunkCache:
 _all = each_at_fork(Step.OWNERSHIP, in_child=ChunkCache.start_in_child)
 
 
-class PieceStore(ABC):
-    """Base of the stores of what is remembered of one source, in numbered
-    pieces.
+class ChunkStore:
+    """The decoded chunks of one source, or its groups of rows.
 
-    `last_used`: shape (pieces,), dtype int64; when each was last needed.
-    """
-
-    last_used: NDArray[numpy.int64]
-
-    @property
-    @abstractmethod
-    def used_bytes(self) -> int:
-        """Bytes of the pieces that are remembered (int)."""
-
-    @abstractmethod
-    def held(self) -> NDArray[numpy.intp]:
-        """Return the numbers of the pieces that are remembered."""
-
-    @abstractmethod
-    def forget(self, piece: int) -> int:
-        """Forget a piece and return how many bytes it had. A batch that is
-        being copied keeps it alive."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Forget what other threads are decoding: a child made by a fork
-        does not have those threads."""
-
-
-Store = TypeVar('Store', bound=PieceStore)
-
-
-class ChunkStore(PieceStore):
-    """The decoded chunks of one source.
-
-    `nbytes`: shape (chunks,), dtype int64; of each chunk, decoded.
+    `nbytes`: shape (chunks,), dtype int64; of each chunk, decoded; of objects
+        without what they refer to.
+    `has_buffers`: whether chunks are decoded into buffers of the store;
+        otherwise whoever decodes one brings its array.
     `slots`: each chunk, if it is remembered, and when it was last needed.
     `num_decoded`: how many times a chunk was decoded.
     """
 
-    def __init__(self, cache: ChunkCache,
-                 nbytes: NDArray[numpy.int64]) -> None:
+    def __init__(self, cache: ChunkCache, nbytes: NDArray[numpy.int64],
+                 has_buffers: bool = True) -> None:
         self.cache = cache
         self.slots = Slots(nbytes)
-        self.last_used = self.slots.last_used
         self.num_decoded = 0
         # The last one may be shorter.
-        self._have_one_size = nbytes.size < 3 or bool(
+        self._have_one_size = not has_buffers or nbytes.size < 3 or bool(
             nbytes[:-1].min() == nbytes[:-1].max())
-        self._buffers = Buffers()
+        self._buffers = Buffers() if has_buffers else None
         # Of the chunks that are being decoded.
         self._decoding: dict[int, threading.Lock] = {}
         # Bytes of the chunks that are being decoded into their buffers.
         self._filling: dict[int, int] = {}
+        # About the bytes that the objects of remembered chunks refer to.
+        self._referred: dict[int, int] = {}
 
     @property
     def used_bytes(self) -> int:
         """Bytes of the chunks that are remembered (int)."""
-        return self.slots.held_nbytes + sum(list(self._filling.values()))
-
-    def held(self) -> NDArray[numpy.intp]:
-        """See :meth:`PieceStore.held`."""
-        held: NDArray[numpy.intp] = self.slots.held()
-        return held
+        return self.slots.held_nbytes + sum(
+            list(self._filling.values())) + sum(
+            list(self._referred.values()))
 
     def get(self, chunk: int, decode: Decode) -> Decoded:
         """Return a chunk; have it decoded if no thread does already."""
@@ -207,9 +172,12 @@ class ChunkStore(PieceStore):
             if decoded is None:
                 decoded = self._decode([chunk], decode)
             if decoded is None:
-                decoded = numpy.empty(self.slots.nbytes(chunk), numpy.uint8)
-                decode([chunk], [decoded])
+                outs: list[Any] = [
+                    None if self._buffers is None else numpy.empty(
+                        self.slots.nbytes(chunk), numpy.uint8)]
+                decode([chunk], outs)
                 self._count([chunk])
+                decoded = outs[0]
             return decoded
 
     def fill(self, chunks: Sequence[int], decode: Decode) -> None:
@@ -244,14 +212,22 @@ class ChunkStore(PieceStore):
                 if not self.cache.make_room(sum(sizes)):
                     return None
                 for chunk, size in zip(chunks, sizes, strict=True):
-                    buffers[chunk] = self._buffers.take(size)
+                    if self._buffers is not None:
+                        buffers[chunk] = self._buffers.take(size)
                     self._filling[chunk] = size
-            if buffers:
-                decode(chunks, [buffer[:self.slots.nbytes(chunk)]
-                                for chunk, buffer in buffers.items()])
+            outs: list[Any] = [buffers[chunk][:self.slots.nbytes(chunk)]
+                               if buffers else None for chunk in chunks]
+            if outs:
+                decode(chunks, outs)
+            referred = list(map(referred_nbytes, outs))
             with self.cache.lock:
-                for chunk in chunks:
-                    self.slots[chunk] = decoded = buffers.pop(chunk)
+                for chunk, out, more in zip(
+                        chunks, outs, referred, strict=True):
+                    decoded = buffers.pop(chunk, out)
+                    if not more or self.cache.make_room(more):
+                        if more:
+                            self._referred[chunk] = more
+                        self.slots[chunk] = decoded
                     self._filling.pop(chunk, None)
                 self._count(chunks)
             return decoded
@@ -259,11 +235,18 @@ class ChunkStore(PieceStore):
             for chunk in chunks:
                 self._filling.pop(chunk, None)
                 self._decoding.pop(chunk, None)
+                if self.slots[chunk] is None:
+                    self._referred.pop(chunk, None)
             # Unless all went well.
             if buffers:
                 with self.cache.lock:
-                    for buffer in buffers.values():
-                        self._buffers.give_back(buffer)
+                    self._give_back(buffers.values())
+
+    def _give_back(self, buffers: Iterable[Decoded]) -> None:
+        """Have buffers used again, if they are the store's. Needs the lock."""
+        if self._buffers is not None:
+            for buffer in buffers:
+                self._buffers.give_back(buffer)
 
     def _buffer_nbytes(self, chunk: int) -> int:
         """Return the size of the buffer for a chunk."""
@@ -271,76 +254,26 @@ class ChunkStore(PieceStore):
         return nbytes if self._have_one_size else buffer_nbytes(nbytes)
 
     def forget(self, chunk: int) -> int:
-        """See :meth:`PieceStore.forget`."""
+        """Forget a chunk and return how many bytes it had. A batch that is
+        being copied keeps it alive."""
         forgotten = self.slots[chunk]
         if forgotten is None:
             return 0
-        self._buffers.give_back(forgotten)
+        self._give_back([forgotten])
         self.slots[chunk] = None
-        return forgotten.nbytes
+        return forgotten.nbytes + self._referred.pop(chunk, 0)
 
     def abandon(self) -> None:
-        """See :meth:`PieceStore.abandon`."""
+        """Forget what other threads are decoding: a child made by a fork
+        does not have those threads."""
         self._decoding.clear()
         self._filling.clear()
 
 
-class ObjectStore(PieceStore):
-    """The decoded groups of one source of objects.
-
-    `num_groups`: how many there are.
-    """
-
-    def __init__(self, cache: ChunkCache, num_groups: int) -> None:
-        self.cache = cache
-        self.last_used = numpy.zeros(num_groups, numpy.int64)
-        self._groups: dict[int, tuple[NDArray[Any], int]] = {}
-        self.abandon()
-
-    @property
-    def used_bytes(self) -> int:
-        """About how many bytes the groups take that are remembered (int)."""
-        return sum(size for _, size in list(self._groups.values()))
-
-    def held(self) -> NDArray[numpy.intp]:
-        """See :meth:`PieceStore.held`."""
-        return numpy.array(list(self._groups), numpy.intp)
-
-    def forget(self, group: int) -> int:
-        """See :meth:`PieceStore.forget`."""
-        return self._groups.pop(group, (None, 0))[1]
-
-    def abandon(self) -> None:
-        """See :meth:`PieceStore.abandon`."""
-        self._decoding: dict[int, threading.Lock] = {}
-
-    def get(self, group: int,
-            decode: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
-        """Return a group; have it decoded if no thread does already."""
-        with self.cache.lock:
-            self.last_used[group] = self.cache.clock.tick()
-            found = self._groups.get(group)
-            if found is not None:
-                return found[0]
-            lock = self._decoding.setdefault(group, threading.Lock())
-        with lock:
-            found = self._groups.get(group)
-            if found is not None:
-                return found[0]
-            try:
-                rows = decode(group)
-                size = _nbytes(rows)
-                with self.cache.lock:
-                    if self.cache.make_room(size):
-                        self._groups[group] = rows, size
-            finally:
-                self._decoding.pop(group, None)
-            return rows
-
-
-def _nbytes(rows: NDArray[Any]) -> int:
-    """Return about how many bytes decoded rows of objects take."""
-    return rows.nbytes + sum(
+def referred_nbytes(rows: NDArray[Any]) -> int:
+    """Return about how many bytes the objects in an array take; 0 if there
+    are none."""
+    return 0 if not rows.dtype.hasobject else sum(
         OBJECT_BYTES + (element.nbytes if isinstance(element, numpy.ndarray)
                         else len(element) if hasattr(element, '__len__')
                         else 0)

@@ -68,9 +68,9 @@ class ChunkReader(DirectReader):
         self._watch()
 
     @abstractmethod
-    def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
+    def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
         """Fill arrays with decoded chunks, of the state of the files that
-        the store remembers.
+        the store remembers; see :data:`~fuel.storage.chunk_cache.Decode`.
 
         Raises: ValueError if one is damaged.
         """
@@ -269,7 +269,7 @@ class DecodedReader(ChunkReader):
         ends = starts[stored], (starts + sizes)[stored]
         return ends if self._blocks is None else self._blocks.widen(*ends)
 
-    def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
+    def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
         """Fill arrays with chunks as they were before the filters.
 
         The file is checked afterwards: what is remembered was read in the

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
-from fuel.storage.chunk_cache import ChunkCache, Decoded, ObjectStore, cache_of
+from fuel.storage.chunk_cache import ChunkCache, Decoded, cache_of
 from fuel.storage.chunks import ChunkReader, Piece
 from fuel.storage.file_bytes import Versioned
 from fuel.storage.joined_file import JoinedFile
@@ -167,6 +167,39 @@ class WholeReader(Reader):
 _whole_readers = each_at_fork(Step.OWNERSHIP, in_child=WholeReader.unlock)
 
 
+class DecodedGroups:
+    """The decoded groups of one source.
+
+    `nbytes`: shape (groups,), dtype int64; of each group, decoded; of objects
+        without what they refer to.
+    `store`: what is remembered.
+    """
+
+    def __init__(self, groups: Groups, cache: ChunkCache,
+                 nbytes: NDArray[numpy.int64]) -> None:
+        self._groups = groups
+        self.store = cache.store(groups.key, nbytes, has_buffers=False)
+        # What was decoded last, where nothing can be remembered.
+        self._newest: tuple[int, Decoded] | None = None
+
+    def get(self, group: int) -> Decoded:
+        """Return the rows of a group."""
+        newest = self._newest
+        if newest is None or newest[0] != group:
+            newest = self._newest = group, self.store.get(group, self.decode)
+        return newest[1]
+
+    def decode(self, numbers: Sequence[int], outs: list[Any]) -> None:
+        """Put the rows of groups into a list, as they were decoded: to copy
+        them would take half as long again."""
+        for place, group in enumerate(numbers):
+            rows = self._groups.decode(group)
+            # Memory of others may be that of a file, which can be cut.
+            outs[place] = (numpy.array(rows, order='C')
+                           if isinstance(self._groups.file, NoFile)
+                           else numpy.ascontiguousarray(rows))
+
+
 class GroupReader(ChunkReader):
     """Rows of groups of plain values, each of which is a chunk."""
 
@@ -174,28 +207,21 @@ class GroupReader(ChunkReader):
         parts = parts_of_lengths(
             groups.shape[1:], groups.dtype, groups.lengths,
             groups.file_of_group, max(1, len(groups.files)))
-        self._groups = groups
-        # What was decoded last, where nothing can be remembered.
-        self._newest: tuple[int, Decoded] | None = None
-        super().__init__(groups.file, groups.name, parts, cache.store(
-            groups.key, parts.nbytes))
+        self._decoded = DecodedGroups(groups, cache, parts.nbytes)
+        super().__init__(groups.file, groups.name, parts, self._decoded.store)
         self.path, self.files = groups.path, groups.files
         # Whoever decodes a group of a remote file fetches its bytes.
         self._remote = None
 
-    def decode(self, chunks: Sequence[int], outs: Sequence[Decoded]) -> None:
+    def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
         """See :meth:`ChunkReader.decode`."""
-        for group, out in zip(chunks, outs, strict=True):
-            rows = self._groups.decode(group)
-            out.view(self.dtype).reshape(rows.shape)[...] = rows
+        self._decoded.decode(chunks, outs)
 
     def _fetch(self, chunk: int, pieces: list[Piece],
                batch: NDArray[Any]) -> None:
         """Decode a group that a batch lacks and copy its rows."""
-        newest = self._newest
-        if newest is None or newest[0] != chunk:
-            newest = self._newest = chunk, self.store.get(chunk, self.decode)
-        self._rows.copy_chunk(chunk, newest[1], pieces, batch)
+        self._rows.copy_chunk(
+            chunk, self._decoded.get(chunk), pieces, batch)
 
 
 class ObjectGroups:
@@ -204,27 +230,20 @@ class ObjectGroups:
     def __init__(self, groups: Groups, cache: ChunkCache) -> None:
         self._groups = groups
         self.bounds = numpy.cumsum([0, *groups.lengths], dtype=numpy.intp)
-        self._store = cache.keep(groups.key, lambda: ObjectStore(
-            cache, len(groups.lengths)))
-        self._newest: tuple[int, NDArray[Any]] | None = None
+        self._row_nbytes = math.prod(groups.shape[1:]) * groups.dtype.itemsize
+        self._decoded = DecodedGroups(
+            groups, cache, numpy.diff(self.bounds) * self._row_nbytes)
 
     def pieces(self, rows: IndexArray) -> StoredPieces:
         """See :meth:`Reader.pieces`."""
-        dtype, shape = self._groups.dtype, self._groups.shape
         return StoredPieces(part_numbers(self.bounds, rows), True, True,
-                            math.prod(shape[1:]) * dtype.itemsize)
+                            self._row_nbytes)
 
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
         """Return rows of a group, the caller's own."""
-        found = self._group(part)[rows]
+        store = self._decoded.store
+        store.slots.last_used[part] = store.cache.clock.tick()
+        found = self._decoded.get(part)[rows]
         if self._groups.check is not None:
             self._groups.check(part)
         return own_objects(found)
-
-    def _group(self, group: int) -> NDArray[Any]:
-        """Return the rows of a group."""
-        newest = self._newest
-        if newest is None or newest[0] != group:
-            newest = self._newest = group, self._store.get(
-                group, self._groups.decode)
-        return newest[1]

@@ -323,7 +323,20 @@ class ParquetPart(FilePart):
             group, columns=[name], use_threads=False).column(name)
 
 
-class IPCFilePart(FilePart):
+class IPCPart(FilePart):
+    """An Arrow file, whose batches PyArrow reads with all their columns."""
+
+    def rows(self, name: str, group: int, arrow: pyarrow.DataType,
+             are_blanked: bool = False) -> NDArray[Any]:
+        """See :meth:`ArrowPart.rows`.
+
+        Views would keep all columns in memory.
+        """
+        return own_objects(numpy.array(
+            super().rows(name, group, arrow, are_blanked)))
+
+
+class IPCFilePart(IPCPart):
     """An Arrow file of the format for random access."""
 
     def __init__(self, path: str,
@@ -356,7 +369,7 @@ class IPCFilePart(FilePart):
         return readers[name].get_batch(group).column(name)
 
 
-class IPCStreamPart(FilePart):
+class IPCStreamPart(IPCPart):
     """An Arrow file of the format for streams.
 
     A batch is read as a short stream: the schema, the dictionaries before the
@@ -402,15 +415,6 @@ class IPCStreamPart(FilePart):
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
         return self._batch(group).column(name)
-
-    def rows(self, name: str, group: int, arrow: pyarrow.DataType,
-             are_blanked: bool = False) -> NDArray[Any]:
-        """See :meth:`ArrowPart.rows`.
-
-        Views would keep all columns in memory.
-        """
-        return own_objects(numpy.array(
-            super().rows(name, group, arrow, are_blanked)))
 
 
 def open_part(path: str,
