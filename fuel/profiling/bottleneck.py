@@ -32,7 +32,7 @@ def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
 
 
 def describe_bottleneck(stages: Sequence[StageProfile], seconds: float,
-             step_seconds: float, factor: float = 1.) -> str:
+                        step_seconds: float, factor: float = 1.) -> str:
     """Return the bottleneck in a sentence.
 
     `factor`: how many times as fast training was found to be with data that
@@ -77,7 +77,7 @@ def _of_the_data(stages: Sequence[StageProfile], seconds: float,
 
 def _find_worst(stages: Sequence[StageProfile]
                 ) -> tuple[list[StageProfile], StageProfile]:
-    """Return the stage that all wait for, and those that wait, outer first.
+    """Return the stages that wait, outer first, and the one they wait for.
 
     Where the stage that takes longest waits for other processes, it is
     looked for among the stages that they run.

@@ -152,7 +152,7 @@ class CutOrder(EpochOrder):
 
 
 class RowOrder(CutOrder):
-    """DatasetRows of batches, cut into items of another size."""
+    """Rows of batches, cut into items of another size."""
 
     @functools.cached_property
     def _ends(self) -> list[int]:
@@ -233,7 +233,7 @@ class RowOrder(CutOrder):
 
 
 class ExampleOrder(RowOrder):
-    """DatasetRows of batches, one by one."""
+    """Rows of batches, one by one."""
 
     is_single = True
 

@@ -12,9 +12,9 @@ from fuel.sharding.asking import Begun
 from fuel.sharding.order import (
     EpochOrder, ItemPart, Made, UnknownOrderError, Unordered)
 from fuel.sharding.planned import seek
+from fuel.sharding.stage_orders import OrderPlan
 from fuel.transformers.base import as_tuple, missing
 from fuel.transformers.leftovers import LazyPieces, LeftoverStage, Pieces
-from fuel.sharding.stage_orders import OrderPlan
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative
 from fuel.utils.overrides import is_own
