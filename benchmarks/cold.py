@@ -26,7 +26,7 @@ import numpy
 
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import RawFile
 from fuel.streams import DataStream
 
 BATCH = 128

@@ -14,7 +14,7 @@ from fuel.storage.attributes import axis_labels, read_text, scale
 from fuel.datasets.hdf5.split_table import Part, read_parts
 from fuel.remote.urls import file_name
 from fuel.storage.global_heap import REFERENCE
-from fuel.storage.raw_file import raw_file
+from fuel.storage.file_bytes import raw_file
 from fuel.utils.hdf5_errors import names_file
 
 NAMES = ('class_names', 'column_names')

@@ -20,7 +20,7 @@ from fuel.datasets.json_values import (
     BLANK, fields_in, known_fields, parse_objects)
 from fuel.datasets.jsonl import JSONLDataset
 from fuel.datasets.records import SAMPLE, RecordFile, RecordIndex, FirstRecords
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 
 log = logging.getLogger(__name__)
 

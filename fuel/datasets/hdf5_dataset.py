@@ -216,15 +216,6 @@ class HDF5Dataset(RowsDataset):
         return RowPlace(parts.path_of(part), parts.names.names[part],
                         row - int(parts.bounds[part]))
 
-    def renew(self) -> None:
-        """Open the files again if one was changed or replaced."""
-        order = self._order
-        try:
-            super().renew()
-        except StateMismatchError:
-            self._order = order
-            raise
-
     def _check_renewed(self, before: Any, now: Any) -> None:
         super()._check_renewed(before, now)
         for what, value in now.summary().items():

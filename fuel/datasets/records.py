@@ -27,8 +27,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import file_name
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage.file_bytes import FileBytes, is_remote
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import FileBytes, is_remote, raw_file_at
 from fuel.typing import EpochReader
 from fuel.utils.warn import warn_user
 

@@ -248,7 +248,7 @@ class RowsDataset(SourceDataset, SplitDataset):
 
     def renew(self) -> None:
         """Open the files again if one was changed or replaced."""
-        before = self.readers
+        before, order = self.readers, self._order
         if are_current(file for reader in before.values()
                        for file in reader.files):
             return
@@ -257,7 +257,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         try:
             self._check_renewed(before, self.readers)
         except StateMismatchError:
-            self.readers = before
+            self.readers, self._order = before, order
             raise
 
     def _check_renewed(self, before: dict[str, Reader],

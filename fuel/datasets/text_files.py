@@ -19,8 +19,8 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.remote.location import RemotePath, fixed_path, located
 from fuel.remote.urls import StorageOptions, file_name
-from fuel.storage.file_bytes import FileBytes, other_version
-from fuel.storage.raw_file import identity_of, raw_file_at
+from fuel.storage.file_bytes import (
+    FileBytes, identity_of, other_version, raw_file_at)
 from fuel.utils.checks import saved_count
 from fuel.utils.paths import refuse_special_file
 

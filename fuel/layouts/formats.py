@@ -9,7 +9,7 @@ from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.text_files import COMPRESSIONS
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # After what a program has put before a file: 512 bytes, 1024 and so on.

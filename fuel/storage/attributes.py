@@ -10,10 +10,9 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, raw_file
 from fuel.storage.global_heap import REFERENCE, Heap, addressing
 from fuel.storage.layout import obstacle_of_file
-from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import naming_file
 
 CONTINUATION = 0x10

@@ -16,16 +16,14 @@ from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
 from fuel.storage.buffers import scratch
 from fuel.storage.chunk_cache import ChunkStore, Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
-from fuel.storage.file_bytes import Ends, FileBytes, Versioned
-from fuel.storage.filters import decode_chunk
-from fuel.storage.joined_file import files_at
+from fuel.storage.file_bytes import Ends, FileBytes, Versioned, files_at
+from fuel.storage.filters import (
+    OnlyHDF5Error, check_filter_lengths, codes, decode_chunk, raise_lack)
 from fuel.storage.layout import is_known
-from fuel.storage.mapped import DirectReader, IndexArray, PartNames, Wanted
+from fuel.storage.mapped import (
+    DirectReader, IndexArray, PartNames, Parts, Wanted)
 from fuel.storage.paging import BLOCK, Blocks
 from fuel.storage.part_index import PartIndex
-from fuel.storage.parts import Parts
-from fuel.storage.plugin_filters import (
-    OnlyHDF5Error, check_filter_lengths, codes, raise_lack)
 from fuel.storage.reader import StoredPieces
 from fuel.utils.background import Background
 from fuel.utils.threads import map_chunks, number_of_threads

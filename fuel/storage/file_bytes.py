@@ -1,22 +1,50 @@
-"""What readers ask of a file, wherever it is."""
+"""The bytes of files: what is asked of any, and those of this machine, one
+file or several as one."""
 from __future__ import annotations
 
+import contextlib
+import functools
 import io
+import itertools
 import mmap
-from collections.abc import Callable, Iterable, Sequence
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Protocol, TypeAlias, TypeGuard
+from typing import IO, Any, Protocol, TypeAlias, TypeGuard
 
+import h5py
 import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
-from fuel.remote.location import ask_all
+from fuel.kernels.file_states import FileStates, file_state
+from fuel.remote.location import RemotePath, ask_all, located
+from fuel.utils.hdf5_errors import with_advice
+from fuel.utils.io_counts import io_counts
+from fuel.utils.paths import refuse_special_file
+from fuel.utils.registry import Registry
 
 #: Begin, or end, of byte ranges.
 Ends: TypeAlias = NDArray[numpy.int64]
 #: The identities of some files.
 Version: TypeAlias = tuple[tuple[int, ...], ...]
+
+# Places at which a file is probed for being in memory, and bytes between two
+# of them at least.
+PROBES = 64
+PAGE = 4 << 10
+# Where the next of several files may begin: at a page of its own, as remote
+# ones are fetched.
+ALIGNMENT = 1 << 16
+_READ = os.O_RDONLY
+if sys.platform == 'win32':
+    _READ |= os.O_BINARY
+# Remote files, under the names that HDF5 knows them by.
+_attached: Registry[bytes, RemoteBytes] = Registry()
+# Under path and identity: two names of a file may lead to two files later.
+_files: Registry[tuple[str, tuple[int, ...]], RawFile] = Registry()
 
 
 class Versioned(Protocol):
@@ -55,7 +83,8 @@ def are_current(files: Iterable[Versioned]) -> bool:
     known = {id(file): file for file in files}.values()
     remote = [file for file in known if is_remote(file)]
     return all(file.is_current() for file in known if not is_remote(file)
-               ) and all(ask_all(lambda file: file.is_current(), remote))
+               ) and (not remote or all(
+                   ask_all(lambda file: file.is_current(), remote)))
 
 
 def other_version(path: str) -> DamagedFileError:
@@ -133,3 +162,430 @@ def is_remote(file: Versioned) -> TypeGuard[RemoteBytes]:
 def is_local(file: FileBytes) -> TypeGuard[LocalBytes]:
     """Return whether the bytes of a file lie in files of this machine."""
     return not file.is_remote
+
+
+def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
+    """Return the file of a data set, one object for all who read it."""
+    handle = h5py.h5i.get_file_id(node.id)
+    remote = _attached.find(handle.name)
+    if remote is not None:
+        return remote
+    path = os.fsdecode(handle.name)
+    return _shared(path, path, int(handle.get_vfd_handle()))
+
+
+def is_attached(node: h5py.Dataset | h5py.File) -> bool:
+    """Return whether HDF5 reads a file through a stream that is known."""
+    return _attached.find(h5py.h5i.get_file_id(node.id).name) is not None
+
+
+def attach(file: RemoteBytes) -> str:
+    """Let a file be found that HDF5 reads through a stream; return the name
+    that the stream must have."""
+    for number in itertools.count(1):
+        name = file.path if number == 1 else f'{file.path} ({number})'
+        key = name.encode('ascii', 'replace')
+        if _attached.get(key, lambda: file) is file:
+            return name
+    raise AssertionError
+
+
+def raw_file_at(path: str) -> FileBytes:
+    """Return the file that a path leads to, local or remote."""
+    if isinstance(path, RemotePath):
+        return path.open()
+    place = located(path)
+    refuse_special_file(place)
+    descriptor = os.open(place, _READ)
+    try:
+        return _shared(path, place, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _shared(path: str, place: str, descriptor: int) -> RawFile:
+    """Return an open file; `place` is where its path leads to now."""
+    key = os.path.abspath(place), settled_identity(descriptor)
+    return _files.get(key, RawFile, path, descriptor, *key)
+
+
+def settled_identity(descriptor: int) -> tuple[int, ...]:
+    """Return the identity of an open file in which no write is under way.
+
+    A call that writes sets the time of change first and the bytes then, so
+    the time alone would be that of bytes to come. On Linux a search for data
+    waits for such a call, on most file systems.
+    """
+    while True:
+        identity = identity_of(os.fstat(descriptor))
+        if sys.platform == 'linux':
+            with contextlib.suppress(OSError):
+                # Not the end of the file: the place is the caller's.
+                place = os.lseek(descriptor, 0, os.SEEK_CUR)
+                try:
+                    os.lseek(descriptor, 0, os.SEEK_DATA)
+                finally:
+                    os.lseek(descriptor, place, os.SEEK_SET)
+        if identity_of(os.fstat(descriptor)) == identity:
+            return identity
+
+
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells a file in one state from all others."""
+    return (status.st_dev, status.st_ino, status.st_size,
+            status.st_mtime_ns)
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Say of a failed system call which file it was for."""
+    try:
+        yield
+    except OSError as error:
+        raise with_advice(error, path) from error
+
+
+def _opened_again(descriptor: int) -> int:
+    """Return another descriptor of an open file.
+
+    A copy would keep the lock that HDF5 has on the file when HDF5 closes it.
+    """
+    try:
+        return os.open(f'/proc/self/fd/{descriptor}', _READ)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return os.dup(descriptor)
+
+
+class RawFile:
+    """The bytes of an open file, which should not change.
+
+    An HDF5 file is found through HDF5's own descriptor, so it is the same
+    one even if another now has its name. Reads after it was cut or rewritten
+    in place raise an error. A file that was replaced (a new one was renamed
+    onto it) goes on being read as it was, until an epoch begins and finds that
+    it is not current.
+
+    `descriptor`: copied; the caller's may be closed.
+    `identity`: see :func:`settled_identity`; equal for two handles of one
+        file in one state.
+    `size`: bytes.
+    """
+
+    is_remote = False
+
+    def __init__(self, path: str, descriptor: int, absolute_path: str,
+                 identity: tuple[int, ...]) -> None:
+        with _explained(path):
+            copied = _opened_again(descriptor)
+        # Not __del__, which would run when __init__ fails half-way too.
+        weakref.finalize(self, os.close, copied)
+        self._memory: mmap.mmap | None = None
+        self.path = path
+        self._absolute_path = absolute_path
+        self._descriptor = copied
+        self.identity = identity
+        self.size = identity[2]
+        # On Windows in whole seconds, and never of another file.
+        self._state = (file_state(copied) if os.name == 'nt'
+                       else (self.size, identity[3]))
+
+    def check(self) -> None:
+        """Raise an error if the file is not what it was when opened: asked
+        after bytes were read and before they are returned."""
+        state = file_state(self._descriptor)
+        if state == self._state:
+            return
+        if state[0] != self.size:
+            raise DamagedFileError(
+                f'{self.path} had {self.size} bytes when it was opened and '
+                f'has {state[0]} now: it was cut or overwritten while in '
+                f'use; restore it and make the data set again')
+        raise DamagedFileError(
+            f'{self.path} was written to while it was in use, so old and '
+            f'new rows would be mixed: begin another epoch, or make the data '
+            f'set again (to replace a file in use, rename the new one onto '
+            f'it)')
+
+    def is_current(self) -> bool:
+        """Return whether the path leads to this file in this state."""
+        try:
+            return identity_of(os.stat(
+                self._absolute_path)) == self.identity
+        except OSError:
+            # Removed: those who have it open read on.
+            return True
+
+    @property
+    def memory(self) -> mmap.mmap:
+        """The file as read-only memory."""
+        # Not functools.cached_property: up to Python 3.11 it has a lock, which
+        # a child would wait for that was made while another thread held it.
+        if self._memory is None:
+            with _explained(self.path):
+                self._memory = mmap.mmap(self._descriptor, self.size,
+                                         access=mmap.ACCESS_READ)
+        return self._memory
+
+    def open(self) -> IO[bytes]:
+        """Open the file again, for reading from its beginning."""
+        stream = open(self._absolute_path, 'rb')  # noqa: SIM115 (the caller's)
+        if identity_of(os.fstat(stream.fileno())) != self.identity:
+            stream.close()
+            raise DamagedFileError(
+                f'{self.path} was changed while it was being opened: open '
+                f'the data set again')
+        return stream
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of the file."""
+        data = os.pread(self._descriptor, nbytes, address)
+        while 0 < len(data) < nbytes:
+            more = os.pread(self._descriptor, nbytes - len(data),
+                            address + len(data))
+            if not more:
+                break
+            data += more
+        io_counts.count(bytes_read=len(data))
+        return data
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes of the file into the caller's memory; return how many."""
+        if hasattr(os, 'preadv'):
+            total = os.preadv(self._descriptor, [buffer], address)
+            while 0 < total < len(buffer):
+                count = os.preadv(
+                    self._descriptor, [buffer[total:]], address + total)
+                if not count:
+                    break
+                total += count
+            io_counts.count(bytes_read=total)
+            return total
+        data = self.read(address, len(buffer))
+        buffer[:len(data)] = data
+        return len(data)
+
+    @property
+    def state(self) -> tuple[int, int, int]:
+        """What kernels need to check the file as :meth:`check` does: its
+        descriptor, and what they said of it."""
+        return (self._descriptor, *self._state)
+
+    def is_resident(self, first: int, end: int,
+                    probes: int = PROBES) -> bool:
+        """Return whether a part of the file seems to be in memory; True
+        where the system does not report it."""
+        if not hasattr(os, 'RWF_NOWAIT') or first >= end:
+            return True
+        byte = [bytearray(1)]
+        step = max(PAGE, (end - first) // probes)
+        try:
+            for address in (*range(first, end, step), end - 1):
+                os.preadv(self._descriptor, byte, address, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Some file systems do not know the question.
+            return True
+        return True
+
+    def advise(self, address: int, nbytes: int) -> None:
+        """Ask the system to read a part of the file in the background."""
+        if hasattr(os, 'posix_fadvise'):
+            os.posix_fadvise(self._descriptor, address, nbytes,
+                             os.POSIX_FADV_WILLNEED)
+
+
+class JoinedFile:
+    """Several files as one: each begins where `starts` says, and what lies
+    between two of them is never read.
+
+    `files`: at least one.
+    `starts`: shape (files,), dtype int64; the address of each one's first
+        byte.
+    """
+
+    def __init__(self, files: Sequence[FileBytes]) -> None:
+        self.files = tuple(files)
+        sizes = numpy.array([file.size for file in files], numpy.int64)
+        room = -(-sizes // ALIGNMENT) * ALIGNMENT
+        self.starts: Ends = numpy.cumsum(room) - room
+        self.path = self.files[0].path
+        self.size = int(self.starts[-1] + sizes[-1])
+        self.identity: Any = tuple([file.identity for file in files])
+        self.is_remote = any(file.is_remote for file in files)
+
+    @property
+    def memory(self) -> Any:
+        """There is none: each file has its own."""
+        raise NotImplementedError
+
+    def at(self, address: int) -> tuple[FileBytes, int]:
+        """Return the file that an address lies in, and the place there."""
+        number = int(self.starts.searchsorted(address, 'right')) - 1
+        return self.files[number], address - int(self.starts[number])
+
+    def check(self) -> None:
+        """Raise an error if one of the files is not what it was."""
+        for file in self.files:
+            file.check()
+
+    def is_current(self) -> bool:
+        """Return whether all files are what is found at their paths."""
+        return are_current(self.files)
+
+    def open(self) -> Any:
+        """There is no stream of several files."""
+        raise NotImplementedError
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of one file; nothing of what lies between two."""
+        pieces = []
+        for file, start, stop in self._pieces(address, address + nbytes):
+            pieces.append(file.read(start, stop - start))
+        return b''.join(pieces)
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes, of whatever files they are; return how many."""
+        total = 0
+        for file, start, stop in self._pieces(address, address + len(buffer)):
+            total += file.read_into(
+                buffer[total:total + stop - start], start)
+        return total
+
+    def is_resident(self, first: int, end: int) -> bool:
+        """See :meth:`RawFile.is_resident`."""
+        pieces = list(self._pieces(first, end))
+        probes = max(1, PROBES // len(self.files))
+        # Of more files than probes some are asked: to ask all of them would
+        # take as long as to read thousands of rows.
+        step = max(1, -(-len(pieces) // PROBES))
+        return all(_local(file).is_resident(low, high, probes)
+                   for file, low, high in pieces[::step])
+
+    def advise(self, address: int, nbytes: int) -> None:
+        """See :meth:`RawFile.advise`."""
+        for file, start, stop in self._pieces(address, address + nbytes):
+            _local(file).advise(start, stop - start)
+
+    def _pieces(self, start: int, stop: int,
+                ) -> Iterator[tuple[FileBytes, int, int]]:
+        """List the parts of the files that a range of addresses covers."""
+        first = max(0, int(self.starts.searchsorted(start, 'right')) - 1)
+        last = int(self.starts.searchsorted(stop, 'left'))
+        for number in range(first, last):
+            file, origin = self.files[number], int(self.starts[number])
+            low, high = max(start - origin, 0), min(stop - origin, file.size)
+            if low < high:
+                yield file, low, high
+
+    def ranges(self, starts: Ends, stops: Ends,
+               ) -> Iterator[tuple[FileBytes, Ends, Ends]]:
+        """List the files that byte ranges lie in, with these."""
+        first = self.starts.searchsorted(starts, 'right') - 1
+        last = self.starts.searchsorted(stops, 'left') - 1
+        for number in numpy.unique(numpy.append(first, last)).tolist():
+            file, origin = self.files[number], int(self.starts[number])
+            low = numpy.maximum(starts - origin, 0)
+            high = numpy.minimum(stops - origin, file.size)
+            here = low < high
+            if here.any():
+                yield file, low[here], high[here]
+
+    def _ranges(self, starts: Ends, stops: Ends,
+                ) -> Iterator[tuple[RemoteBytes, Ends, Ends]]:
+        """List the remote files that byte ranges lie in, with these."""
+        for file, low, high in self.ranges(starts, stops):
+            if is_remote(file):
+                yield file, low, high
+
+    def request(self, starts: Ends, stops: Ends, is_urgent: bool = False,
+                ) -> Sequence[object]:
+        """See :class:`RemoteBytes`."""
+        return [one for file, low, high in self._ranges(starts, stops)
+                for one in file.request(low, high, is_urgent)]
+
+    def when_here(self, starts: Ends, stops: Ends,
+                  task: Callable[[], None]) -> None:
+        """See :class:`RemoteBytes`."""
+        for file, low, high in self._ranges(starts, stops):
+            task = functools.partial(file.when_here, low, high, task)
+        task()
+
+    @contextlib.contextmanager
+    def hold(self, starts: Ends, stops: Ends) -> Iterator[None]:
+        """See :class:`RemoteBytes`."""
+        # All of them, before the first is waited for.
+        self.request(starts, stops)
+        with contextlib.ExitStack() as held:
+            for file, low, high in self._ranges(starts, stops):
+                held.enter_context(file.hold(low, high))
+            yield
+
+    def is_settled(self, start: int, stop: int) -> bool:
+        """See :class:`RemoteBytes`."""
+        return all(file.is_settled(low, high)
+                   for file, low, high in self._pieces(start, stop)
+                   if is_remote(file))
+
+    def missing_bytes(self, starts: Ends, stops: Ends) -> int:
+        """See :class:`RemoteBytes`."""
+        return sum([file.missing_bytes(low, high)
+                    for file, low, high in self._ranges(starts, stops)])
+
+    def keeps(self, nbytes: int) -> bool:
+        """See :class:`RemoteBytes`."""
+        return all(file.keeps(nbytes) for file in self._remote())
+
+    def prefetch_budget(self) -> int:
+        """See :class:`RemoteBytes`."""
+        return min(file.prefetch_budget() for file in self._remote())
+
+    def stream(self, name: str) -> Any:
+        """There is no stream of several files."""
+        raise NotImplementedError
+
+    def _remote(self) -> list[RemoteBytes]:
+        return [file for file in self.files if is_remote(file)]
+
+
+def join_files(files: Sequence[FileBytes]) -> FileBytes:
+    """Return some files as one; one alone as it is."""
+    return files[0] if len(files) == 1 else JoinedFile(files)
+
+
+def files_of(file: FileBytes) -> tuple[FileBytes, ...]:
+    """Return the files that one consists of."""
+    return file.files if isinstance(file, JoinedFile) else (file,)
+
+
+def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
+    """Return the address of the first byte of each file of one."""
+    return file.starts if isinstance(file, JoinedFile) else numpy.zeros(
+        1, numpy.int64)
+
+
+def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
+    """Return which of the files of one addresses lie in, each once; what is
+    no address counts for the first."""
+    if not isinstance(file, JoinedFile):
+        return [file]
+    return list(dict.fromkeys(
+        file.at(max(address, 0))[0] for address in addresses.tolist()))
+
+
+def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
+                 ) -> list[tuple[FileBytes, Ends, Ends]]:
+    """Return which of the files of one byte ranges lie in, with these."""
+    return list(file.ranges(starts, stops)) if isinstance(
+        file, JoinedFile) else [(file, starts, stops)]
+
+
+def states_of(files: Sequence[Versioned]) -> FileStates:
+    """Return the states of files, those of remote ones being none."""
+    return FileStates([file.state if isinstance(file, RawFile) else None
+                       for file in files])
+
+
+def _local(file: FileBytes) -> RawFile:
+    assert isinstance(file, RawFile)
+    return file

@@ -18,10 +18,9 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
 from fuel.storage.chunk_cache import ChunkCache, Decoded, cache_of
 from fuel.storage.chunks import ChunkReader, Piece
-from fuel.storage.file_bytes import Versioned
-from fuel.storage.joined_file import JoinedFile
-from fuel.storage.mapped import ArrayReader, IndexArray
-from fuel.storage.parts import copies_as_bytes, parts_of_lengths
+from fuel.storage.file_bytes import JoinedFile, Versioned
+from fuel.storage.mapped import (
+    ArrayReader, IndexArray, copies_as_bytes, parts_of_lengths)
 from fuel.storage.reader import (
     PartsReader, Reader, StoredPieces, own_objects, part_numbers)
 from fuel.utils.forks import Step, each_at_fork

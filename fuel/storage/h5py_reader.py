@@ -12,14 +12,13 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import native, take
-from fuel.storage.file_bytes import other_version
+from fuel.storage.file_bytes import identity_of, other_version, raw_file
 from fuel.storage.layout import (
     SWMR_OBSTACLE, Layout, dataset_name, native_type, obstacle_of_file)
 from fuel.storage.paging import BLOCK
 from fuel.storage.part_index import PartIndex
-from fuel.storage.parts import Field, element_of
-from fuel.storage.plugin_filters import raise_lack
-from fuel.storage.raw_file import identity_of, raw_file
+from fuel.storage.mapped import Field, element_of
+from fuel.storage.filters import raise_lack
 from fuel.storage.reader import (
     Places, Reader, StoredPieces, own_objects, part_numbers)
 from fuel.storage.virtual import check_virtual

@@ -13,7 +13,7 @@ import h5py
 import numpy
 
 from fuel.storage.global_heap import REFERENCE, addressing
-from fuel.storage.raw_file import is_attached
+from fuel.storage.file_bytes import is_attached
 from fuel.storage.virtual import row_maps
 
 # The kinds of types whose bytes in memory can be those in the file.

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError, FuelError
 from fuel.remote.location import RemotePath, located
-from fuel.storage.file_bytes import FileBytes
-from fuel.storage.mapped import ArrayReader, MappedReader
-from fuel.storage.parts import one_part
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import FileBytes, raw_file_at
+from fuel.storage.mapped import ArrayReader, MappedReader, one_part
 from fuel.storage.reader import Reader
 from fuel.utils.hdf5_errors import is_lack_of_descriptors
 

@@ -21,9 +21,8 @@ from fuel.exceptions import DamagedFileError
 from fuel.remote.location import RemotePath, as_path, ask_all
 from fuel.remote.urls import StorageOptions
 from fuel.storage.attributes import scale
-from fuel.storage.file_bytes import RemoteBytes
+from fuel.storage.file_bytes import RemoteBytes, attach, identity_of, raw_file
 from fuel.storage.layout import SWMR_OBSTACLE, obstacle_of_file
-from fuel.storage.raw_file import attach, identity_of, raw_file
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader
 from fuel.utils import find_in_data_path

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, raw_file
 from fuel.storage.layout import (
     ChunkFilter, Layout, dataset_name, discover, elements_of, fill_value,
     is_allocated, native_type, obstacle_of_file, stored_type)
-from fuel.storage.raw_file import raw_file
 
 if TYPE_CHECKING:
     # Arrays are kept with packages that a pipeline does not need.

@@ -7,12 +7,11 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.file_bytes import RemoteBytes, is_remote
+from fuel.storage.file_bytes import RemoteBytes, is_remote, raw_file
 from fuel.storage.global_heap import REFERENCE, Heap, addressing
 from fuel.storage.layout import FILLED, native_type, obstacle_of_file
 from fuel.storage.mapped import DirectReader
 from fuel.storage.part_index import ArrayKind, PartIndex
-from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader, StoredPieces
 
 

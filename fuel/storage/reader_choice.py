@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from fuel.kernels.part_table import ALL_ROWS, PART
 from fuel.storage.chunks import DecodedReader
 from fuel.storage.h5py_reader import H5PYReader, JoinedArrays
-from fuel.storage.joined_file import join_files, starts_of
+from fuel.storage.file_bytes import join_files, starts_of
 from fuel.storage.layout import dataset_name, discover
-from fuel.storage.mapped import DirectReader, MappedReader
+from fuel.storage.mapped import (
+    DirectReader, Field, MappedReader, PartKind, Parts, element_of)
 from fuel.storage.part_index import PartIndex, unequal
-from fuel.storage.parts import Field, PartKind, Parts, element_of
 from fuel.storage.ragged import RaggedReader
 from fuel.storage.reader import PartsReader, Reader
 from fuel.storage.virtual import (

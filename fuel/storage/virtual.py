@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import h5py
 
 from fuel.storage.nodes import MOST_LINKS, external_files, find_node
-from fuel.storage.raw_file import identity_of
+from fuel.storage.file_bytes import identity_of
 from fuel.utils.h5py_file import H5PYFile
 
 # Of virtual data sets that lie in each other: one may lead in a circle.

@@ -8,7 +8,7 @@ import struct
 import h5py
 import pytest
 
-from fuel.storage.plugin_filters import (
+from fuel.storage.filters import (
     BITSHUFFLE, BLOSC, LZ4, ZSTD, check_filter_lengths)
 from fuel.storage.layout import ChunkFilter
 

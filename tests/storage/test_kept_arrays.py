@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 
 from fuel import config
 from fuel.storage.kept_arrays import keep_arrays, kept_arrays
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 
 ARRAYS = {'rows': numpy.arange(5), 'names': numpy.array([b'a', b'bc'])}
 

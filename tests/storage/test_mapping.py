@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from fuel.storage import raw_file
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage import file_bytes
+from fuel.storage.file_bytes import raw_file_at
 
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
@@ -32,7 +32,7 @@ def test_fork_while_another_thread_maps_a_file_is_safe(tmp_path, monkeypatch):
     def check():
         assert b'abc' == second.memory[:]
 
-    monkeypatch.setattr(raw_file, 'mmap', SlowMap)
+    monkeypatch.setattr(file_bytes, 'mmap', SlowMap)
     thread = threading.Thread(target=lambda: first.memory)
     thread.start()
     assert begun.wait(30)

@@ -16,8 +16,7 @@ from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import paging
 from fuel.utils.background import Background
 from fuel.storage.chunks import DecodedReader
-from fuel.storage.joined_file import JoinedFile
-from fuel.storage.raw_file import PROBES, RawFile, raw_file_at
+from fuel.storage.file_bytes import PROBES, JoinedFile, RawFile, raw_file_at
 from fuel.streams import DataStream
 
 CHUNK = 8 * 1000

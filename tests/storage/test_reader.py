@@ -19,7 +19,7 @@ from support.storage_strategies import (
 from fuel.exceptions import DamagedFileError
 from fuel.storage import chunk_table, choose_reader
 from fuel.storage.mapped import MappedReader
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import RawFile
 
 LIBRARIES = ['earliest', 'latest']
 

@@ -15,8 +15,8 @@ from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.storage import mapped, paging
 from fuel.storage.paging import SequentialRead
-from fuel.storage.parts import one_part
-from fuel.storage.raw_file import RawFile, raw_file_at
+from fuel.storage.mapped import one_part
+from fuel.storage.file_bytes import RawFile, raw_file_at
 from fuel.streams import DataStream
 from fuel.utils import background
 
@@ -209,7 +209,7 @@ import sys
 import time
 
 from fuel.storage import paging
-from fuel.storage.raw_file import RawFile, raw_file_at
+from fuel.storage.file_bytes import RawFile, raw_file_at
 
 pieces = []
 

@@ -4,7 +4,7 @@ import errno
 import pytest
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage.plugin_filters import raise_lack
+from fuel.storage.filters import raise_lack
 from fuel.utils.hdf5_errors import naming_file
 
 

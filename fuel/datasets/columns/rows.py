@@ -15,13 +15,12 @@ from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.columns.readers import ChangedReader, with_text
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader, open_parts
-from fuel.storage.mapped import ArrayReader, MappedReader
+from fuel.storage.mapped import ArrayReader, MappedReader, one_part
 from fuel.storage.attributes import labels_of_batch, own_labels
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.layout import (
     dataset_name, discover, native_type, stored_type)
-from fuel.storage.parts import one_part
-from fuel.storage.raw_file import raw_file
+from fuel.storage.file_bytes import raw_file
 from fuel.storage.reader import (
     PartsReader, StoredPieces, own_objects, part_numbers)
 from fuel.suggestions import did_you_mean

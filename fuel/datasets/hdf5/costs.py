@@ -13,8 +13,7 @@ from fuel.datasets.row_orders import pick
 from fuel.datasets.sources import Source
 from fuel.datasets.rows import as_rows, is_batch
 from fuel.remote.pages import LARGEST_REQUEST, PageTable
-from fuel.storage.file_bytes import FileBytes
-from fuel.storage.joined_file import join_files, split_ranges
+from fuel.storage.file_bytes import FileBytes, join_files, split_ranges
 
 
 class EpochCost(NamedTuple):

@@ -23,9 +23,8 @@ from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_tables
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
-from fuel.storage.file_bytes import Versioned
+from fuel.storage.file_bytes import Versioned, join_files
 from fuel.storage.grouped import Groups, NoFile, ReadGroup, open_groups
-from fuel.storage.joined_file import join_files
 from fuel.utils import do_not_pickle_attributes
 
 

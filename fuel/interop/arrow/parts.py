@@ -20,8 +20,7 @@ from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, common_type, is_there, rows_of, type_of,
     without_nulls)
 from fuel.remote.location import RemotePath, ask_all
-from fuel.storage.file_bytes import FileBytes, is_remote
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import FileBytes, is_remote, raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice

@@ -21,7 +21,7 @@ from fuel.remote.stores import filesystem_of
 from fuel.remote.urls import Secrets, StorageOptions
 from fuel.storage.grouped import Groups, NoFile, open_groups
 from fuel.storage.layout import native_type
-from fuel.storage.raw_file import identity_of
+from fuel.storage.file_bytes import identity_of
 from fuel.utils import do_not_pickle_attributes
 
 # To open a store that is changed at the same time.

@@ -17,7 +17,7 @@ import numpy
 from test_plugins import FILTERS, write
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import choose_reader, plugin_filters
+from fuel.storage import choose_reader, filters
 
 
 def damaged(stored, generator):
@@ -78,5 +78,5 @@ def damage(name, generator, count, folder, told):
 
 if __name__ == '__main__':
     if sys.argv[4] == 'HDF5':
-        plugin_filters.codes = frozenset
+        filters.codes = frozenset
     main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -13,7 +13,7 @@ from support.processes import run_python
 from support.storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import choose_reader, describe, plugin_filters
+from fuel.storage import choose_reader, describe, filters
 from fuel.storage.chunks import DecodedReader
 from fuel.utils.extras import how_to_install
 
@@ -43,7 +43,7 @@ BY_HDF5 = 'bitshuffle'
 def decoder(request, name, monkeypatch):
     """Return what decodes; the other one is not there."""
     if request.param == 'HDF5':
-        monkeypatch.setattr(plugin_filters, 'codes', frozenset)
+        monkeypatch.setattr(filters, 'codes', frozenset)
     elif name != BY_HDF5:
         monkeypatch.setattr(DecodedReader, '_decode_with_h5py', _fail)
     return request.param

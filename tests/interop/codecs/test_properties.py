@@ -13,7 +13,7 @@ from support.storage_strategies import TYPES, expected, requests, values, write
 from fuel import config
 from fuel.datasets import H5PYDataset, HDF5Dataset
 from fuel.schemes import ShuffledScheme
-from fuel.storage import choose_reader, open_hdf5, plugin_filters
+from fuel.storage import choose_reader, filters, open_hdf5
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
 
@@ -117,4 +117,4 @@ def test_data_sets_and_workers_give_the_rows(tmp_path, name):
 
 def test_library_is_used():
     """All formats are decoded by it here."""
-    assert {32001, 32004, 32008, 32015, 32026} == set(plugin_filters.codes())
+    assert {32001, 32004, 32008, 32015, 32026} == set(filters.codes())

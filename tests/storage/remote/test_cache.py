@@ -18,7 +18,7 @@ from fuel.remote import disk_cache
 from fuel.remote.disk_cache import DiskCache
 from fuel.remote.file import HEAD, RemoteFile
 from fuel.remote.location import RemotePath
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.testing.faults import intercept
 
 SIZE = 3 << 20
@@ -26,7 +26,7 @@ READ = """
 import hashlib, os, sys
 from fuel import config
 from fuel.remote.location import RemotePath
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 config.remote_cache_path = sys.argv[2]
 file = raw_file_at(RemotePath(sys.argv[1]))
 content = b''.join(file.read(place, 1 << 16)

@@ -15,7 +15,7 @@ from fuel.datasets.hdf5 import epoch_cost
 from fuel.exceptions import ConfigurationError
 from fuel.schemes import (BlockShuffledScheme, SequentialScheme,
                           ShuffledScheme)
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.streams import DataStream
 from fuel.utils.cache import cache_dataset
 

@@ -16,7 +16,7 @@ from fuel.remote import transfers
 from fuel.remote.location import RemotePath
 from fuel.remote.stores import filesystem_of
 from fuel.schemes import ShuffledScheme
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.streams import DataStream
 from fuel.testing.faults import intercept
 

@@ -14,7 +14,7 @@ from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import RemotePath
 from fuel.schemes import ShuffledScheme
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.streams import DataStream
 from fuel.testing.faults import intercept
 

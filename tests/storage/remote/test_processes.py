@@ -13,7 +13,7 @@ from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.remote.location import RemotePath
 from fuel.schemes import ShuffledScheme
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
 

@@ -16,7 +16,7 @@ from fuel.datasets import H5PYDataset
 from fuel.schemes import (BlockShuffledScheme, SequentialExampleScheme,
                           SequentialScheme, ShuffledExampleScheme,
                           ShuffledScheme)
-from fuel.storage.raw_file import raw_file_at
+from fuel.storage.file_bytes import raw_file_at
 from fuel.remote.location import RemotePath
 from fuel.streams import DataStream
 
