@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
 from fuel.storage.attributes import axis_labels, read_text, scale
-from fuel.datasets.hdf5.split_table import Part, read_parts
+from fuel.datasets.hdf5.format import Part, read_parts
 from fuel.remote.urls import file_name
 from fuel.storage.global_heap import REFERENCE
 from fuel.storage.file_bytes import raw_file

@@ -21,9 +21,9 @@ from fuel.datasets.run_bounds import cut_runs, runs_in
 from fuel.datasets.runs import Runs
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
-from fuel.layouts.folders import as_pattern, files_by_split
+from fuel.layouts.opening import (
+    ALL, as_pattern, files_by_split, named_splits, open_files)
 from fuel.layouts.formats import format_of, is_zarr
-from fuel.layouts.opening import ALL, named_splits, open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url

@@ -16,7 +16,7 @@ from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
-from fuel.datasets.hdf5.split_table import all_splits
+from fuel.datasets.hdf5.format import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.sources import RowPlace

@@ -2,7 +2,7 @@
 such split.
 
 Data sets give what their files or users say of splits; the table of splits of
-Fuel's own files is read in `fuel.datasets.hdf5.split_table`.
+Fuel's own files is read in `fuel.datasets.hdf5.format`.
 """
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from fuel.datasets.columns.csr import ARRAYS, CSR
 from fuel.datasets.columns.ragged import Ragged
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import DamagedFileError
-from fuel.layouts.call import Call, LeftOutSources
-from fuel.layouts.rows import calls_by_length
+from fuel.layouts.call import Call, LeftOutSources, calls_by_length
 from fuel.layouts.seen import Seen, SeenFile
 
 ANNDATA_LEFT_OUT = (

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shared import Constant
-from fuel.layouts.call import Call, LeftOutSources
-from fuel.layouts.rows import note_of
+from fuel.layouts.call import Call, LeftOutSources, note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 # The arrays of conformations, and of the elements of their atoms.

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.flat import Flat
-from fuel.datasets.columns.rows import Rows
+from fuel.datasets.columns.rows import Flat, Rows
 from fuel.datasets.columns.scaled import Scaled
 from fuel.datasets.columns.shared import Constant, PerRun, PerStep
-from fuel.layouts.call import Call
-from fuel.layouts.rows import (
-    columns_of_length, note_of, places_of_files, ragged_columns)
+from fuel.layouts.call import (
+    Call, columns_of_length, note_of, places_of_files, ragged_columns)
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 NETCDF_PACKING = (

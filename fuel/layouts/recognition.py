@@ -16,12 +16,12 @@ from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import AmbiguousLayoutError, UnknownLayoutError
 from fuel.layouts import biology, molecules, others, physics, robots
 from fuel.layouts.call import Call
-from fuel.layouts.plain import recognise_plain
+from fuel.layouts.others import recognise_plain
 from fuel.layouts.seen import Seen, SeenFile
 from fuel.remote.urls import StorageOptions
 from fuel.storage.open_files import access_to, open_all
-from fuel.storage.kept_arrays import Arrays
 from fuel.storage.linked_files import LinkedFiles
+from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.version import version

@@ -7,9 +7,8 @@ import numpy
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
 from fuel.exceptions import DamagedFileError
-from fuel.layouts.call import Call
-from fuel.layouts.rows import (
-    Place, columns_of_length, note_of, places_of_files, ragged_columns)
+from fuel.layouts.call import (
+    Call, Place, columns_of_length, note_of, places_of_files, ragged_columns)
 from fuel.layouts.seen import Array, Seen
 
 # Of each layout, arrays with a row for each step, wherever they are. Another

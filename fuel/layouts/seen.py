@@ -11,8 +11,7 @@ import h5py
 import numpy
 
 from fuel.datasets.columns.part_names import natural_key
-from fuel.datasets.columns.parts import read_whole
-from fuel.datasets.columns.stated_lengths import contradicted_length
+from fuel.datasets.columns.parts import contradicted_length, read_whole
 from fuel.exceptions import DamagedFileError
 from fuel.storage.attributes import read_attribute
 from fuel.storage.linked_files import LinkedFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy
@@ -17,9 +17,8 @@ from fuel.storage.layout import (
     ChunkFilter, Layout, dataset_name, discover, elements_of, fill_value,
     is_allocated, native_type, obstacle_of_file, stored_type)
 
-if TYPE_CHECKING:
-    # Arrays are kept with packages that a pipeline does not need.
-    from fuel.storage.kept_arrays import Arrays
+#: Arrays of numbers or bytes, by name.
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class ArrayKind(NamedTuple):

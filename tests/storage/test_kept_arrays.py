@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel import config
-from fuel.storage.kept_arrays import keep_arrays, kept_arrays
+from fuel.storage.linked_files import keep_arrays, kept_arrays
 from fuel.storage.file_bytes import raw_file_at
 
 ARRAYS = {'rows': numpy.arange(5), 'names': numpy.array([b'a', b'bc'])}

@@ -1,9 +1,8 @@
 """Columns: what of an HDF5 file becomes a source."""
 from fuel.datasets.columns.categorical import Categorical
 from fuel.datasets.columns.csr import CSR
-from fuel.datasets.columns.flat import Flat
+from fuel.datasets.columns.rows import Flat, Rows
 from fuel.datasets.columns.ragged import Ragged
-from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.scaled import Scaled
 from fuel.datasets.columns.shared import Constant, PerRun, PerStep
 

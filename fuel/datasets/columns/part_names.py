@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
-from fuel.storage.kept_arrays import Arrays
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_node, is_group
+from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 

@@ -13,11 +13,11 @@ import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.storage.open_files import FileAccess, OpenFile, access_to
-from fuel.datasets.hdf5.format import summarize, target_columns
-from fuel.storage.attributes import axis_labels, class_names, scale
-from fuel.datasets.hdf5.split_table import (
+from fuel.datasets.hdf5.format import (
     Splits, all_sources, all_splits, check_splits, checked_names, given_rows,
-    plain_sources, provided_sources, split_array, stored_rows)
+    plain_sources, provided_sources, split_array, stored_rows, summarize,
+    target_columns)
+from fuel.storage.attributes import axis_labels, class_names, scale
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.epoch_readers import OpenSources, read_collections
 from fuel.datasets.source_dataset import SourceDataset, as_budget
