@@ -11,14 +11,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.part_table import ALL_ROWS, PART
-from fuel.storage.chunks import DecodedReader
-from fuel.storage.h5py_reader import H5PYReader, JoinedArrays
 from fuel.storage.file_bytes import join_files, starts_of
 from fuel.storage.layout import dataset_name, discover
 from fuel.storage.mapped import (
     DirectReader, Field, MappedReader, PartKind, Parts, element_of)
 from fuel.storage.part_index import PartIndex, unequal
-from fuel.storage.ragged import RaggedReader
 from fuel.storage.reader import PartsReader, Reader
 from fuel.storage.virtual import (
     StoredRows, check_virtual, open_sources, row_maps)
@@ -66,6 +63,7 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
                 return reader
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
+    from fuel.storage.h5py_reader import H5PYReader
     return H5PYReader(dataset, layout)
 
 
@@ -117,6 +115,7 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
                 check_virtual(dataset)
     arrays, first, lengths = _lengths(index, rows)
     bounds = numpy.cumsum([0, *lengths]).astype(numpy.intp)
+    from fuel.storage.h5py_reader import JoinedArrays
     joined = JoinedArrays(index, field, axes, arrays, first, bounds)
     reader = PartsReader(
         index.dataset(0).file.filename, name, joined.shape, joined.dtype,
@@ -208,11 +207,16 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
 
     is_one = len(index.datasets) == 1 and rows.pieces is None
     names = None if is_one else name_part
-    reader: DirectReader = (
-        DecodedReader(file, name, parts, index, cache_bytes, names)
-        if is_filtered else MappedReader(file, name, parts, names))
+    reader: DirectReader
+    if is_filtered:
+        # Most programs do without this reader, and that below.
+        from fuel.storage.chunks import DecodedReader
+        reader = DecodedReader(file, name, parts, index, cache_bytes, names)
+    else:
+        reader = MappedReader(file, name, parts, names)
     reader.part_bounds = _bounds(rows, parts.table['rows'])
     if index.is_ragged:
+        from fuel.storage.ragged import RaggedReader
         return RaggedReader(reader, index, arrays)
     return reader
 

@@ -1,12 +1,26 @@
 """Data sets in HDF5 files."""
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 import h5py  # noqa: F401 (scripts reach it through this module)
 
 from fuel.datasets.hdf5.dataset import H5PYDataset
-from fuel.datasets.hdf5.costs import EpochCost, epoch_cost
-from fuel.datasets.hdf5.pytables import PytablesDataset
+
+if TYPE_CHECKING:
+    from fuel.datasets.hdf5.costs import EpochCost, epoch_cost
+    from fuel.datasets.hdf5.pytables import PytablesDataset
 
 __all__ = ['EpochCost', 'H5PYDataset', 'PytablesDataset', 'epoch_cost']
 
+# Most programs do without these, which are imported when asked for.
+_LATER = {'EpochCost': 'costs', 'PytablesDataset': 'pytables',
+          'epoch_cost': 'costs'}
+
 # Classes are pickled, and shown, under the name that users import.
-for _public in (EpochCost, H5PYDataset, PytablesDataset, epoch_cost):
-    _public.__module__ = __name__
+H5PYDataset.__module__ = __name__
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f'{__name__}.{_LATER[name]}'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

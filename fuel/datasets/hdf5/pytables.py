@@ -239,3 +239,7 @@ def _pick(node: tables.Node, rows: NDArray[numpy.intp],
     # Where there are several axes, a list alone would mean points.
     several = (...,) * (node.ndim > 1)
     return take(node[unique.tolist(), *several], places)
+
+
+# Pickled, and shown, under the name that users import.
+PytablesDataset.__module__ = __package__
