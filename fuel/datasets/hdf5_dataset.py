@@ -9,7 +9,8 @@ import h5py
 import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
-from fuel.datasets.columns.base import Columns, FileColumn
+from fuel.datasets.columns.base import (
+    Columns, FileColumn, named_columns)
 from fuel.datasets.columns.part_names import (
     SHOWN, Files, PartNames, as_files, expand, natural_key)
 from fuel.datasets.columns.opening import OpenColumns, Wanted
@@ -31,6 +32,7 @@ from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.arguments import safely
+from fuel.utils.checks import one_of
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
 
@@ -142,8 +144,8 @@ class HDF5Dataset(RowsDataset):
         self.parts = _as_pattern(parts)
         self._runs, self._splits = runs, splits
         self.which_sets = which_sets
-        self.missing = _one_of('missing', missing, ('error', 'skip'))
-        self.follow = _one_of('follow', follow, ('folder', 'anywhere'))
+        self.missing = one_of('missing', missing, ('error', 'skip'))
+        self.follow = one_of('follow', follow, ('folder', 'anywhere'))
         self.cache_bytes = as_budget(cache_bytes)
         sources = kwargs.get('sources')
         if isinstance(sources, str):
@@ -363,27 +365,15 @@ def _as_pattern(parts: object) -> str | None:
     return pattern
 
 
-def _one_of(name: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise ValueError(
-            f'{name} must be {" or ".join(map(repr, known))}, got {value!r}')
-    return value
-
-
 def _as_columns(columns: Columns) -> dict[str, FileColumn]:
     """Return columns by source."""
-    if isinstance(columns, Mapping):
-        named = dict(columns)
-    else:
-        several = [columns] if isinstance(columns, (str, FileColumn)) else (
-            list(columns))
-        names = [column.paths()[0] if isinstance(column, FileColumn)
-                 else column for column in several]
-        named = dict(zip(names, several, strict=True))
-        if len(named) < len(several):
-            raise ValueError(
-                'a column is there twice, so one needs another name, as in '
-                f"{{'name': ...}}: {', '.join(map(repr, several))}")
+    given = named_columns(columns)
+    named = dict(given)
+    if len(named) < len(given):
+        several = ', '.join([repr(column) for _, column in given])
+        raise ValueError(
+            'a column is there twice, so one needs another name, as in '
+            f"{{'name': ...}}: {several}")
     if not named:
         raise ValueError('at least one column is needed, got none')
     for source, column in named.items():

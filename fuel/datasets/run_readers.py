@@ -14,7 +14,8 @@ from fuel.datasets.sources import Source
 from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
 from fuel.storage.reader import (
-    DerivedReader, Places, StoredPieces, rows_of_ranges)
+    DerivedReader, Places, StoredPieces, as_objects, rows_of_ranges,
+    split_ranges)
 
 # Runs of fewer bytes on average are read together, and then copied.
 SMALL_RUN = 1 << 14
@@ -215,24 +216,13 @@ class RunReader(SpanReader):
         counts = self._cuts.lengths[spans.runs]
         is_small = int(counts.sum()) * self.rows.row_nbytes < (
             SMALL_RUN * len(counts))
-        parts = (self._read_together(starts, counts) if is_small else [
+        parts = (split_ranges(
+            self.rows.read_ranges(starts, counts), counts) if is_small else [
             self.rows.read_ranges(starts[i:i + 1], counts[i:i + 1])
             for i in range(len(starts))])
         if not all(isinstance(part, numpy.ndarray) for part in parts):
             return parts
-        batch = numpy.empty(len(parts), object)
-        for place, part in enumerate(parts):
-            batch[place] = part
-        return batch
-
-    def _read_together(self, starts: IndexArray,
-                       counts: IndexArray) -> list[Any]:
-        joined = self.rows.read_ranges(starts, counts)
-        ends = numpy.cumsum(counts).tolist()
-        # Copies, so that one run does not keep all of them in memory.
-        return [joined[begin:end].copy() if isinstance(joined, numpy.ndarray)
-                else joined[begin:end]
-                for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+        return as_objects(parts)
 
     def rows_of(self, spans: Spans) -> IndexArray:
         """See :meth:`SpanReader.rows_of`."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.row_orders import IndexArray, Order, concatenate, simplify
 from fuel.kernels import as_indices
+from fuel.storage.nodes import text_of_name
 from fuel.storage.reader import rows_of_ranges
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import in_order
@@ -227,12 +228,6 @@ def _rows_of_parts(parts: FileParts, numbers: Sequence[int]) -> IndexArray:
     places = numpy.array(numbers, numpy.intp)
     starts = parts.bounds[places]
     return rows_of_ranges(starts, parts.bounds[places + 1] - starts)
-
-
-def text_of_name(name: str | bytes) -> str:
-    """Return the name of a part as text."""
-    return (name.decode('utf-8', 'surrogateescape')
-            if isinstance(name, bytes) else str(name))
 
 
 def files_by_name(paths: Sequence[str], root: str,

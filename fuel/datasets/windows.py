@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy
 
@@ -20,7 +19,7 @@ from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, DatasetLike, Sources
-from fuel.utils.checks import not_negative, positive
+from fuel.utils.checks import not_negative, one_of, positive
 
 __all__ = ['Windows']
 
@@ -118,14 +117,14 @@ class Windows(RunDataset):
         self.length = positive('length', length)
         self.step = positive('step', step)
         self.stride = positive('stride', stride)
-        self.pad = _choice('pad', pad, (None, 'edge', 'zero'))
+        self.pad = one_of('pad', pad, (None, 'edge', 'zero'))
         self.pad_before = not_negative('pad_before', pad_before)
         self.pad_after = not_negative('pad_after', pad_after)
         if pad is None and (pad_before or pad_after):
             raise ValueError(
                 "pad_before and pad_after need to know what takes the place "
                 "of rows outside of the run: pass pad='edge' or pad='zero'")
-        self.short = _choice('short', short, ('drop', 'error'))
+        self.short = one_of('short', short, ('drop', 'error'))
         self.mask_source = mask_source
         if first is not None and not isinstance(first, Mapping):
             raise TypeError(
@@ -272,12 +271,3 @@ class Windows(RunDataset):
     def details(self) -> Sequence[str]:
         """Return how long windows are, and where the rows are."""
         return [f'windows of {self.length}', *super().details()]
-
-
-def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
-    """Return a value that is one of a few."""
-    if value not in choices:
-        raise ValueError(
-            f'{name} must be {" or ".join(map(repr, choices))}, got '
-            f'{value!r}')
-    return value

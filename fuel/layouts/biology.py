@@ -11,9 +11,9 @@ from fuel.datasets.columns.categorical import Categorical
 from fuel.datasets.columns.csr import ARRAYS, CSR
 from fuel.datasets.columns.ragged import Ragged
 from fuel.datasets.columns.rows import Rows
-from fuel.exceptions import DamagedFileError
 from fuel.layouts.call import Call, LeftOutSources, calls_by_length
 from fuel.layouts.seen import Seen, SeenFile
+from fuel.utils.hdf5_errors import damaged
 
 ANNDATA_LEFT_OUT = (
     "left out of 'obs', since they are of no type that has a row for each "
@@ -103,10 +103,9 @@ def _table(file: SeenFile, path: str) -> dict[str, FileColumn]:
     for name in file.texts('column-order', path):
         column = f'{path}/{name}'
         if file.node(column) is None:
-            raise DamagedFileError(
+            raise damaged(
                 f'{file.path!r}: {path!r} should have the column {name!r}, '
-                f"which its attribute 'column-order' names, and has not; the "
-                f'file is damaged: restore it from its origin')
+                f"which its attribute 'column-order' names, and has not")
         names = set(file.names(column))
         if {'values', 'mask'} <= names:
             # A nullable column.

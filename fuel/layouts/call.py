@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from fuel.datasets.columns.base import Columns, FileColumn
+from fuel.datasets.columns.base import (
+    Columns, FileColumn, named_columns)
 from fuel.datasets.columns.parts import check_stated
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.columns.shown import shown_call
@@ -137,19 +138,12 @@ class Call:
 
     def _named(self, columns: Columns) -> Columns:
         """Return columns by source, those of the call for their names."""
-        if isinstance(columns, Mapping):
-            return {source: self._column(column)
-                    for source, column in columns.items()}
-        several = [columns] if isinstance(columns, (str, FileColumn)) else (
-            list(columns))
-        named = {column.paths()[0] if isinstance(column, FileColumn)
-                 else column: self._column(column) for column in several}
+        given = named_columns(columns)
+        named = {source: self.columns.get(column, column) if isinstance(
+            column, str) else column for source, column in given}
         # What is there twice is refused where lists are read.
-        return named if len(named) == len(several) else several
-
-    def _column(self, column: str | FileColumn) -> str | FileColumn:
-        return self.columns.get(column, column) if isinstance(
-            column, str) else column
+        return named if len(named) == len(given) else [
+            column for _, column in given]
 
     def of(self, files: str | Sequence[str]) -> Call:
         """Return the call for some files."""

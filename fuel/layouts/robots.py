@@ -6,10 +6,10 @@ import numpy
 
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.rows import Rows
-from fuel.exceptions import DamagedFileError
 from fuel.layouts.call import (
     Call, Place, columns_of_length, note_of, places_of_files, ragged_columns)
 from fuel.layouts.seen import Array, Seen
+from fuel.utils.hdf5_errors import damaged
 
 # Of each layout, arrays with a row for each step, wherever they are. Another
 # number of rows is an error when they are opened.
@@ -32,8 +32,7 @@ D4RL_NO_TIMEOUTS = (
 def recognise_robomimic(seen: Seen) -> Call | None:
     """Recognise groups ``data/demo_<number>`` that count their samples."""
     file = seen.files[0]
-    demos = file.groups('data', 'demo_[0-9]+')
-    demos = [demos[0], demos[-1]] if demos else []
+    demos = file.outer_groups('data', 'demo_[0-9]+')
     counts = [file.integer('num_samples', demo) for demo in demos]
     if not demos or None in counts:
         return None
@@ -64,8 +63,7 @@ def recognise_aloha(seen: Seen) -> Call | None:
 def recognise_minari(seen: Seen) -> Call | None:
     """Recognise groups ``episode_<number>`` that count their steps."""
     file = seen.files[0]
-    episodes = file.groups('/', 'episode_[0-9]+')
-    episodes = [episodes[0], episodes[-1]] if episodes else []
+    episodes = file.outer_groups('/', 'episode_[0-9]+')
     steps = [file.integer('total_steps', episode) for episode in episodes]
     if not steps or steps[0] is None or None in steps:
         return None
@@ -120,10 +118,9 @@ def recognise_stable_worldmodel(seen: Seen) -> Call | None:
                             for name in ('ep_len', 'ep_offset')]
         if not numpy.array_equal(
                 offsets, numpy.cumsum(lengths) - lengths):
-            raise DamagedFileError(
+            raise damaged(
                 f"{file.path!r}: 'ep_offset' should be the sum of the "
-                f"'ep_len' before, and is not; the file is damaged: restore "
-                f'it from its origin')
+                f"'ep_len' before, and is not")
     lengths = first.read('ep_len')
     # Others have at most a row for each episode.
     of_steps = [array.path for array in first.arrays()

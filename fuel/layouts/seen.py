@@ -88,6 +88,11 @@ class SeenFile:
         return [f'{prefix}{name}' for name in names
                 if self._has_group(path, name)]
 
+    def outer_groups(self, path: str, pattern: str) -> list[str]:
+        """Return the first and the last of the same."""
+        found = self.groups(path, pattern)
+        return [found[0], found[-1]] if found else []
+
     def _has_group(self, path: str, name: str) -> bool:
         """Return whether a name in a group is that of another one, which is
         not opened: there may be a thousand."""

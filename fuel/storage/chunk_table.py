@@ -14,6 +14,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import MISSING, OUTSIDE
 from fuel.storage.file_bytes import FileBytes
 from fuel.utils.h5py_file import H5PYFile
+from fuel.utils.hdf5_errors import damaged
 
 # Larger tables would take more memory than they are worth.
 MOST_CHUNKS = 1 << 26
@@ -128,9 +129,8 @@ def _check_apart(dataset: h5py.Dataset, table: ChunkTable) -> None:
 
 
 def _damaged(dataset: h5py.Dataset, reason: str) -> DamagedFileError:
-    return DamagedFileError(
-        f'{dataset.file.filename}, data set {dataset.name!r}: {reason}; the '
-        f'file is damaged: restore it from its origin')
+    return damaged(
+        f'{dataset.file.filename}, data set {dataset.name!r}: {reason}')
 
 
 def _lists_in_order(dataset: h5py.Dataset, file: FileBytes) -> bool:

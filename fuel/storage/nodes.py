@@ -71,12 +71,12 @@ def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
                 f'leads in a circle, or through more than {MOST_LINKS} links')
         value = links.get_val(key)
         if kind == h5py.h5l.TYPE_SOFT:
-            target = _text(value)
+            target = text_of_name(value)
             if target.startswith('/'):
                 found = node.file['/'].id
         elif kind == h5py.h5l.TYPE_EXTERNAL:
-            target = _text(value[1])
-            found = open_linked(node.file, _text(value[0]))['/'].id
+            target = text_of_name(value[1])
+            found = open_linked(node.file, text_of_name(value[0]))['/'].id
         else:
             # A kind that a program defined for itself.
             return None
@@ -196,7 +196,7 @@ def external_files(dataset: h5py.Dataset) -> list[str]:
     """Return the paths of the files that have the raw data of an array."""
     properties = dataset.id.get_create_plist()
     # HDF5 looks for them in the working directory.
-    return [os.path.abspath(_text(properties.get_external(number)[0]))
+    return [os.path.abspath(text_of_name(properties.get_external(number)[0]))
             for number in range(properties.get_external_count())]
 
 
@@ -225,5 +225,7 @@ def _names(path: str) -> list[str]:
     return [name for name in path.split('/') if name not in ('', '.')]
 
 
-def _text(name: bytes) -> str:
-    return name.decode('utf-8', 'surrogateescape')
+def text_of_name(name: str | bytes) -> str:
+    """Return a name as text, also one that is not UTF-8."""
+    return (name.decode('utf-8', 'surrogateescape')
+            if isinstance(name, bytes) else str(name))

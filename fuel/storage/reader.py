@@ -14,6 +14,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
 from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
+from fuel.utils.hdf5_errors import damaged
 
 Places = int | slice | NDArray[numpy.intp]
 
@@ -186,9 +187,7 @@ class Reader(ABC):
                     f'0 to {len(self) - 1}, got {row}')
 
     def _damaged(self, row: int, reason: str) -> DamagedFileError:
-        return DamagedFileError(
-            f'{self._place_of(row)}: {reason}; the file is damaged: restore '
-            f'it from its origin')
+        return damaged(f'{self._place_of(row)}: {reason}')
 
     def _place_of(self, row: int) -> str:
         """Return where a row lies, for errors."""
@@ -356,6 +355,23 @@ def check_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
             f'a range cannot have {counts.min()} rows: counts must be at '
             f'least 0')
     return starts, counts
+
+
+def split_ranges(rows: Any, counts: NDArray[numpy.intp]) -> list[Any]:
+    """Return ranges of rows that were read together: copies of arrays, so
+    that one range does not keep all of them in memory."""
+    ends = numpy.cumsum(counts).tolist()
+    return [rows[start:end].copy() if isinstance(rows, numpy.ndarray)
+            else rows[start:end]
+            for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def as_objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values, such as arrays of several lengths, in an array."""
+    batch = numpy.empty(len(values), object)
+    for place, value in enumerate(values):
+        batch[place] = value
+    return batch
 
 
 def own_objects(batch: NDArray[Any]) -> NDArray[Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.signatures import signature_of
+
+Value = TypeVar('Value')
 
 # As many batches, bytes or lines are more than anybody can read.
 MOST = 2 ** 62
@@ -52,6 +54,15 @@ def any_integer(name: str, value: object) -> int:
     See :func:`positive`.
     """
     return _integer(name, value, 'an integer')
+
+
+def one_of(name: str, value: Value, choices: Sequence[Value]) -> Value:
+    """Return an argument that is one of a few values."""
+    if value not in choices:
+        raise ValueError(
+            f'{name} must be {" or ".join(map(repr, choices))}, got '
+            f'{value!r}')
+    return value
 
 
 def truth(name: str, value: object) -> bool:

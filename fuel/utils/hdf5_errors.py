@@ -45,6 +45,12 @@ def _is_of_h5py(error: BaseException) -> bool:
     return [one for one in packages if one != 'numpy'][-1] == 'h5py'
 
 
+def damaged(text: str) -> DamagedFileError:
+    """Return the error that a file is damaged, by what was found there."""
+    return DamagedFileError(
+        f'{text}; the file is damaged: restore it from its origin')
+
+
 @contextmanager
 def naming_file(path: str, source: str = '',
                 others: Sequence[str] = ()) -> Iterator[None]:

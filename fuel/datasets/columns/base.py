@@ -117,3 +117,12 @@ Columns: TypeAlias = (
     str | FileColumn | Sequence[str | FileColumn]
     | Mapping[str, str | FileColumn])
 
+
+def named_columns(columns: Columns) -> list[tuple[str, str | FileColumn]]:
+    """Return names of sources, which may be there twice, and columns."""
+    if isinstance(columns, Mapping):
+        return list(columns.items())
+    several = [columns] if isinstance(columns, (str, FileColumn)) else columns
+    return [(column.paths()[0] if isinstance(column, FileColumn) else column,
+             column) for column in several]
+

@@ -13,11 +13,11 @@ from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import ChangedReader
 from fuel.datasets.columns.rows import stored_names
-from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.nodes import Node
 from fuel.storage.reader import part_numbers
+from fuel.utils.hdf5_errors import damaged
 
 TYPES = ('int8', 'int16', 'int32')
 
@@ -139,10 +139,9 @@ class UnitedNames:
         tables = []
         for number, known in enumerate(names):
             if len({*known}) < len(known):
-                raise DamagedFileError(
+                raise damaged(
                     f'{parts.describe(number)}, source {reader.name!r}: '
-                    f'a category is there twice; the file is damaged: restore '
-                    f'it from its origin')
+                    f'a category is there twice')
             # In the place of code -1, which is first, stays what it is.
             tables.append([-1, *[united.setdefault(name, len(united))
                                  for name in known]])
@@ -173,11 +172,10 @@ class UnitedNames:
             place = numpy.argwhere(wrong)[0]
             row = int(numbers[place[0]])
             part = int(part_numbers(self._bounds, numbers[place[:1]])[0])
-            raise DamagedFileError(
+            raise damaged(
                 f'{self._describe(part)}, source {self._source!r}, row '
                 f'{row - self._bounds[part]}: it has the code '
                 f'{rows[tuple(place)]}, and there are '
-                f'{self._counts[part] - 1} categories; the file is damaged: '
-                f'restore it from its origin')
+                f'{self._counts[part] - 1} categories')
         codes: NDArray[Any] = self._tables[self._firsts[parts] + places]
         return codes

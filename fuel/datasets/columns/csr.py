@@ -14,10 +14,10 @@ from fuel.datasets.columns.base import PathColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
-from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
 from fuel.storage.attributes import read_attribute
 from fuel.storage.reader import Places
+from fuel.utils.hdf5_errors import damaged
 from fuel.utils.sparse import make_csr, to_dense
 
 ARRAYS = ('data', 'indices', 'indptr')
@@ -182,9 +182,8 @@ def _columns_of(parts: FileParts, number: int, path: str) -> int:
             f'is spread over the whole file: write it by rows first, '
             f'adata{matrix} = adata{matrix}.tocsr()')
     if rows != shape[0]:
-        raise DamagedFileError(
-            f'{where}: {path!r} should have {shape[0]} rows, and indptr has '
-            f'{rows}; the file is damaged: restore it from its origin')
+        raise damaged(f'{where}: {path!r} should have {shape[0]} rows, and '
+                      f'indptr has {rows}')
     return int(shape[1])
 
 
@@ -205,6 +204,4 @@ def _check_indptr(where: str, indptr: NDArray[Any], num_values: int,
         reason = (f'row {row} begins at {indptr[row]} and ends at '
                   f'{indptr[row + 1]}')
     if reason:
-        raise DamagedFileError(
-            f'{where}: {reason}; the file is damaged: restore it from its '
-            f'origin')
+        raise damaged(f'{where}: {reason}')

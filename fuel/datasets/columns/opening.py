@@ -18,9 +18,9 @@ from fuel.datasets.columns.categorical import (
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.splits import (
-    ExampleSplits, Listed, text_of_name, order_of_splits)
+    ExampleSplits, Listed, order_of_splits)
 from fuel.storage import Reader
-from fuel.storage.nodes import find_arrays
+from fuel.storage.nodes import find_arrays, text_of_name
 from fuel.storage.reader import part_numbers
 from fuel.utils.hdf5_errors import naming_file
 

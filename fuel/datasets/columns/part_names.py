@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.linked_files import LinkedFiles
-from fuel.storage.nodes import find_node, is_group
+from fuel.storage.nodes import find_node, is_group, text_of_name
 from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
@@ -80,7 +80,7 @@ class PartNames:
         """Leave out some of all parts."""
         self._is_out = is_out
         self.file_numbers: list[int] = self._all['file'][~is_out].tolist()
-        self.names = [_text(name)
+        self.names = [text_of_name(name)
                       for name in self._all['name'][~is_out].tolist()]
         # By each kind of name; a part that is left out is -1.
         self._numbers: list[dict[str, list[int]]] = [{}, {}, {}]
@@ -114,9 +114,9 @@ class PartNames:
                 < len(self._files.paths)):
             return False
         return all(
-            fnmatch.fnmatchcase(_text(names[place]), str(self._pattern))
+            fnmatch.fnmatchcase(text_of_name(names[place]), str(self._pattern))
             and isinstance(self._files.find(
-                int(files[place]), _text(names[place])), h5py.Group)
+                int(files[place]), text_of_name(names[place])), h5py.Group)
             for place in (0, -1))
 
     def _names_in(self, number: int, path: str) -> list[str]:
@@ -141,8 +141,7 @@ class PartNames:
         first, *rest = patterns
         # As bytes, where they are no UTF-8.
         names = [first] if not MAGIC.search(first) else fnmatch.filter([
-            name if isinstance(name, str) else _text(name)
-            for name in group], first)
+            text_of_name(name) for name in group], first)
         for name in names:
             if not rest:
                 if is_group(group, name, open_linked):
@@ -178,8 +177,8 @@ class PartNames:
             fixed = begin.rfind('/') + 1
             numbers = numpy.where(
                 self._is_out, -1, numpy.cumsum(~self._is_out) - 1)
-            names = [_text(name) for name in self._all['name'].tolist()] if (
-                self._is_out.any()) else self.names
+            names = self.names if not self._is_out.any() else list(map(
+                text_of_name, self._all['name'].tolist()))
             for name, file, number in zip(
                     names, self._all['file'].tolist(), numbers.tolist(),
                     strict=True):
@@ -212,10 +211,6 @@ class PartNames:
                     f'called {shown}')
             numbers += found
         return numbers
-
-
-def _text(name: bytes) -> str:
-    return name.decode('utf-8', 'surrogateescape')
 
 
 # Parts have the same names in them, which are sorted for each layout that is

@@ -12,8 +12,8 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.readers import RangesReader
 from fuel.describe import SourceType
-from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
+from fuel.utils.hdf5_errors import damaged
 
 #: Path of an array, or of a table and the number of a column.
 Where: TypeAlias = 'str | tuple[str, int] | None'
@@ -116,9 +116,8 @@ class Ragged(FileColumn):
         if not len(bounds) or len(falls) or bounds[0] < 0 or (
                 bounds[-1] > num_values):
             example = int(falls[0]) if len(falls) else len(bounds) - 2
-            raise DamagedFileError(
+            raise damaged(
                 f'{place}: {kind} lead from row {bounds[example:][:1]} to '
                 f'{bounds[example + 1:][:1]} for example {example}, and '
-                f'{self.values!r} has {num_values} rows; the file is '
-                f'damaged: restore it from its origin')
+                f'{self.values!r} has {num_values} rows')
         return bounds

@@ -9,11 +9,10 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.row_orders import IndexArray
-from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part, PlainRows, RangeRows
 from fuel.storage import Reader
 from fuel.storage.reader import (
-    DerivedReader, StoredPieces, rows_of_ranges)
+    DerivedReader, StoredPieces, as_objects, rows_of_ranges, split_ranges)
 
 Places: TypeAlias = Callable[[IndexArray], IndexArray]
 Change: TypeAlias = Callable[[NDArray[Any], IndexArray], NDArray[Any]]
@@ -158,12 +157,7 @@ class RangesReader(DerivedReader):
         `rows`: which examples they are.
         """
         joined, = found
-        batch = numpy.empty(len(counts), object)
-        start = 0
-        for place, count in enumerate(counts.tolist()):
-            batch[place] = joined[start:start + count].copy()
-            start += count
-        return batch
+        return as_objects(split_ranges(joined, counts))
 
     def direct(self) -> Part | None:
         """See :meth:`Reader.direct`."""
@@ -181,12 +175,11 @@ class RangesReader(DerivedReader):
         return self.make([reader.read_ranges(starts, counts)
                           for reader in self._readers], counts, rows)
 
-    def _damaged(self, row: int, reason: str) -> DamagedFileError:
+    def _place_of(self, row: int) -> str:
+        """See :meth:`Reader._place_of`."""
         part = int(numpy.searchsorted(self.part_bounds, row, 'right')) - 1
         inside = row - int(self.part_bounds[part])
-        return DamagedFileError(
-            f'{self._describe(part)}, source {self.name!r}, row {inside}: '
-            f'{reason}; the file is damaged: restore it from its origin')
+        return f'{self._describe(part)}, source {self.name!r}, row {inside}'
 
     def needed(self, rows: IndexArray) -> Sequence[IndexArray]:
         """See :meth:`DerivedReader.needed`."""

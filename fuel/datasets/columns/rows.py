@@ -22,7 +22,7 @@ from fuel.storage.layout import (
     dataset_name, discover, native_type, stored_type)
 from fuel.storage.mapped import ArrayReader, MappedReader, one_part
 from fuel.storage.reader import (
-    PartsReader, StoredPieces, own_objects, part_numbers)
+    PartsReader, StoredPieces, as_objects, own_objects, part_numbers)
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import any_integer
 
@@ -256,10 +256,7 @@ class OpenedParts:
         self._parts.check(part)
         if not self._is_ragged:
             return found
-        batch = numpy.empty(len(rows), object)
-        for place, row in enumerate(found):
-            batch[place] = numpy.array(row)
-        return batch
+        return as_objects([numpy.array(row) for row in found])
 
 
 def open_apart(parts: FileParts, name: str, counts: Sequence[int],

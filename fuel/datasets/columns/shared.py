@@ -15,7 +15,7 @@ from fuel.datasets.columns.readers import ChangedReader, Places
 from fuel.datasets.row_orders import IndexArray
 from fuel.storage import Reader
 from fuel.storage.mapped import ArrayReader
-from fuel.storage.reader import part_numbers
+from fuel.storage.reader import as_objects, part_numbers
 from fuel.utils.progress import progress
 
 
@@ -76,12 +76,7 @@ def _repeated(parts: FileParts, name: str,
     bounds = parts.bounds
     assert bounds is not None
     is_ragged = len({value.shape for value in values}) > 1
-    if is_ragged:
-        joined = numpy.empty(len(values), object)
-        for place, value in enumerate(values):
-            joined[place] = value
-    else:
-        joined = numpy.stack(values)
+    joined = as_objects(values) if is_ragged else numpy.stack(values)
     # A run may go through several parts.
     is_per_run = numpy.isin(bounds, parts.find_runs()).all()
     reader = ChangedReader(
