@@ -141,7 +141,7 @@ class Call:
         given = named_columns(columns)
         named = {source: self.columns.get(column, column) if isinstance(
             column, str) else column for source, column in given}
-        # What is there twice is refused where lists are read.
+        # Lists are read where a name that is there twice is refused.
         return named if len(named) == len(given) else [
             column for _, column in given]
 
@@ -160,7 +160,7 @@ SHOWN = 10
 
 
 class Place(NamedTuple):
-    """Where examples are counted: a file, or a group in it.
+    """A place at which examples are counted: a file, or a group in it.
 
     `rows`: how many there are.
     """
@@ -178,7 +178,7 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
     of several places, such as the first and the last part; and a note of the
     others. What one of them lacks is an error when it is opened.
 
-    `besides`: paths that are no sources, nor what is below them.
+    `besides`: paths that are not sources, nor is what lies below them.
     `always`: paths that are sources, and what is below them: another number
         of rows is an error when they are opened.
     """

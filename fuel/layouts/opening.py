@@ -27,7 +27,7 @@ from fuel.utils.paths import looping_link
 
 logger = logging.getLogger(__name__)
 
-# Which class reads a format, and what else it is given.
+# The class that reads a format, and further arguments of it.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'npy': ('fuel.datasets.npy', 'NPYDataset', {}),
     'npz': ('fuel.datasets.npy', 'NPYDataset', {}),
@@ -40,7 +40,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats of which the names of files say which split they are of.
 TABLES = ('arrow', 'parquet')
-# What a recogniser finds: one that is given takes the place of its own.
+# Found by a recogniser: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
 
@@ -78,7 +78,7 @@ def open_files(files: Files, split: Split, layout: str | None,
             known = find_known_call(seen, layout, explicit)
             if known is None or known.splits is None:
                 split, kwargs = _of_names(named, paths, split, kwargs)
-            # Where the layout has no parts, its arrays are in none.
+            # The arrays of a layout without parts are in none.
             if known is None or (known.parts is None
                                  and kwargs.get('parts') is not None):
                 return _open_split(partial(HDF5Dataset, given), split, kwargs)
@@ -284,7 +284,7 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
 
 # Of one folder within another, at most so many are gone through.
 MOST_LEVELS = 8
-# How many folders an error shows.
+# Of folders, an error shows so many.
 SHOWN = 10
 
 

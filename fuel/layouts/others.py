@@ -104,7 +104,7 @@ def recognise_tokens(seen: Seen) -> Call | None:
                 splits={name: [name] for name in names})
 
 
-# A file of more lengths is no list of candidates.
+# A file of more lengths is not a list of candidates.
 MOST_LENGTHS = 5
 # Arrays of a split, such as x_train or test-images.
 _NAMED = re.compile(

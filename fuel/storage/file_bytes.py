@@ -35,8 +35,7 @@ Version: TypeAlias = tuple[tuple[int, ...], ...]
 # of them at least.
 PROBES = 64
 PAGE = 4 << 10
-# Where the next of several files may begin: at a page of its own, as remote
-# ones are fetched.
+# Several files as one begin at pages of their own, as remote ones are fetched.
 ALIGNMENT = 1 << 16
 _READ = os.O_RDONLY
 if sys.platform == 'win32':
@@ -66,7 +65,7 @@ class Versioned(Protocol):
 
 
 class ReadsFiles(Protocol):
-    """What a data set reads files with."""
+    """The reader of the files of a data set."""
 
     @property
     def files(self) -> Sequence[Versioned]:
@@ -366,7 +365,7 @@ class RawFile:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """What kernels need to check the file as :meth:`check` does: its
+        """All that kernels need to check the file as :meth:`check` does: its
         descriptor, and what they said of it."""
         return (self._descriptor, *self._state)
 
@@ -565,8 +564,8 @@ def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
 
 
 def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
-    """Return which of the files of one addresses lie in, each once; what is
-    no address counts for the first."""
+    """Return which of the files of one addresses lie in, each once; numbers
+    that are not addresses count for the first."""
     if not isinstance(file, JoinedFile):
         return [file]
     return list(dict.fromkeys(

@@ -38,13 +38,13 @@ except ImportError:
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[numpy.uint8]
 BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
 
-#: What a filter made of a chunk.
+#: Bytes that a filter made of a chunk.
 Stored: TypeAlias = bytes | memoryview
 
 # Bytes of content and of all.
 _BLOSC = struct.Struct('<4xI4xI')
 _ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
-# How long identifiers of dictionaries and contents' sizes are, by two bits.
+# Lengths of identifiers of dictionaries, and of contents' sizes, by two bits.
 _DICTIONARY = 0, 1, 2, 4
 _CONTENT = 0, 2, 4, 8
 
@@ -440,7 +440,7 @@ def _frame(data: memoryview) -> _Frame:
                   shapes[:num_axes], shapes[num_axes:])
 
 
-# What begins every frame, the lengths of its header and of all, version,
+# Every frame begins with this, the lengths of its header and of all, version,
 # kind, codec, bytes before and after compression, bytes of an element, of a
 # block and of a chunk.
 _HEADER = struct.Struct('>11sIxQxBBBxxqxqxi6xi')
@@ -461,7 +461,7 @@ def _check_blosc2_chunk(stored: memoryview, nbytes: int) -> None:
 
 
 def _check_zeros(index: memoryview) -> None:
-    """See to it that a chunk of which a frame only has an entry is zeros."""
+    """Check that a chunk is zeros, for which a frame has an entry alone."""
     _check_blosc2_chunk(index, 8)
     entry = numpy.empty(8, numpy.uint8)
     _call('blosc2', index, entry, numthreads=1)
@@ -486,7 +486,7 @@ def _copy_blocks(blocks: Decoded, frame: _Frame, out: Decoded) -> None:
         place[...] = content[tuple(map(slice, place.shape))]
 
 
-#: How each filter is undone.
+#: Functions that undo filters.
 DECODERS: dict[int, Callable[[memoryview, ChunkFilter, Decoded], None]] = {
     BLOSC: _blosc, BLOSC2: _blosc2, LZ4: _lz4, BITSHUFFLE: _bitshuffle,
     ZSTD: _zstd}

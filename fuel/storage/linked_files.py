@@ -51,7 +51,7 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
     try:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
-                # Which has a checksum of each array.
+                # The archive has a checksum of each array.
                 with archive.open(name) as member:
                     arrays[name.removesuffix('.npy')] = read_array(
                         member, allow_pickle=False)
@@ -120,7 +120,7 @@ def _path_of(files: Sequence[Versioned], key: str) -> str | None:
             :24] for text in (names, state)]) + '.npz')
 
 
-# What is asked of fewer parts is not kept.
+# Answers about fewer parts are not kept.
 FEWEST_KEPT = 1000
 
 #: Makes arrays that may be kept; none if they may not.
@@ -220,7 +220,7 @@ class LinkedFiles:
         if max(map(len, arrays.values()), default=0) >= (
                 FEWEST_KEPT if fewest is None else fewest):
             self.check()
-            # What lies in files that links lead to may change without these.
+            # Files that links lead to may change without these.
             if not self._linked:
                 keep_arrays(files, key, arrays)
         return arrays

@@ -33,7 +33,7 @@ Field: TypeAlias = str | Sequence[str]
 
 
 class PartKind(NamedTuple):
-    """What the rows of some parts have in common.
+    """The kind of parts whose rows have something in common.
 
     `tile_shape`: of what a chunk holds of a row.
     `fill`: an element of a chunk that was never written.
@@ -44,7 +44,7 @@ class PartKind(NamedTuple):
 
 
 class Element(NamedTuple):
-    """What a row has of each element of a chunk.
+    """The part of each element of a chunk that a row has.
 
     `stored`: its type in the chunk.
     `dtype`: its type in the row.
@@ -117,7 +117,7 @@ class Parts:
         tiles = [tiles for tiles, _ in self.kernel.kinds]
         self._num_tiles = numpy.array([one.num_tiles for one in tiles])
         self._strides = numpy.array([one.stride for one in tiles])
-        # Whether some chunks are fetched in pieces.
+        # True if some chunks are fetched in pieces.
         self._is_read_by_rows = bool(
             (table['block_rows'] == ALL_ROWS).any()
             or (nbytes > LARGEST_CHUNK).any())
@@ -496,7 +496,7 @@ class MappedReader(DirectReader):
             raise self._damaged(
                 row, f'the file has {self._size_at(row)} bytes and ends '
                 f'before this row, or says it is elsewhere') from None
-        # What was read is good if the files are still what they were.
+        # The rows are good if the files are still what they were.
         if not intact or self._paging.is_remote:
             self._file.check()
         if not intact:

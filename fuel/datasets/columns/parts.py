@@ -68,7 +68,7 @@ class FileParts:
                  runs: RunsGiven | None, cache_bytes: int | None) -> None:
         self.files, self.names = files, names
         self.expected: list[str] = []
-        # What was asked together, until it is needed.
+        # Answers to questions that were asked together, until they are needed.
         self._asked: dict[str, IndexBuilder] = {}
         self.cache_bytes = cache_bytes
         self._runs_given = runs
@@ -258,7 +258,7 @@ class FileParts:
         try:
             builder.add(found, group)
         except ValueError:
-            # Which says more of what has no rows.
+            # It says more of what has no rows.
             self.array(number, path)
             raise
 
@@ -393,7 +393,7 @@ def _hint_for(path: str, group: h5py.Group) -> str:
                                 for name in sorted(names)[:SHOWN]))
 
 
-# What an attribute states that is not there, or not an integer.
+# Stated by an attribute that is not there, or not an integer.
 UNSTATED = numpy.iinfo(numpy.int64).min
 
 

@@ -1,6 +1,6 @@
 """Fuel's own format of HDF5 files: the ``split`` attribute, and the sources.
 
-The attribute says which rows of which source belong to a split. It is made
+The attribute says which rows of each source belong to a split. It is made
 here, and read.
 """
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _row(split: str, source: str,
 
 
 class Part(NamedTuple):
-    """What the ``split`` attribute says of one source in one split."""
+    """An entry of the ``split`` attribute, of one source in one split."""
 
     split: str
     source: str
@@ -168,7 +168,7 @@ def checked_names(names: object, argument: str = 'which_sets',
 
 @names_file
 def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
-    """Raise ValueError for the first name that is no split of the file."""
+    """Raise ValueError for the first name that is not a split of the file."""
     known = all_splits(h5file)
     for split in which_sets:
         if split not in known:
