@@ -32,9 +32,9 @@ MOST_OF_DATA = {
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
     'batch of CSR': 5,
-    'modules in a first batch of H5PYDataset': 16,
+    'modules in a first batch of H5PYDataset': 12,
     # One more where the batch waits for a chunk that a thread decodes.
-    'modules in a first batch of Windows over robomimic': 22}
+    'modules in a first batch of Windows over robomimic': 17}
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
