@@ -51,8 +51,8 @@ def load(name: Files,
         a URL, a pattern such as ``'data/*.h5'``, a folder, or a list of
         files, which are read as they are. HDF5 files of other people are
         recognised by what they say of themselves; see :doc:`/hdf5_layouts`.
-        The subfolders of a folder are its splits, and so are Parquet and
-        HDF5 files if all are called as splits are: ``train.h5`` and
+        The subfolders of a folder are its splits, and so are files, but for
+        ``.npy``, if all are called as splits are: ``train.h5`` and
         ``test.h5``, or ``train-00000-of-00001.parquet``.
     split : str or sequence of str, optional
         The split to use, or several; ``'all'`` are all rows.  Defaults to

@@ -178,6 +178,15 @@ class Kinds:
             max(ours, theirs) for ours in self._dtypes
             for theirs in other._dtypes if ours.kind == theirs.kind])
 
+    def differs(self, other: Kinds) -> bool:
+        """Return whether cells that have a type but text would be text beside
+        those of another object."""
+        both = self.copy()
+        both.join(other)
+        return both.is_text and not (
+            self.is_blank or other.is_blank
+            or (self.is_text and other.is_text))
+
     def copy(self) -> Kinds:
         """Return another object of the same cells."""
         found = Kinds()
@@ -248,6 +257,17 @@ class CellColumn:
         self.kinds.add(cells)
         if self.rounded is None and not self.kinds.is_text:
             self.rounded = first_rounded(integers_in(cells))
+
+    def join(self, other: CellColumn) -> None:
+        """Take the cells of another object into account."""
+        if self._others is not None or other._others is not None:
+            ours = self._others or self.kinds.copy()
+            ours.join(other._others or other.kinds)
+            self._others = ours
+            self._found = {**self._found, **other._found}
+        self.kinds.join(other.kinds)
+        if self.rounded is None:
+            self.rounded = other.rounded
 
     @property
     def markers(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fuel.datasets.cells import (
     CellColumn, Kinds, cell_array, cell_type, filled, integers_in, is_header,
     is_marker, names_of_columns, short_cell, without_markers)
+from fuel.datasets.columns.part_names import fixed_files
 from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
@@ -23,11 +24,10 @@ from fuel.datasets.records import (
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
 from fuel.exceptions import StateMismatchError
-from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import FileBytes
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.other_libraries import CSV_KEYWORDS, checked_path
+from fuel.utils.other_libraries import CSV_KEYWORDS
 from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
@@ -42,7 +42,7 @@ ANOTHER = (
 
 @do_not_pickle_attributes('records')
 class CSVDataset(RecordsDataset):
-    """A data set in a CSV file.
+    """A data set in a CSV file, or in several, one after the other.
 
     The file is searched once for where its records start, which takes 16
     bytes of memory each; then the records of a request are read and parsed.
@@ -51,6 +51,9 @@ class CSVDataset(RecordsDataset):
 
     Parameters
     ----------
+    path : str, path-like or list of them
+        A file, its URL, a pattern such as ``'data/*.csv'``, whose files come
+        in natural order, or a list of files. All have the same columns.
     columns : dict or list, optional
         Maps sources to a column or a list of columns, by name or by number
         from 0. Several columns become the second axis of a batch. A list of
@@ -60,9 +63,9 @@ class CSVDataset(RecordsDataset):
     dtypes : dict, optional
         Maps sources to types; `object` is text. A source that is not named
         is integer, floating, bool (``true`` and ``false``), datetime64 (ISO
-        8601) or text, whichever fits its first 1000 cells. In a floating
-        column, empty cells are NaN, among times NaT. The unit of a type of
-        times says how they are written: ``datetime64[Y]`` as ``2024``,
+        8601) or text, whichever fits its first 1000 cells of each file. In a
+        floating column, empty cells are NaN, among times NaT. The unit of a
+        type of times says how they are written: ``datetime64[Y]`` as ``2024``,
         ``[M]`` as ``2024-02``, ``[D]`` as ``2024-02-29``, and finer ones as
         such a date or as ``2024-02-29T12:30:00.5``, where up to nine digits
         and a zone may follow, which is read in UTC.
@@ -71,12 +74,12 @@ class CSVDataset(RecordsDataset):
         is a value: it is False for empty cells. So integers stay integers,
         and are 0 there, truth values False. Defaults to none.
     header : bool, optional
-        Whether the first record holds the names of the columns. Defaults to
-        None: it does if none of its cells is a number or empty, or it has
-        text above numbers; with a warning where others of its cells are
-        numbers, as in a first example of which a value is missing. An empty
-        name, such as pandas writes above its index, is ``index`` in the first
-        column, and ``column_3`` in that of number 3.
+        Whether the first record of each file holds the names of the columns.
+        Defaults to None: it does if none of its cells is a number or empty,
+        or it has text above numbers; with a warning where others of its
+        cells are numbers, as in a first example of which a value is missing.
+        An empty name, such as pandas writes above its index, is ``index`` in
+        the first column, and ``column_3`` in that of number 3.
     missing : tuple of str, optional
         Texts such as ``'NA'`` that stand for a missing value: a cell that is
         one of them, but for blanks around it, is read as an empty one.
@@ -112,7 +115,8 @@ class CSVDataset(RecordsDataset):
         If there is no such file.
     ValueError
         With file and line, if a record has more or fewer cells than the
-        first, or a cell is not of its source's type.
+        first, or a cell is not of its source's type; if files have different
+        columns, or one that is text in some of them alone.
 
     Examples
     --------
@@ -147,33 +151,36 @@ class CSVDataset(RecordsDataset):
                  storage_options: StorageOptions | None = None,
                  missing: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self.path = fixed_path(
-            checked_path('CSVDataset', path), storage_options)
+        self.path = fixed_files('CSVDataset', path, storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding
         self.load()
-        if len(self.records.index) and is_object(self.records.line(0)):
+        records = self.records
+        if len(records.index) and is_object(records.line(0)):
             raise ValueError(
-                f'{self.path} holds JSON lines, and no table: open it with '
-                f'JSONLDataset, or its lines as text with TextFile')
+                f'{records.file.path} holds JSON lines, and no table: open it '
+                f'with JSONLDataset, or its lines as text with TextFile')
         sample = self._sample(SAMPLE + 1)
         names = self._names(sample, header)
         self._missing = frozenset(
             [missing] if isinstance(missing, str) else missing)
         self._titles = names
+        if isinstance(self.path, list):
+            self._check_titles()
         hint = _other_delimiter(sample, delimiter)
         if hint and columns is None:
-            warn_user(f'{self.path} has a single column, '
-                          f'{names[0]!r:.80}: {hint}')
+            warn_user(f'{records.name} has a single column, '
+                      f'{names[0]!r:.80}: {hint}')
         try:
-            fields = _numbers(columns, names, self.path)
+            fields = _numbers(columns, names, records.file.path)
         except ValueError as error:
             if hint:
                 raise ValueError(f'{error}; {hint}') from error
             raise
-        num_rows = len(self.records.index) - self.header
+        num_rows = len(records.index) - self.header * len(records.files)
         if not num_rows:
-            raise ValueError(f'{self.path} has no records beside its header')
+            raise ValueError(
+                f'{records.name} has no records beside its header')
         self._choose(fields, masks, dtypes)
         # The name by which saved states know them.
         self._columns = fields
@@ -189,15 +196,16 @@ class CSVDataset(RecordsDataset):
     def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
         """Return the names of the columns, and find whether they are in the
         first record if that was not said."""
-        first = sample.first()
+        first = sample.first
         self.header = is_header(first, (
             rows for _, rows in sample.groups(1))) if (
                 header is None) else header
         if header is None and self.header and first[0].strip() and any(
                 cell_type([cell]) != TEXT for cell in first):
             warn_user(
-                f'{self.path}: the first record, {", ".join(first):.80}, '
-                f'has numbers, and is taken for the names of the columns: '
+                f'{self.records.file.path}: the first record, '
+                f'{", ".join(first):.80}, has numbers, and is taken for the '
+                f'names of the columns: '
                 f'pass header=True if it holds them, or header=False if it '
                 f'is an example')
         return names_of_columns(first) if self.header else [
@@ -206,10 +214,9 @@ class CSVDataset(RecordsDataset):
     def _find_types(self, sample: FirstRecords) -> dict[str, Any]:
         given = self._given
         types = {}
-        found = {number: CellColumn()
-                 for source, (numbers, _) in self._fields.items()
-                 if source not in given for number in numbers}
-        self._look_at(sample, found)
+        found = self._look_at(sample, {
+            number for source, (numbers, _) in self._fields.items()
+            if source not in given for number in numbers})
         for source, (numbers, _) in self._fields.items():
             if source in given:
                 types[source] = numpy.dtype(given[source])
@@ -230,16 +237,71 @@ class CSVDataset(RecordsDataset):
         return types
 
     def _look_at(self, sample: FirstRecords,
-                 found: Mapping[int, CellColumn]) -> None:
-        """Find what is in some columns of the first records."""
-        for numbers, rows in sample:
+                 numbers: Iterable[int]) -> dict[int, CellColumn]:
+        """Return what is in some columns of the first records."""
+        index = self.records.index
+        by_file = [{number: CellColumn() for number in numbers}
+                   for _ in index.firsts]
+        for places, rows in sample:
+            file = int(index.file_of(places[0])) if places else 0
+            first = index.firsts[file] + self.header
             # Those of another length are bad records.
-            whole = [row for place, row in zip(numbers, rows, strict=True)
-                     if place >= self.header
-                     and len(row) == len(self._titles)]
+            whole = [row for place, row in zip(places, rows, strict=True)
+                     if place >= first and len(row) == len(self._titles)]
             columns = self._transposed(whole)
-            for number, column in found.items():
+            for number, column in by_file[file].items():
                 column.add(columns[number])
+        found = by_file[0]
+        for file, others in enumerate(by_file[1:], 1):
+            for number, column in others.items():
+                self._check_type(number, found[number], file, column)
+                found[number].join(column)
+        return found
+
+    def _check_type(self, number: int, before: CellColumn, file: int,
+                    column: CellColumn) -> None:
+        """Refuse a column of a file that has another type than in the files
+        before it."""
+        if not before.kinds.differs(column.kinds):
+            return
+        title, files = self._titles[number], self.records.files
+        there, here = ['text' if (dtype := kinds.dtype(False)) == TEXT else
+                       dtype for kinds in (before.kinds, column.kinds)]
+        markers = column.markers or before.markers
+        advice = (f'missing={markers} if that stands for missing values, or '
+                  if markers else '')
+        raise ValueError(
+            f'column {title!r} is {here} in {files[file].path}, but {there} '
+            f'in files before it, such as {files[0].path}: pass {advice}'
+            f'dtypes={{{title!r}: object}} to read it as text')
+
+    def _check_titles(self) -> None:
+        """Refuse files with other columns than the first."""
+        index, files = self.records.index, self.records.files
+        for file in numpy.flatnonzero(index.counts == 0)[:1].tolist():
+            raise ValueError(f'{files[file].path} is empty')
+        expected, where = self._titles, files[0].path
+        for file, cells in zip(
+                files, self.records.records(index.firsts), strict=True):
+            found = names_of_columns(cells) if self.header else cells
+            if len(found) == len(expected) and (
+                    found == expected or not self.header):
+                continue
+            if not self.header:
+                raise ValueError(
+                    f'{file.path} has {len(found)} columns, but {where} has '
+                    f'{len(expected)}')
+            names = [name for name in expected if name not in found]
+            more = [name for name in found if name not in expected]
+            raise ValueError(
+                f'{file.path} ' + (
+                    f'has no column {names[0]!r}, which {where} has'
+                    if names else
+                    f'has a column {more[0]!r}, and {where} has none'
+                    if more else
+                    f'has its columns in another order than {where}')
+                + f': files that are one data set have the same columns in '
+                  f'their first line, got {found} in the place of {expected}')
 
     def _transposed(self, rows: Sequence[Sequence[str]],
                     ) -> list[Sequence[str]]:
@@ -260,8 +322,8 @@ class CSVDataset(RecordsDataset):
                 are_truths = found[number].unmarked_type().kind == 'b'
                 masks = f' and masks=({source!r},)' if are_truths else ''
                 warn_user(
-                    f'{self.path}: column {self._titles[number]!r} is text '
-                    f'because of {", ".join(map(repr, markers))}: pass '
+                    f'{self.records.name}: column {self._titles[number]!r} is '
+                    f'text because of {", ".join(map(repr, markers))}: pass '
                     f'missing={markers}{masks} if that stands for missing '
                     f'values, or dtypes={{{source!r}: object}}')
                 return
@@ -276,20 +338,26 @@ class CSVDataset(RecordsDataset):
                 titles[kinds.dtype() == TEXT].append(self._titles[number])
         if all(titles.values()):
             warn_user(
-                f'{self.path}: source {source!r} has columns of text, '
+                f'{self.records.name}: source {source!r} has columns of text, '
                 f'{titles[True]}, so the numbers of its columns '
                 f'{titles[False]} come as strings too: put the columns of '
                 f'text into a source of their own with columns=..., or pass '
                 f'dtypes={{{source!r}: object}} if all are to be strings')
 
     def _check_renewed(self) -> None:
-        titles = names_of_columns(self._sample(1).first()) if (
+        titles = names_of_columns(self._sample(1).first) if (
             self.header) else self._titles
         if titles != self._titles:
             raise StateMismatchError(
-                f'{self.path} had the columns {self._titles} when the data '
-                f'set was made, and now has {titles}: make the data set '
-                f'again')
+                f'{self.records.file.path} had the columns {self._titles} '
+                f'when the data set was made, and now has {titles}: make the '
+                f'data set again')
+        try:
+            if isinstance(self.path, list):
+                self._check_titles()
+        except ValueError as error:
+            raise StateMismatchError(
+                f'{error}: make the data set again') from error
 
     def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
         """Return the columns of the records of these numbers."""
@@ -451,7 +519,7 @@ def _other_delimiter(sample: FirstRecords, present: str) -> str:
         # Cells that hold the present one are quoted.
         delimiter: set() for delimiter in (';', '\t', '|')
         if delimiter != present}
-    if len(sample.first()) != 1 or sample.count < 2:
+    if len(sample.first) != 1 or sample.count < 2:
         return ''
     for _, rows in sample:
         if any(len(cells) != 1 for cells in rows):

@@ -12,7 +12,7 @@ from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import (
     Columns, FileColumn, named_columns)
 from fuel.datasets.columns.part_names import (
-    SHOWN, Files, PartNames, as_files, expand, natural_key)
+    shown_paths, SHOWN, Files, PartNames, as_files, expand, natural_key)
 from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
@@ -316,9 +316,7 @@ class HDF5Dataset(RowsDataset):
 
     def details(self) -> Sequence[str]:
         """Return the files, and how many parts, runs and splits there are."""
-        paths = [str(access.path) for access in self._accesses]
-        found = paths if len(paths) < 3 else [
-            f'{paths[0]} to {paths[-1]}, {len(paths)} files']
+        found = shown_paths([access.path for access in self._accesses])
         readers = vars(self).get('_readers')
         if readers is not None:
             if self.parts is not None:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.columns.part_names import fixed_files
 from fuel.datasets.json_values import (
     ANYTHING, BLANK, MISSING, TEXT, Keys, ValueKinds, array_of_values,
     fields_in, find_type, in_json, integers_within, known_fields,
@@ -16,19 +17,17 @@ from fuel.datasets.records import (
     SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset, by_source)
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
-from fuel.remote.location import fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import FileBytes
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.other_libraries import checked_path
 
 __all__ = ['JSONLDataset']
 
 
 @do_not_pickle_attributes('records')
 class JSONLDataset(RecordsDataset):
-    """A data set in a file of JSON lines: one object in each line.
+    """A data set in files of JSON lines: one object in each line.
 
     The file is searched once for where its lines start, which takes 16
     bytes of memory each; then the lines of a request are read and parsed.
@@ -37,18 +36,21 @@ class JSONLDataset(RecordsDataset):
 
     Parameters
     ----------
-    path : str or path-like
-        A file in UTF-8, not compressed, or its URL.
+    path : str, path-like or list of them
+        A file in UTF-8, not compressed, its URL, a pattern such as
+        ``'data/*.jsonl'``, whose files come in natural order, or a list of
+        files.
     columns : dict or list of str, optional
         Maps sources to a field or a list of fields, or names the fields that
         become sources. A field of an object within the record is named by
         its path, such as ``'meta/lang'``. Several fields, of numbers, become
         the second axis of a batch. Defaults to all fields of the first 1000
-        records, those of objects by themselves.
+        records of each file, those of objects by themselves.
     dtypes : dict, optional
         Maps sources to types, of lists that of their elements; `object` takes
         values as JSON has them. A source that is not named is of the type
-        that fits its first 1000 values; see the notes. Types of times are
+        that fits its first 1000 values of each file; see the notes. Types of
+        times are
         read from text, as :class:`~fuel.datasets.CSVDataset` reads them.
     shapes : dict, optional
         Maps sources to the shape of their lists, in which None is any
@@ -124,16 +126,15 @@ class JSONLDataset(RecordsDataset):
         if on_missing not in ('raise', 'null'):
             raise ValueError(
                 f"on_missing must be 'raise' or 'null', got {on_missing!r}")
-        self.path = fixed_path(
-            checked_path('JSONLDataset', path), storage_options)
+        self.path = fixed_files('JSONLDataset', path, storage_options)
         self.on_missing = on_missing
         self.load()
-        sample = self._sample(SAMPLE)
-        self._choose(_fields(columns, sample, self.path), masks,
+        records, sample = self.records, self._sample(SAMPLE)
+        self._choose(_fields(columns, sample, records.name), masks,
                      dtypes, shapes=shapes)
         self._shapes = dict(shapes or {})
         super().__init__(
-            len(self.records.index), which_sets, splits, **kwargs)
+            len(records.index), which_sets, splits, **kwargs)
         self._types: dict[str, SourceType] = {}
         self._find_types(dict.fromkeys(
             self._masks.get(source, source) for source in self.sources),
@@ -202,9 +203,9 @@ class JSONLDataset(RecordsDataset):
             found = SourceType(given, ())
         if found == ANYTHING and self._fields[source][1]:
             raise ValueError(
-                f'{self.path}: the fields of source {source!r} cannot be one '
-                f'array: they must be numbers; make a source of each, with '
-                f'columns=...')
+                f'{self.records.name}: the fields of source {source!r} cannot '
+                f'be one array: they must be numbers; make a source of each, '
+                f'with columns=...')
         if source in self._shapes:
             found = found._replace(shape=tuple(self._shapes[source]))
         return found if given is None else SourceType(
@@ -221,8 +222,8 @@ class JSONLDataset(RecordsDataset):
                             if find_type([first, value]) is None)
         return ValueError(
             f'{self.records.where(other)}: source {source!r} has '
-            f'{in_json(value)}, but {in_json(first)} in line '
-            f'{self.records.index.lines[place]}, and a source has values of '
+            f'{in_json(value)}, but {in_json(first)} in '
+            f'{self.records.where(place, other)}, and a source has values of '
             f'one type: pass dtypes={{{source!r}: object}} to take them as '
             f'JSON has them, or leave the source out with sources=...')
 

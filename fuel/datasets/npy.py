@@ -1,35 +1,39 @@
 """Data sets in NumPy's own files."""
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+import numpy
+
+from fuel.datasets.columns.part_names import (
+    as_list, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.source_dataset import RowsDataset
+from fuel.datasets.sources import RowPlace
 from fuel.datasets.text_files import check_is_file
-from fuel.remote.location import WithStorageOptions, fixed_path
+from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.other_libraries import checked_path
 
 __all__ = ['NPYDataset']
 
 
 @do_not_pickle_attributes('readers')
 class NPYDataset(RowsDataset, WithStorageOptions):
-    """A data set in ``.npy`` files, or in a ``.npz`` file.
+    """A data set in ``.npy`` files, or in ``.npz`` files.
 
     The files are mapped, not read: only the rows of a request are. Arrays
     in compressed archives are read into memory when they are first needed.
 
     Parameters
     ----------
-    path : str, path-like or dict
+    path : str, path-like, list of them or dict
         A ``.npz`` file, whose names become the sources; a ``.npy`` file,
         the source ``'data'``; or a dict from sources to ``.npy`` files. Each
-        may be a URL.
+        may be a URL, and a pattern such as ``'data/*.npz'``, in natural
+        order, or a list of files, whose rows follow each other.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.
@@ -54,7 +58,9 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         If a file is missing.
     ValueError
         If a file is of another kind or holds Python objects, if sources
-        have different lengths, or a split is unknown or out of range.
+        have different lengths, a split is unknown or out of range, or one
+        of several files lacks an array of the first, or has rows of another
+        type or shape.
     DamagedFileError
         If a file is shorter than its array.
 
@@ -87,31 +93,59 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         self.path = _as_paths(path, storage_options)
         self.load()
         super().__init__(which_sets, splits, **kwargs)
+        if isinstance(self.path, list):
+            self._check_rows_of_files(self.path)
 
     def load(self) -> None:
         """Open the files."""
-        paths = (self.path if isinstance(self.path, dict)
-                 else {'data': self.path})
-        for path in paths.values():
-            check_is_file(path, 'NPY')
-        if isinstance(self.path, str) and is_archive(self.path):
-            self.readers = open_npz(self.path)
+        by_source = {source: as_list(paths) for source, paths in (
+            self.path if isinstance(self.path, dict)
+            else {'data': self.path}).items()}
+        for paths in by_source.values():
+            for path in paths:
+                check_is_file(path, 'NPY')
+        paths = by_source.get('data', ())
+        if not isinstance(self.path, dict) and is_archive(paths[0]):
+            self.readers = open_npz(paths)
             if not self.readers:
-                raise ValueError(f'{self.path} holds no arrays')
+                raise ValueError(f'{paths[0]} holds no arrays')
         else:
-            self.readers = {source: open_npy(path, source)
-                            for source, path in paths.items()}
+            self.readers = {source: open_npy(paths, source)
+                            for source, paths in by_source.items()}
+
+    def _check_rows_of_files(self, paths: Sequence[str]) -> None:
+        """Refuse a file that has sources of different lengths."""
+        counts = {source: numpy.diff(self.readers[source].part_bounds)
+                  for source in self.provides_sources}
+        first, *others = counts
+        for source in others:
+            for path, count, other in zip(
+                    paths, counts[first], counts[source], strict=True):
+                if count != other:
+                    raise ValueError(
+                        f'{path}: all sources must have the same number of '
+                        f'examples, got {first}: {count}, {source}: {other}')
+
+    def place_of_row(self, row: int) -> RowPlace:
+        """Return the file of a row."""
+        reader = self.readers[self.sources[0]]
+        bounds = reader.part_bounds
+        part = int(bounds.searchsorted(row, 'right')) - 1
+        return RowPlace(
+            reader.files[part].path, '', row - int(bounds[part]))
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""
-        return [str(self.path), *super().details()]
+        files = shown_paths(self.path) if isinstance(
+            self.path, list) else [str(self.path)]
+        return [*files, *super().details()]
 
 
 def _as_paths(path: Any, storage_options: StorageOptions | None,
-              ) -> str | dict[str, str]:
-    if isinstance(path, Mapping):
-        if not path:
-            raise ValueError('at least one file is needed, got {}')
-        return {source: fixed_path(os.fspath(one), storage_options)
-                for source, one in path.items()}
-    return fixed_path(checked_path('NPYDataset', path), storage_options)
+              ) -> str | list[str] | dict[str, str | list[str]]:
+    if not isinstance(path, Mapping):
+        return fixed_files('NPYDataset', path, storage_options)
+    if not path:
+        raise ValueError('at least one file is needed, got {}')
+    return {source: fixed_files('NPYDataset', one, storage_options)
+            for source, one in path.items()}

@@ -9,11 +9,13 @@ from array import array
 from collections.abc import (
     Callable, Iterable, Iterator, Mapping, Sequence)
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.columns.part_names import as_list, shown_paths
 from fuel.datasets.epoch_readers import VersionedData
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.rows import check_same_length
@@ -27,7 +29,8 @@ from fuel.exceptions import StateMismatchError
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import file_name
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage.file_bytes import FileBytes, is_remote, raw_file_at
+from fuel.storage.file_bytes import (
+    FileBytes, files_of, is_remote, join_files, raw_files_at, starts_of)
 from fuel.typing import EpochReader
 from fuel.utils.warn import warn_user
 
@@ -70,15 +73,38 @@ class RecordIndex:
     A record is a line, or several where a quoted cell holds line breaks;
     empty lines are none. Takes 16 bytes of memory a record.
 
+    The records of several files have numbers that follow each other, where
+    the end of each file has one too.
+
+    `raw`: one file, or several as one.
     `quote`, `delimiter`: of a table whose cells may be quoted.
     `blank`: the bytes of which an empty line consists.
-    `starts`: where records start, and the end of the file.
-    `lines`: the number of each record's first line, from 1.
+    `files`: all files that `raw` is.
+    `starts`: where records start, and the end of each file.
+    `lines`: the number of each record's first line, from 1; 0 for an end.
+    `firsts`: the number of each file's first record.
+    `counts`: how many records each file has.
     """
 
     def __init__(self, raw: FileBytes, quote: str | None = None,
                  delimiter: str = ',', blank: bytes = b'\r\n') -> None:
         starts, lines = array('q'), array('q')
+        self.files = files_of(raw)
+        self._mark = quote, delimiter, blank
+        firsts = []
+        for file, address in zip(
+                self.files, starts_of(raw).tolist(), strict=True):
+            firsts.append(len(lines))
+            self._find(file, address, starts, lines)
+        self.starts = numpy.frombuffer(starts, numpy.int64)
+        self.lines = numpy.frombuffer(lines, numpy.int64)
+        self.firsts = numpy.array(firsts)
+        self.counts = numpy.diff([*firsts, len(lines)]) - 1
+
+    def _find(self, raw: FileBytes, address: int, starts: array[int],
+              lines: array[int]) -> None:
+        """Add the records of a file whose first byte has an address."""
+        quote, delimiter, blank = self._mark
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
         with raw.open() as file:
@@ -90,7 +116,7 @@ class RecordIndex:
             for line in file:
                 number += 1
                 if not is_open and line.strip(blank):
-                    starts.append(position)
+                    starts.append(address + position)
                     lines.append(number)
                 if quote and mark and line.count(mark) % 2:
                     is_open = not is_open and _stays_open(
@@ -100,12 +126,25 @@ class RecordIndex:
             raise ValueError(
                 f'{raw.path}, line {lines[-1]}: a quoted cell begins here and '
                 f'does not end; if the file does not quote, pass quote=None')
-        starts.append(position)
-        self.starts = numpy.frombuffer(starts, numpy.int64)
-        self.lines = numpy.frombuffer(lines, numpy.int64)
+        starts.append(address + position)
+        lines.append(0)
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return int(self.counts.sum())
+
+    def file_of(self, records: Any) -> Any:
+        """Return the number of the file of each of some records."""
+        return self.firsts.searchsorted(records, 'right') - 1
+
+    def numbers_of(self, rows: Any, skipped: int) -> Any:
+        """Return the records that rows of all files are.
+
+        `skipped`: how many records at the beginning of each file are not rows.
+        """
+        bounds = numpy.cumsum(self.counts - skipped)
+        # Before the rows of each file, and for the end of the one above.
+        return rows + skipped + (skipped + 1) * bounds.searchsorted(
+            rows, 'right')
 
 
 @contextmanager
@@ -140,9 +179,10 @@ def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
 
 
 class RecordFile:
-    """The records of a text file.
+    """The records of a text file, or of several.
 
-    `file`: checked after each read.
+    `file`: one, or several as one; checked after each read.
+    `name`: of the files, for errors.
     `parse`: returns some records, of the bytes of each. If it raises a
         ValueError it is called for each by itself, and the error of the
         first that is bad gets the file and the line.
@@ -151,13 +191,19 @@ class RecordFile:
     def __init__(self, file: FileBytes, index: RecordIndex,
                  parse: Callable[[Sequence[bytes]], list[Any]]) -> None:
         self.file = file
-        self.files = (file,)
+        self.files = index.files
+        self.name = file.path if len(self.files) == 1 else ', '.join(
+            shown_paths([one.path for one in self.files]))
         self.index = index
         self._parse = parse
 
-    def where(self, record: int) -> str:
-        """Return file and line of a record, for errors."""
-        return f'{self.file.path}, line {self.index.lines[record]}'
+    def where(self, record: int, known: int | None = None) -> str:
+        """Return file and line of a record, for errors; the line alone if it
+        is in the file of a known one."""
+        file, line = self.index.file_of(record), self.index.lines[record]
+        if known is not None and self.index.file_of(known) == file:
+            return f'line {line}'
+        return f'{self.files[file].path}, line {line}'
 
     def line(self, record: int) -> bytes:
         """Return the bytes of a record."""
@@ -177,8 +223,8 @@ class RecordFile:
         return [found[place] for place in places.tolist()]
 
     def groups(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield where groups of records begin and end, each of few bytes or
-        one record."""
+        """Yield where groups of records of a file begin and end, each of few
+        bytes or one record."""
         starts = self.index.starts
         while first < stop:
             last = int(numpy.searchsorted(
@@ -231,50 +277,61 @@ class RecordFile:
 
     def _runs(self, records: NDArray[numpy.intp],
               ) -> Iterator[tuple[int, int]]:
-        """Yield ranges of records that lie near each other."""
-        gaps = (self.index.starts[records[1:]]
-                - self.index.starts[records[:-1] + 1])
-        borders = [0, *(numpy.flatnonzero(gaps > NEAR) + 1).tolist(),
+        """Yield ranges of records that lie near each other in a file."""
+        index = self.index
+        are_far = (index.starts[records[1:]]
+                   - index.starts[records[:-1] + 1]) > NEAR
+        if len(self.files) > 1:
+            are_far |= numpy.diff(index.file_of(records)) > 0
+        borders = [0, *(numpy.flatnonzero(are_far) + 1).tolist(),
                    len(records)]
         yield from itertools.pairwise(borders)
 
 
 class FirstRecords:
-    """The first records of a file, parsed in groups, so that memory holds one
-    of these at a time.
+    """The first records of each file, parsed in groups, so that memory holds
+    one of these at a time.
 
     Records that cannot be parsed are left out: bad records are up to the
     stages that read them.
 
-    `count`: how many records are looked at, at most.
+    `count`: how many records of a file are looked at, at most; then of all.
     """
 
     def __init__(self, records: RecordFile, count: int) -> None:
-        self.count = min(count, len(records.index))
+        # Of each file, and the groups of them.
+        self._counts = numpy.minimum(records.index.counts, count)
+        self._borders: dict[int, list[tuple[int, int]]] = {}
+        self.count = int(self._counts.sum())
         if not self.count:
             raise ValueError(f'{records.file.path} is empty')
         self._records = records
         self._kept: tuple[list[int], list[Any]] | None = None
 
-    def __iter__(self) -> Iterator[tuple[list[int], list[Any]]]:
-        return self.groups()
-
-    def groups(self, start: int = 0,
+    def groups(self, skipped: int = 0,
                ) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield the numbers of some records, from one of them on, and these.
+        """Yield the numbers of some records of a file, and these, without the
+        first ones of each file, so many.
 
         Raises: ValueError if the first record is bad, or more than half of
             them are.
         """
-        borders = list(self._records.groups(start, self.count))
-        if not start and len(borders) == 1:
+        if skipped not in self._borders:
+            firsts = self._records.index.firsts
+            self._borders[skipped] = list(itertools.chain.from_iterable(map(
+                self._records.groups, (firsts + skipped).tolist(),
+                (firsts + self._counts).tolist())))
+        borders = self._borders[skipped]
+        if not skipped and len(borders) == 1:
             if self._kept is None:
-                self._kept = self._group(0, self.count, [])
+                self._kept = self._group(*borders[0], [])
             borders = []
             yield self._kept
         bad: list[ValueError] = []
         for first, last in borders:
             yield self._group(first, last, bad)
+
+    __iter__ = groups
 
     def _group(self, first: int, last: int, bad: list[ValueError],
                ) -> tuple[list[int], list[Any]]:
@@ -284,8 +341,9 @@ class FirstRecords:
             raise bad[0]
         return found
 
+    @cached_property
     def first(self) -> Any:
-        """Return the first record, which must not be a bad one."""
+        """The first record, which must not be a bad one."""
         return self._records.records(numpy.zeros(1, numpy.intp))[0]
 
     def records(self) -> Iterator[Any]:
@@ -318,19 +376,20 @@ def types_of_fields(fields: Fields, dtypes: Mapping[str, numpy.dtype[Any]],
 
 
 class RecordsDataset(SplitDataset, WithStorageOptions):
-    """Base of the data sets over the records of a text file.
+    """Base of the data sets over the records of text files.
 
     A source is made of a field of each record, or of several, which have one
     type. Subclasses set `path`, call `load`, then `_choose`, and say what is
     specific to their format in `_open`, `_type_of`, `_values`, `_filled`,
     `_array`, `_integers`, `_presence` and `_refuse`.
 
+    `path`: of a file; a list of those of several.
     `kind`: of files, for errors.
-    `header`: whether the first record is not an example.
+    `header`: whether the first record of a file is not an example.
     """
 
     records: RecordFile
-    path: str
+    path: str | list[str]
     kind: ClassVar[str]
     header = False
     _fields: Fields
@@ -360,13 +419,15 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
                                      f'sources are {tuple(fields)}')
 
     def load(self) -> None:
-        """Open the file and find its records."""
-        check_is_file(self.path, self.kind)
-        if os.path.splitext(file_name(self.path))[1] in COMPRESSIONS:
-            raise ValueError(
-                f'{self.path} is compressed, and {type(self).__name__} reads '
-                f'records where they lie in the file: decompress it')
-        file = raw_file_at(self.path)
+        """Open the files and find their records."""
+        paths = self.path if isinstance(self.path, list) else [self.path]
+        for path in paths:
+            check_is_file(path, self.kind)
+            if os.path.splitext(file_name(path))[1] in COMPRESSIONS:
+                raise ValueError(
+                    f'{path} is compressed, and {type(self).__name__} reads '
+                    f'records where they lie in the file: decompress it')
+        file = join_files(raw_files_at(paths))
         self.records = self._open(file)
         # Sources that a warning was about.
         self._rounded: set[str] = set()
@@ -381,20 +442,20 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         vars(self).update(state)
 
     def _open(self, file: FileBytes) -> RecordFile:
-        """Return the records of an open file."""
+        """Return the records of an open file, or of several as one."""
         raise NotImplementedError
 
     def _sample(self, count: int) -> FirstRecords:
-        """Return the first records."""
+        """Return the first records of each file."""
         return FirstRecords(self.records, count)
 
     def details(self) -> Sequence[str]:
-        """Return the file and the splits."""
-        return [str(self.path), *super().details()]
+        """Return the files and the splits."""
+        return [*shown_paths(as_list(self.path)), *super().details()]
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of one version of the file."""
+        """Return a reader of one version of the files."""
         if requests is None:
             return None
         if requests.is_random_access and requests.position < requests.step:
@@ -407,27 +468,33 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
-        return RowPlace(str(self.path), '', row)
+        index = self.records.index
+        record = index.numbers_of(row, self.header)
+        number = index.file_of(record)
+        return RowPlace(str(as_list(self.path)[number]), '', int(
+            record - index.firsts[number]) - self.header)
 
     def _open_anew(self) -> None:
         vars(self).pop('_records', None)
 
     def renew(self) -> None:
-        """Open the file again if it was changed or replaced."""
+        """Open the files again if one was changed or replaced."""
         before = self.records
         if before.file.is_current():
             return
         self.load()
         try:
-            check_same_length(
-                self.path, len(before.index), len(self.records.index))
+            for path, count, now in zip(
+                    as_list(self.path), before.index.counts.tolist(),
+                    self.records.index.counts.tolist(), strict=True):
+                check_same_length(path, count, now)
             self._check_renewed()
         except StateMismatchError:
             self.records = before
             raise
 
     def _check_renewed(self) -> None:
-        """Raise StateMismatchError if the file has other columns."""
+        """Raise StateMismatchError if the files have other columns."""
 
     def _read(self, rows: int | slice | NDArray[numpy.intp],
               ) -> tuple[Any, ...]:
@@ -436,8 +503,10 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
                 part[0] for part in self._read(slice(rows, rows + 1))])
         if isinstance(rows, slice):
             rows = numpy.arange(
-                *rows.indices(len(self.records.index)), dtype=numpy.intp)
+                *rows.indices(self.num_stored), dtype=numpy.intp)
         numbers = rows + self.header
+        if isinstance(self.path, list):
+            numbers = self.records.index.numbers_of(rows, self.header)
         found = self._find(numbers)
         return tuple([
             self._presence(self._masks[source], numbers, found)
@@ -485,10 +554,10 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         if number is not None:
             self._rounded.add(source)
             warn_user(
-                f'{self.path}: source {source!r} is float64, since values are '
-                f'missing or not whole, and does not hold {number!s:.25} '
-                f'exactly: pass masks=({source!r},) if values are missing, or '
-                f'dtypes={{{source!r}: ...}}')
+                f'{self.records.name}: source {source!r} is float64, since '
+                f'values are missing or not whole, and does not hold '
+                f'{number!s:.25} exactly: pass masks=({source!r},) if '
+                f'values are missing, or dtypes={{{source!r}: ...}}')
 
     def _type_of(self, source: str) -> SourceType:
         """Return the type of a source."""

@@ -21,8 +21,9 @@ ZIP_SIGNATURE = b'PK\x03\x04'
 # Each of these is in the folder of a Zarr array or group.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
 # By the end of the name, for which text has nothing else.
-TEXTS = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl', '.ndjson': 'jsonl',
-         '.txt': 'text'}
+TABLES_OF_TEXT = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl',
+                  '.ndjson': 'jsonl'}
+TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
 # What files with data in a folder end with.
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')

@@ -19,7 +19,8 @@ from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import files_by_name, must_name_splits, no_split
 from fuel.layouts.call import Call, LeftOutSources
-from fuel.layouts.formats import DATA_ENDINGS, advice_for, format_of, is_zarr
+from fuel.layouts.formats import (
+    ADVICE, DATA_ENDINGS, TABLES_OF_TEXT, advice_for, format_of, is_zarr)
 from fuel.layouts.recognition import find_call, find_known_call, seen_files
 from fuel.storage.open_files import open_with_h5py
 from fuel.utils.other_libraries import is_hugging_face_cache
@@ -39,7 +40,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats of which the names of files say which split they are of.
-TABLES = ('arrow', 'parquet')
+TABLES = ('arrow', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
 # Found by a recogniser: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
@@ -68,7 +69,7 @@ def open_files(files: Files, split: Split, layout: str | None,
             raise ValueError(
                 f'layouts are of HDF5 files, and {paths[0]!r} has the format '
                 f'{kind!r}: leave out layout={layout!r}')
-        return _open_format(kind, given, paths, split, kwargs)
+        return _open_format(kind, paths, split, kwargs)
     with seen_files(given, kwargs.get('storage_options'),
                     kwargs.get('follow', 'folder')) as seen:
         if 'split' in seen.files[0].attribute_names() and layout is None:
@@ -253,13 +254,11 @@ def _names_of(split: str | Sequence[str]) -> tuple[str, ...]:
     return (split,) if isinstance(split, str) else tuple(split)
 
 
-def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
+def _open_format(kind: str, paths: Sequence[str],
                  split: Split, kwargs: dict[str, Any]) -> Dataset:
     """Return the data set in files that are not HDF5."""
     module, name, more = CLASSES[kind]
-    data: Any = given if kind in ('arrow', 'parquet') else paths[0]
-    if kind == 'text' or (isinstance(data, str) and data != paths[0]):
-        data = list(paths)
+    data: Any = list(paths) if len(paths) > 1 or kind == 'text' else paths[0]
     if kind == 'npy' and len(paths) > 1:
         data = {os.path.splitext(os.path.basename(path))[0]: path
                 for path in paths}
@@ -268,13 +267,11 @@ def _open_format(kind: str, given: str | list[str], paths: Sequence[str],
                 f'several .npy files are sources by their names, and two of '
                 f'{", ".join(map(repr, paths))} have one name: load those of '
                 f'each split by themselves, as in split=...')
-    elif data is paths[0] and len(paths) > 1:
+    elif kind == 'zarr' and len(paths) > 1:
         raise ValueError(
             f'{name} reads one file, got {len(paths)}; the first is '
             f'{paths[0]!r}: load each by itself, and put their streams into '
-            f'Chain or Mix, of fuel.transformers'
-            + (', or write them as Parquet, of which several files are one '
-               'table' if kind in ('csv', 'tsv', 'jsonl') else ''))
+            f'Chain or Mix, of fuel.transformers')
     if split is not None and split != ALL:
         more = {**more, 'which_sets': _names_of(split)}
     dataset: Dataset = getattr(import_module(module), name)(
@@ -299,36 +296,47 @@ def files_by_split(folder: str, wanted: Sequence[str] = (),
 
     Raises: FileNotFoundError if there are none.
     """
-    origin, seen, loop = folder, set(), ''
+    splits, last, is_loop = _search(folder, wanted, DATA_ENDINGS)
+    if not splits and _has_tables(folder):
+        splits, last, is_loop = _search(folder, wanted, tuple(TABLES_OF_TEXT))
+    if splits:
+        return splits
+    if is_loop and not any(names for _, _, names in os.walk(folder)):
+        raise looping_link(last, 'a folder that it lies in')
+    deeper = list(itertools.islice(_with_files(last), SHOWN + 1))
+    if deeper:
+        raise FileNotFoundError(
+            f'{folder!r} has no files of data, nor have its folders, but '
+            f'folders further down have: load one of them, such as '
+            f'{", ".join(map(repr, deeper[:SHOWN]))}'
+            f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
+    raise FileNotFoundError(
+        f'{folder!r} has no files of data, nor have its folders; they '
+        f'end with {", ".join((*DATA_ENDINGS, *TABLES_OF_TEXT))}'
+        f'{_what_it_has(folder)}')
+
+
+def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
+            ) -> tuple[dict[str, list[str]], str, bool]:
+    """Return the files with some endings by split, the folder that they or
+    their folders are in, and whether it leads back to one above it."""
+    seen = set()
     for _ in range(MOST_LEVELS):
-        files, folders = _look_into(folder)
+        files, folders = _look_into(folder, endings)
         seen.add(os.path.realpath(folder))
         if files:
-            return {'': files}
+            return {'': files}, folder, False
         if len(folders) != 1 or os.path.basename(folders[0]) in wanted:
             break
         folder = folders[0]
         if os.path.realpath(folder) in seen:
-            folders, loop = [], folder
-            break
-    found = {os.path.basename(one): _look_into(one)[0] for one in folders}
+            return {}, folder, True
+    found = {os.path.basename(one): _look_into(one, endings)[0]
+             for one in folders}
     splits = {name: paths for name, paths in found.items() if paths}
-    if not splits:
-        if loop and not any(names for _, _, names in os.walk(origin)):
-            raise looping_link(loop, 'a folder that it lies in')
-        deeper = list(itertools.islice(_with_files(folder), SHOWN + 1))
-        if deeper:
-            raise FileNotFoundError(
-                f'{origin!r} has no files of data, nor have its folders, but '
-                f'folders further down have: load one of them, such as '
-                f'{", ".join(map(repr, deeper[:SHOWN]))}'
-                f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
-        raise FileNotFoundError(
-            f'{origin!r} has no files of data, nor have its folders; they '
-            f'end with {", ".join(DATA_ENDINGS)}{_what_it_has(origin)}')
-    if all('=' in name for name in splits):
-        return {'': [path for paths in splits.values() for path in paths]}
-    return splits
+    if splits and all('=' in name for name in splits):
+        splits = {'': [path for paths in splits.values() for path in paths]}
+    return splits, folder, False
 
 
 def as_pattern(files: Sequence[str]) -> str | list[str]:
@@ -336,7 +344,8 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
     folder, first = os.path.split(files[0])
     ending = os.path.splitext(first)[1]
     pattern = os.path.join(folder, f'*{ending}')
-    found = [path for path in _look_into(folder or '.')[0]
+    found = [path for path in _look_into(
+                 folder or '.', (ending.lower(),))[0]
              if path.endswith(ending)]
     if len(files) == 1 or found != list(files) or any(
             sign in folder for sign in '*?['):
@@ -362,10 +371,8 @@ def _what_it_has(folder: str) -> str:
     if stores:
         return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '
                 f'is a data set: load it by its own path')
-    paths = [os.path.join(where, name)
-             for where, _, names in itertools.islice(os.walk(folder), SHOWN)
-             for name in names if not name.startswith('.')]
-    endings = Counter(os.path.splitext(path)[1].lower() for path in paths)
+    paths = _files_below(folder)
+    endings = Counter(map(_ending, paths))
     if not endings:
         return '; it is empty'
     (ending, _), = endings.most_common(1)
@@ -374,7 +381,27 @@ def _what_it_has(folder: str) -> str:
     return f'. It has {first!r}: {advice_for(ending, folder)}'
 
 
-def _look_into(folder: str) -> tuple[list[str], list[str]]:
+def _has_tables(folder: str) -> bool:
+    """Return whether a folder has tables of text, which are not just beside
+    more files of a kind that has another reader, such as pictures."""
+    endings = Counter(map(_ending, _files_below(folder)))
+    tables = sum(endings[ending] for ending in TABLES_OF_TEXT)
+    return 0 < tables >= sum(endings[ending] for ending in ADVICE)
+
+
+def _files_below(folder: str) -> list[str]:
+    """Return the files in a folder and in some of the folders in it."""
+    return [os.path.join(where, name)
+            for where, _, names in itertools.islice(os.walk(folder), SHOWN)
+            for name in names if not name.startswith('.')]
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
+
+
+def _look_into(folder: str, endings: tuple[str, ...] = DATA_ENDINGS,
+               ) -> tuple[list[str], list[str]]:
     """Return the paths of files of data and of folders in a folder, in
     natural order."""
     files, folders = [], []
@@ -390,6 +417,6 @@ def _look_into(folder: str) -> tuple[list[str], list[str]]:
                 raise
             if is_folder:
                 folders.append(entry.path)
-            elif entry.name.lower().endswith(DATA_ENDINGS):
+            elif entry.name.lower().endswith(endings):
                 files.append(entry.path)
     return sorted(files, key=natural_key), sorted(folders, key=natural_key)

@@ -202,6 +202,12 @@ def raw_file_at(path: str) -> FileBytes:
         os.close(descriptor)
 
 
+def raw_files_at(paths: Sequence[str]) -> list[FileBytes]:
+    """Return the files that paths lead to, of remote ones some at a time."""
+    return ask_all(raw_file_at, paths) if RemotePath in map(
+        type, paths) else list(map(raw_file_at, paths))
+
+
 def _shared(path: str, place: str, descriptor: int) -> RawFile:
     """Return an open file; `place` is where its path leads to now."""
     key = os.path.abspath(place), settled_identity(descriptor)

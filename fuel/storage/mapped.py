@@ -230,20 +230,40 @@ class Parts:
 
 def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],
              addresses: NDArray[numpy.int64],
-             chunk_shape: tuple[int, ...] | None = None,
-             fill: Any = 0) -> Parts:
+             chunk_shape: tuple[int, ...] | None = None) -> Parts:
     """Return the parts of a source that is one array.
 
     `chunk_shape`: None for a contiguous one.
     """
+    if chunk_shape is None:
+        return parts_of_arrays(shape[1:], dtype, shape[:1], addresses)
     table = numpy.zeros(1, PART)
     table['rows'] = shape[0]
-    table['block_rows'] = ALL_ROWS if chunk_shape is None else chunk_shape[0]
-    tile_shape = (chunk_shape or shape)[1:]
-    nbytes = math.prod(chunk_shape or shape) * dtype.itemsize
+    table['block_rows'] = chunk_shape[0]
+    nbytes = math.prod(chunk_shape) * dtype.itemsize
     return Parts(
-        shape[1:], Element(dtype, dtype), [PartKind(tile_shape, fill)], table,
-        addresses, numpy.full(len(addresses), nbytes, numpy.int64))
+        shape[1:], Element(dtype, dtype), [PartKind(chunk_shape[1:], 0)],
+        table, addresses, numpy.full(len(addresses), nbytes, numpy.int64))
+
+
+def parts_of_arrays(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
+                    lengths: Sequence[int],
+                    addresses: NDArray[numpy.int64]) -> Parts:
+    """Return the parts of a source, each of them a contiguous array in a file
+    of its own.
+
+    `lengths`: how many rows each has.
+    `addresses`: where each begins, in the files as one.
+    """
+    table = numpy.zeros(len(lengths), PART)
+    table['rows'] = lengths
+    table['block_rows'] = ALL_ROWS
+    table['first_chunk'] = table['file'] = numpy.arange(len(lengths))
+    nbytes = math.prod(row_shape) * dtype.itemsize
+    return Parts(
+        row_shape, Element(dtype, dtype), [PartKind(row_shape, 0)], table,
+        numpy.where(table['rows'] > 0, addresses, MISSING),
+        numpy.multiply(lengths, nbytes, dtype=numpy.int64), len(lengths))
 
 
 def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],

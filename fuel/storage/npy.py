@@ -7,18 +7,22 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError, FuelError
 from fuel.remote.location import RemotePath, located
-from fuel.storage.file_bytes import FileBytes, raw_file_at
-from fuel.storage.mapped import ArrayReader, MappedReader, one_part
-from fuel.storage.reader import Reader
+from fuel.storage.file_bytes import (
+    FileBytes, join_files, raw_files_at, starts_of)
+from fuel.storage.layout import native_type
+from fuel.storage.mapped import (
+    ArrayReader, MappedReader, copies_as_bytes, one_part, parts_of_arrays)
+from fuel.storage.reader import PartsReader, Reader
+from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import is_lack_of_descriptors
 
 # What `zipfile` was seen to raise for an archive with some bytes changed.
@@ -31,36 +35,78 @@ MAX_NBYTES = 2 ** 62
 VERSIONS = (1, 0), (2, 0), (3, 0)
 
 
-def open_npy(path: str, name: str) -> Reader:
-    """Return a reader of an array in a ``.npy`` file."""
-    if is_archive(path):
-        raise ValueError(
-            f'{path}, source {name!r}: this is a .npz file, which has '
-            f'sources of its own: pass its path alone')
-    file = raw_file_at(path)
-    with file.open() as stream:
-        reader = _reader(file, name, stream, 0, f'{path}, source {name!r}')
-    file.check()
-    return reader
+class StoredArray(NamedTuple):
+    """An array in a file.
+
+    `dtype`: as it is stored.
+    `by_columns`: whether it is in Fortran's order.
+    `offset`: of its first byte.
+    `content`: the array, if it was compressed; None elsewhere.
+    """
+
+    file: FileBytes
+    shape: tuple[int, ...]
+    dtype: numpy.dtype[Any]
+    by_columns: bool
+    offset: int
+    content: NDArray[Any] | None = None
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether its rows lie in the file, each in one piece (bool)."""
+        return self.content is None and (
+            not self.by_columns or len(self.shape) == 1)
 
 
-def open_npz(path: str) -> dict[str, Reader]:
-    """Return readers of the arrays in a ``.npz`` file.
+def open_npy(paths: Sequence[str], name: str) -> Reader:
+    """Return a reader of an array in a ``.npy`` file, or of those of several
+    files, one after the other."""
+    found = []
+    for path, file in zip(paths, raw_files_at(paths), strict=True):
+        if is_archive(path):
+            raise ValueError(
+                f'{path}, source {name!r}: this is a .npz file, which has '
+                f'sources of its own: pass its path alone')
+        with file.open() as stream:
+            found.append(_stored(
+                file, stream, 0, f'{path}, source {name!r}'))
+        file.check()
+    return _open(name, found)
+
+
+def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
+    """Return readers of the arrays in a ``.npz`` file, or of those of the
+    first of several files, each with what follows it in the others.
 
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
+
+    Raises: ValueError if a file lacks an array of the first.
     """
-    file = raw_file_at(path)
-    readers: dict[str, Reader] = {}
-    with (_naming(f'{path} is no whole .npz file'), file.open() as stream,
-          zipfile.ZipFile(stream) as archive):
+    found = list(map(_arrays_in, raw_files_at(paths)))
+    for path, arrays in zip(paths, found, strict=True):
+        for name in found[0]:
+            if name not in arrays:
+                hint = did_you_mean(name, arrays, '{} ')
+                raise ValueError(
+                    f'{path} has no array {name!r}, which {paths[0]} has: '
+                    f'{hint}the arrays are {", ".join(map(repr, arrays))}')
+    return {name: _open(name, [arrays[name] for arrays in found])
+            for name in found[0]}
+
+
+def _arrays_in(file: FileBytes) -> dict[str, StoredArray]:
+    """Return the arrays in a ``.npz`` file."""
+    found: dict[str, StoredArray] = {}
+    with (_naming(f'{file.path} is no whole .npz file'),
+          file.open() as stream, zipfile.ZipFile(stream) as archive):
         for entry in archive.infolist():
             if entry.filename.endswith('.npy'):
                 name = entry.filename.removesuffix('.npy')
-                with _naming(f'{path}, source {name!r}'):
-                    readers[name] = _entry(file, archive, entry, name)
+                with _naming(f'{file.path}, source {name!r}'):
+                    found[name] = _entry(file, archive, entry, name)
     file.check()
-    return readers
+    return found
 
 
 @contextmanager
@@ -79,23 +125,24 @@ def _naming(where: str) -> Iterator[None]:
 
 
 def _entry(file: FileBytes, archive: zipfile.ZipFile,
-           entry: zipfile.ZipInfo, name: str) -> Reader:
-    """Return a reader of an array in an archive."""
+           entry: zipfile.ZipInfo, name: str) -> StoredArray:
+    """Return an array in an archive."""
     where = f'{file.path}, source {name!r}'
     with archive.open(entry) as stream:
         if entry.compress_type != zipfile.ZIP_STORED:
-            return ArrayReader(
-                file.path, name, _read_all(stream, where), (file,))
+            array = _read_all(stream, where)
+            return StoredArray(
+                file, array.shape, array.dtype, False, 0, array)
         head = file.read(entry.header_offset, LOCAL_HEADER.size)
         signature, *lengths = LOCAL_HEADER.unpack(head)
         if signature != b'PK\x03\x04':
             raise DamagedFileError(f'{where}: its entry does not begin where '
                                    f'the archive says')
         start = entry.header_offset + LOCAL_HEADER.size + sum(lengths)
-        reader = _reader(file, name, stream, start, where)
-        nbytes = math.prod(reader.shape) * reader.dtype.itemsize
+        found = _stored(file, stream, start, where)
+        nbytes = math.prod(found.shape) * found.dtype.itemsize
         _check_size(stream.tell() + nbytes, entry.file_size, where)
-        return reader
+        return found
 
 
 def _check_size(found: int, expected: int, where: str) -> None:
@@ -105,9 +152,9 @@ def _check_size(found: int, expected: int, where: str) -> None:
             f'{expected}: it is damaged')
 
 
-def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
-            where: str) -> Reader:
-    """Return a reader of an array whose file starts at `start`."""
+def _stored(file: FileBytes, stream: IO[bytes], start: int,
+            where: str) -> StoredArray:
+    """Return an array whose file starts at `start`."""
     shape, by_columns, dtype = _read_header(stream, where)
     offset = start + stream.tell()
     nbytes = math.prod(shape) * dtype.itemsize
@@ -115,13 +162,70 @@ def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
         raise DamagedFileError(
             f'{where}: the array needs {nbytes} bytes from byte {offset} on, '
             f'but the file has {file.size}; it was cut')
-    if not nbytes:
+    return StoredArray(file, shape, dtype, by_columns, offset)
+
+
+def _open(name: str, arrays: Sequence[StoredArray]) -> Reader:
+    """Return a reader of the rows of arrays, one array after the other."""
+    first = arrays[0]
+    for one in arrays:
+        if one.shape[1:] != first.shape[1:] or native_type(
+                one.dtype) != native_type(first.dtype):
+            raise ValueError(
+                f'all files must have rows of one type and shape, but '
+                f'{first.file.path}, source {name!r}, has {first.dtype} of '
+                f'shape {first.shape[1:]}, and {one.file.path} has '
+                f'{one.dtype} of shape {one.shape[1:]}')
+    reader = _reader(name, arrays)
+    reader.part_bounds = _bounds(arrays)
+    return reader
+
+
+def _reader(name: str, arrays: Sequence[StoredArray]) -> Reader:
+    """Return a reader of arrays that have one type and shape."""
+    first, bounds = arrays[0], _bounds(arrays)
+    path, rest, dtype = first.file.path, first.shape[1:], first.dtype
+    files = tuple([one.file for one in arrays])
+    contents = [one.content for one in arrays if one.content is not None]
+    if bounds[-1] and copies_as_bytes(dtype, rest) and all(
+            one.is_contiguous and one.dtype == dtype for one in arrays):
+        file = join_files(files)
+        offsets = numpy.array([one.offset for one in arrays], numpy.int64)
+        return MappedReader(file, name, parts_of_arrays(
+            rest, dtype, numpy.diff(bounds).tolist(),
+            starts_of(file) + offsets))
+    if len(contents) == len(arrays):
+        return ArrayReader(path, name, numpy.concatenate(contents), files,
+                           numpy.diff(bounds).tolist())
+    if len(arrays) > 1:
+        readers = [_reader(name, [one]) for one in arrays]
+        return PartsReader(path, name, rest, dtype, _ReadersOfParts(readers),
+                           bounds, files)
+    if not bounds[-1] or not copies_as_bytes(dtype, rest):
         return ArrayReader(
-            file.path, name, numpy.empty(shape, dtype), (file,))
-    if not by_columns or len(shape) == 1:
-        return MappedReader(file, name, one_part(
-            shape, dtype, numpy.array([offset], numpy.int64)))
-    return _by_columns(file, name, shape, dtype, offset)
+            path, name, numpy.empty(first.shape, dtype), files)
+    return _by_columns(first.file, name, first.shape, dtype, first.offset)
+
+
+def _bounds(arrays: Sequence[StoredArray]) -> NDArray[numpy.intp]:
+    """Return the first row of each array, and the number of rows."""
+    return numpy.cumsum([0, *[one.shape[0] for one in arrays]],
+                        dtype=numpy.intp)
+
+
+class _ReadersOfParts:
+    """Parts that have a reader each."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+
+    def read(self, part: int, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return rows of a part."""
+        batch: NDArray[Any] = self._readers[part].read(rows)
+        return batch
+
+    def pieces(self, rows: NDArray[numpy.intp]) -> None:
+        """Return None: rows lie by themselves."""
 
 
 def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],

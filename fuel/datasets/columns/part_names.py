@@ -8,19 +8,20 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.remote.location import RemotePath, as_path
+from fuel.remote.location import LocalPath, RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_node, is_group, text_of_name
 from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.other_libraries import checked_path
 
 # Of many names, how many an error shows.
 SHOWN = 10
@@ -57,6 +58,33 @@ def expand(files: str | Sequence[str]) -> list[str]:
         raise FileNotFoundError(
             f'there is no file like {os.path.abspath(files)!r}')
     return found
+
+
+def fixed_files(reader: str, files: Any,
+                storage_options: StorageOptions | None) -> str | list[str]:
+    """Return the path of a file, or those of several, which lead to the same
+    files in another folder; refuse anything else.
+
+    `files`: a path, URL or pattern, or a list of them.
+    """
+    if not isinstance(files, (list, tuple)) or not files or not all(
+            isinstance(file, (str, bytes, os.PathLike)) for file in files):
+        files = checked_path(reader, files)
+    found: list[str] = [
+        path if isinstance(path, RemotePath) else LocalPath(path)
+        for path in expand(as_files(files, storage_options))]
+    return found[0] if len(found) == 1 else found
+
+
+def as_list(paths: str | Sequence[str]) -> Sequence[str]:
+    """Return paths as a list, where one file may be named by itself."""
+    return [paths] if isinstance(paths, str) else paths
+
+
+def shown_paths(paths: Sequence[str]) -> list[str]:
+    """Return paths as people read them: of many, the first and the last."""
+    return list(map(str, paths)) if len(paths) < 3 else [
+        f'{paths[0]} to {paths[-1]}, {len(paths)} files']
 
 
 class PartNames:

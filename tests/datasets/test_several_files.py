@@ -1,0 +1,446 @@
+"""Several files of CSV, JSON lines and NumPy's are one data set."""
+import csv
+import json
+import os
+import pickle
+
+import numpy
+import pytest
+from support.range_server import serving
+
+import fuel
+from fuel import config
+from fuel.datasets import CSVDataset, JSONLDataset, NPYDataset
+from fuel.datasets.source_dataset import SourceDataset
+from fuel.exceptions import DamagedFileError, StateMismatchError
+from fuel.schemes import (
+    SequentialExampleScheme, SequentialScheme, ShuffledScheme)
+from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
+
+# Rows of each file; the number of one is before that of another as text.
+COUNTS = {'part-2': 700, 'part-10': 1, 'part-11': 1300}
+NUM_ROWS = sum(COUNTS.values())
+NAMES = ['number', 'half', 'text']
+
+
+def row_of(number):
+    """Return the values of a row, by name."""
+    return dict(zip(NAMES, [number, number / 2, f'row "{number}",\n of'],
+                    strict=True))
+
+
+def write_csv(path, rows):
+    """Write a table, as Python's own writer does."""
+    with open(path, 'w', newline='') as file:
+        writer = csv.DictWriter(file, NAMES)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_jsonl(path, rows):
+    """Write an object for each row."""
+    path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
+
+
+def write_npz(path, rows, save=numpy.savez):
+    """Write an array for each column."""
+    save(path, **{name: numpy.array([row[name] for row in rows], kind)
+                  for name, kind in zip(NAMES, ('i8', 'f8', 'U30'),
+                                        strict=True)})
+
+
+def write_compressed(path, rows):
+    """Write compressed arrays."""
+    write_npz(path, rows, numpy.savez_compressed)
+
+
+def write_mixed(path, rows):
+    """Write arrays, compressed in the file of a single row."""
+    write_npz(path, rows, numpy.savez_compressed if len(rows) == 1
+              else numpy.savez)
+
+
+KINDS = {
+    'csv': ('csv', write_csv, CSVDataset),
+    'jsonl': ('jsonl', write_jsonl, JSONLDataset),
+    'npz': ('npz', write_npz, NPYDataset),
+    'compressed npz': ('npz', write_compressed, NPYDataset),
+    'mixed npz': ('npz', write_mixed, NPYDataset)}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """Return ending, writer and class of a kind of files."""
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def folder(tmp_path, kind):
+    """Return a folder of files whose rows are numbered."""
+    ending, write, _ = kind
+    first = 0
+    for name, count in COUNTS.items():
+        write(tmp_path / f'{name}.{ending}',
+              list(map(row_of, range(first, first + count))))
+        first += count
+    return tmp_path
+
+
+@pytest.fixture
+def dataset(folder, kind):
+    """Return the data set of all files, in natural order."""
+    return kind[2](folder / f'*.{kind[0]}')
+
+
+def paths_in(folder, kind):
+    """Return the paths of the files, as text."""
+    return [str(folder / f'{name}.{kind[0]}') for name in COUNTS]
+
+
+def check_rows(dataset, numbers, batch):
+    """Check that a batch has rows of some numbers."""
+    expected = list(map(row_of, numbers))
+    for source, values in zip(dataset.sources, batch, strict=True):
+        assert [row[source] for row in expected] == values.tolist()
+
+
+@pytest.mark.parametrize('scheme', [
+    SequentialScheme(NUM_ROWS, 64), ShuffledScheme(NUM_ROWS, 100),
+    SequentialExampleScheme(NUM_ROWS)])
+def test_epochs_have_the_rows_of_all_files(dataset, scheme):
+    """In each order, one file after the other."""
+    assert NUM_ROWS == dataset.num_examples
+    where = dataset.sources.index('number')
+    for _ in range(2):
+        seen = []
+        for data in DataStream(
+                dataset, iteration_scheme=scheme).get_epoch_iterator():
+            batch = [numpy.array(part) for part in data]
+            if isinstance(scheme, SequentialExampleScheme):
+                batch = [part[numpy.newaxis] for part in batch]
+            numbers = batch[where].tolist()
+            check_rows(dataset, numbers, batch)
+            seen += numbers
+        assert list(range(NUM_ROWS)) == sorted(seen)
+        assert (list(range(NUM_ROWS)) == seen) is not isinstance(
+            scheme, ShuffledScheme)
+
+
+@pytest.mark.parametrize('rows', [
+    [0], [699, 700, 701], [701, 700, 699, 700], [2000, 0, 2000],
+    slice(690, 710), slice(0, NUM_ROWS), slice(NUM_ROWS, 0, -7)])
+def test_rows_are_found_across_files(dataset, rows):
+    """In any order, with repetitions."""
+    numbers = list(range(NUM_ROWS))[rows] if isinstance(rows, slice) else rows
+    check_rows(dataset, numbers, dataset.get_data(None, numbers))
+
+
+def test_lists_patterns_and_folders_are_one(folder, kind, dataset):
+    """`fuel.load` opens the same; a list keeps its order."""
+    ending, _, cls = kind
+    paths = paths_in(folder, kind)
+    for other in (cls(paths), fuel.load(paths), fuel.load(folder),
+                  fuel.load(folder / f'*.{ending}')):
+        assert type(other) is cls
+        numpy.testing.assert_array_equal(
+            dataset.get_data(None, [5, 700, 1999]),
+            other.get_data(None, [5, 700, 1999]))
+    turned = cls(paths[::-1])
+    check_rows(turned, [701], turned.get_data(None, [0]))
+
+
+def test_places_of_rows_name_file_and_row(folder, kind, dataset):
+    """So does the provenance of a batch."""
+    paths = paths_in(folder, kind)
+    for row, place in ((0, (0, 0)), (699, (0, 699)), (700, (1, 0)),
+                       (701, (2, 0)), (2000, (2, 1299))):
+        assert (paths[place[0]], '', place[1]) == dataset.place_of_row(row)
+    text = repr(dataset)
+    assert 'part-2.' in text
+    assert 'part-11.' in text
+    assert '3 files' in text
+
+
+def test_splits_are_rows_of_all_files(folder, kind):
+    """Counted from the first."""
+    dataset = kind[2](
+        paths_in(folder, kind), ('test', 'train'), sources=('number',),
+        splits={'train': (0, 10), 'test': [1999, 700]}) if (
+            kind[2] is NPYDataset) else kind[2](
+        paths_in(folder, kind), which_sets=('test', 'train'),
+        sources=('number',),
+        splits={'train': (0, 10), 'test': [1999, 700]})
+    assert [1999, 700, *range(10)] == dataset[:][0].tolist()
+
+
+def test_pickles_and_workers_read_all_files(dataset):
+    """A pickle holds paths."""
+    copy = pickle.loads(pickle.dumps(dataset))
+    check_rows(copy, [2000, 699], copy.get_data(None, [2000, 699]))
+    assert len(pickle.dumps(dataset)) < 10_000
+    stream = MultiProcessing(DataStream(
+        dataset, iteration_scheme=SequentialScheme(NUM_ROWS, 300)),
+        num_workers=2)
+    rows = numpy.concatenate([
+        batch[dataset.sources.index('number')]
+        for batch in stream.get_epoch_iterator()])
+    assert list(range(NUM_ROWS)) == rows.tolist()
+
+
+def test_one_file_is_what_it_was(folder, kind):
+    """By its name, and as the only one of a pattern or a list."""
+    path, *_ = paths_in(folder, kind)
+    cls = kind[2]
+    alone = cls(path)
+    for other in (cls([path]), cls(path.replace('-2', '-?'))):
+        assert path == other.path
+        assert repr(alone) == repr(other)
+        assert DataStream(alone).state_dict() == DataStream(other).state_dict()
+
+
+def test_files_at_urls_are_one(folder, kind, tmp_path):
+    """Their options are assigned to all of them."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    ending, _, cls = kind
+    with serving(folder) as server:
+        urls = [server.url(f'{name}.{ending}') for name in COUNTS]
+        server.token = 'Bearer to-ken'
+        options = {'headers': {'Authorization': server.token}}
+        dataset = pickle.loads(pickle.dumps(
+            cls(urls, storage_options=options)))
+        with pytest.raises(PermissionError, match='assign its storage_opt'):
+            dataset.get_data(None, [0])
+        dataset.storage_options = options
+        check_rows(dataset, [2000, 3, 700], dataset.get_data(
+            None, [2000, 3, 700]))
+        assert urls[1] == dataset.place_of_row(700).file
+        for batch in DataStream(dataset, iteration_scheme=ShuffledScheme(
+                NUM_ROWS, 500)).get_epoch_iterator():
+            check_rows(dataset, batch[
+                dataset.sources.index('number')].tolist(), batch)
+
+
+def test_changed_file_is_read_anew_by_the_next_epoch(folder, kind, dataset):
+    """The present one ends in an error, and other rows are refused."""
+    ending, write, _ = kind
+    path = folder / f'part-11.{ending}'
+
+    def replace(rows):
+        write(folder / 'new.tmp.npz', rows)
+        os.replace(folder / 'new.tmp.npz', path)
+
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+        NUM_ROWS, 100))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    replace(list(map(row_of, range(5000, 6300))))
+    others = stream.get_epoch_iterator()
+    where = dataset.sources.index('number')
+    assert [6299] == list(others)[-1][where].tolist()[-1:]
+    with pytest.raises(DamagedFileError, match='part-11'):
+        list(epoch)
+    replace(list(map(row_of, range(5))))
+    with pytest.raises(StateMismatchError, match='part-'):
+        next(stream.get_epoch_iterator())
+
+
+def test_no_file_and_no_such_file_say_so(tmp_path, kind):
+    """As for other formats."""
+    ending, _, cls = kind
+    with pytest.raises(FileNotFoundError, match='no file like'):
+        cls(tmp_path / f'*.{ending}')
+    with pytest.raises(FileNotFoundError, match='b.none'):
+        cls([tmp_path / 'b.none', tmp_path / 'c.none'])
+    with pytest.raises(TypeError, match='got a list'):
+        cls([])
+
+
+# Tables of text.
+
+@pytest.mark.parametrize('size', range(65_536 - 60, 65_536 + 20, 13))
+def test_records_at_the_borders_of_files_are_their_own(tmp_path, size):
+    """Wherever the file ends, with a mark of UTF-8 and empty lines."""
+    lines = [f'{number},é' for number in range(1000)]
+    head = '\ufeff\r\n\r\nnumber,text\r\n'
+    body = '\r\n'.join(lines)
+    fill = size - len((head + body).encode())
+    for name, end in (('a', ''), ('b', '\r\n\r\n')):
+        (tmp_path / f'{name}.csv').write_text(
+            head + body + 'x' * fill + end, encoding='utf-8', newline='')
+    dataset = CSVDataset(tmp_path / '*.csv')
+    assert 2000 == dataset.num_examples
+    numbers, texts = dataset.get_data(None, list(range(990, 1010)))
+    assert [*range(990, 1000), *range(10)] == numbers.tolist()
+    assert ['é'] * 9 + ['é' + 'x' * fill] + ['é'] * 10 == texts.tolist()
+
+
+def write_texts(folder, ending, *texts):
+    """Write files a, b and so on; return their paths."""
+    paths = [folder / f'{name}.{ending}' for name, _ in zip(
+        'abc', texts, strict=False)]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return paths
+
+
+@pytest.mark.parametrize('first, second, text', [
+    ('x,y\n1,2\n', 'x\n1\n', r"b.csv has no column 'y', which .*a.csv has"),
+    ('x,y\n1,2\n', 'x,z\n1,2\n', r"b.csv has no column 'y'.*\['x', 'z'\]"),
+    ('x\n1\n', 'x,z\n1,2\n', r"b.csv has a column 'z', and .*a.csv has none"),
+    ('x,y\n1,2\n', 'y,x\n1,2\n', r'b.csv has its columns in another order'),
+    ('x,y\n1,2\n', '1,2\n', r"b.csv has no column 'x'.*\['1', '2'\] in the"),
+    ('1,2\n', '1,2,3\n', r'b.csv has 3 columns, but .*a.csv has 2'),
+    ('x\n1\n', '', r'b.csv is empty'),
+    ('x\n1\n', 'x\nno\n',
+     r"'x' is text in .*b.csv, but int64 in .*a.csv: pass dtypes=\{'x': obj"),
+    ('x\nno\n', 'x\n1.5\n', r"'x' is float64 in .*b.csv, but text in files"),
+    ('x\n1\n', 'x\ntrue\n', r"'x' is bool in .*b.csv, but int64 in files"),
+    ('x\n1\n', 'x\n2\nNA\n', r"pass missing=\('NA',\) if that stands for")])
+def test_tables_that_differ_name_file_and_column(
+        tmp_path, first, second, text):
+    """The error says what to do."""
+    with pytest.raises(ValueError, match=text):
+        CSVDataset(write_texts(tmp_path, 'csv', first, second))
+
+
+@pytest.mark.parametrize('first, second, dtype', [
+    ('x\n1\n', 'x\n1.5\n', 'f8'), ('x\n1\n', 'x\n', 'i8'),
+    ('x\n""\n', 'x\n3\n', 'f8'), ('x\n2020-01-01\n',
+    'x\n2020-01-01T12:00:00\n', 'M8[s]'), ('x\na\n', 'x\nb\n', 'O')])
+def test_columns_have_one_type_that_holds_those_of_all_files(
+        tmp_path, first, second, dtype):
+    """As columns of Parquet files have."""
+    dataset = CSVDataset(
+        write_texts(tmp_path, 'csv', first, second), header=True)
+    assert dtype == dataset.dtypes['x'] == dataset[:][0].dtype
+    assert second.count('\n') == dataset.num_examples
+
+
+def test_options_of_a_table_are_for_all_its_files(tmp_path):
+    """Types, columns by number, missing values and masks."""
+    paths = write_texts(tmp_path, 'csv', 'x;y\n1;a\n', 'x;y\n-;5\n')
+    dataset = CSVDataset(
+        paths, {'x': 'x', 'text': 1}, {'text': object}, delimiter=';',
+        missing='-', masks=('x',))
+    x, mask, text = dataset[:]
+    assert ([1, 0], [True, False], ['a', '5']) == (
+        x.tolist(), mask.tolist(), text.tolist())
+    no_header = write_texts(tmp_path, 'csv', '1,2\n', '3,4\n5,6\n')
+    assert [1, 3, 5] == CSVDataset(no_header)[:][0].tolist()
+    assert ('column_0', 'column_1') == CSVDataset(no_header).sources
+
+
+def test_bad_record_names_its_file_and_line(tmp_path):
+    """Not the first one's."""
+    rows = 'x\n' + '1\n' * 1500
+    a, b = write_texts(tmp_path, 'csv', rows, rows + 'no\n')
+    dataset = CSVDataset([a, b])
+    with pytest.raises(ValueError, match=r'b.csv, line 1502, column 0 \(x\)'):
+        dataset.get_data(None, [2, 3000])
+    a, b = write_texts(tmp_path, 'jsonl', '{"x": 1}\n' * 1500,
+                       '{"x": 1}\n' * 1500 + '{"x": 1\n')
+    with pytest.raises(ValueError, match='b.jsonl, line 1501'):
+        JSONLDataset([a, b]).get_data(None, [0, 3000])
+
+
+@pytest.mark.parametrize('second, text', [
+    ('{"x": 1, "y": 1}\n',
+     r"a.jsonl, line 1: there is no field 'y'.*on_missing='null'"),
+    ('{}\n', r"b.jsonl, line 1: there is no field 'x'.*on_missing='null'"),
+    ('{"x": "no"}\n',
+     r"b.jsonl, line 1: source 'x' has \"no\", but 1 in .*a.jsonl, line 1")])
+def test_json_lines_that_differ_name_file_and_field(tmp_path, second, text):
+    """The error says what to do."""
+    paths = write_texts(tmp_path, 'jsonl', '{"x": 1}\n', second)
+    with pytest.raises(ValueError, match=text):
+        JSONLDataset(paths)
+
+
+def test_fields_and_types_are_those_of_all_files(tmp_path):
+    """A file may be empty."""
+    paths = write_texts(tmp_path, 'jsonl', '{"x": 1}\n', '',
+                        '{"x": 1.5, "y": 2}\n')
+    dataset = JSONLDataset(paths, on_missing='null')
+    x, y = dataset[:]
+    assert ('x', 'y') == dataset.sources
+    assert [1., 1.5] == x.tolist()
+    assert numpy.isnan(y[0])
+    assert (str(paths[2]), '', 0) == dataset.place_of_row(1)
+
+
+@pytest.mark.parametrize('ending', ['csv', 'jsonl', 'npz'])
+def test_names_of_files_tell_the_splits(tmp_path, ending):
+    """As those of Parquet and HDF5 files do, in a folder and a pattern."""
+    _, write, cls = KINDS[ending]
+    for name, first in (('train-0', 0), ('train-1', 10), ('test', 20)):
+        write(tmp_path / f'{name}.{ending}',
+              list(map(row_of, range(first, first + 10))))
+    for files in (tmp_path, tmp_path / f'*.{ending}'):
+        with pytest.raises(ValueError, match="the splits 'test', 'train'"):
+            fuel.load(files)
+        train = fuel.load(files, 'train', sources=('number',))
+        assert isinstance(train, cls)
+        assert list(range(20)) == train[:][0].tolist()
+        assert 30 == fuel.load(files, 'all').num_examples
+
+
+def test_tables_beside_more_files_of_another_kind_are_not_the_data(tmp_path):
+    """The error names the reader of these; beside arrays it is left out."""
+    (tmp_path / 'labels.csv').write_text('x\n1\n')
+    for number in range(3):
+        (tmp_path / f'{number}.png').write_bytes(b'\x89PNG')
+    with pytest.raises(FileNotFoundError, match='fuel-convert image_folder'):
+        fuel.load(tmp_path)
+    numpy.savez(tmp_path / 'x.npz', x=[1, 2])
+    assert isinstance(fuel.load(tmp_path), NPYDataset)
+
+
+# Arrays.
+
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+def test_batches_of_several_archives_are_copied_in_one_call(tmp_path, save):
+    """As those of one are."""
+    for name in 'ab':
+        save(tmp_path / f'{name}.npz', x=numpy.arange(100),
+             y=numpy.ones((100, 3)))
+    dataset = NPYDataset(tmp_path / '*.npz')
+    assert isinstance(dataset, SourceDataset)
+    assert all(source.reader.direct() is not None
+               for source in dataset.open_sources())
+
+
+def test_arrays_of_several_npy_files_are_one(tmp_path):
+    """By themselves, or as a source beside others."""
+    x = numpy.random.RandomState(0).rand(30, 4, 3).astype('f4')
+    numpy.save(tmp_path / 'x0.npy', x[:10])
+    numpy.save(tmp_path / 'x1.npy', numpy.asfortranarray(x[10:12]))
+    numpy.save(tmp_path / 'x2.npy', x[12:12])
+    numpy.save(tmp_path / 'x3.npy', x[12:].astype('>f4'))
+    numpy.save(tmp_path / 'y.npy', numpy.arange(30))
+    alone = NPYDataset(tmp_path / 'x*.npy')
+    assert ('data',) == alone.sources
+    beside = NPYDataset({'x': tmp_path / 'x*.npy', 'y': tmp_path / 'y.npy'})
+    for rows in (slice(0, 30), [29, 11, 10, 9, 12, 29]):
+        for dataset in (alone, beside):
+            found = dataset.get_data(None, rows)[0]
+            numpy.testing.assert_array_equal(x[rows], found)
+            assert numpy.dtype('f4') == found.dtype
+    assert (str(tmp_path / 'x3.npy'), '', 2) == alone.place_of_row(14)
+
+
+@pytest.mark.parametrize('other, text', [
+    ({'x': [1, 2]}, r"b.npz has no array 'y', which .*a.npz has.*'x'"),
+    ({'x': [1, 2], 'y': [1., 2.]},
+     r"a.npz, source 'y', has int64 of shape \(\), and .*b.npz has float64"),
+    ({'x': [[1], [2]], 'y': [1, 2]}, r"source 'x', .*b.npz has int64 of sha"),
+    ({'x': [1], 'y': [1, 2]}, r'a.npz: all sources .* x: 3, y: 2')])
+def test_archives_that_differ_name_file_and_array(tmp_path, other, text):
+    """Rows of two files are never mixed."""
+    first = {'x': [1, 2, 3], 'y': [1, 2]} if (
+        'all sources' in text) else {'x': [1, 2], 'y': [1, 2]}
+    for name, arrays in (('a', first), ('b', other)):
+        numpy.savez(tmp_path / f'{name}.npz', **{
+            key: numpy.array(value) for key, value in arrays.items()})
+    with pytest.raises(ValueError, match=text):
+        NPYDataset(tmp_path / '*.npz')
