@@ -71,8 +71,8 @@ def test_folder_below_which_a_link_leads_up_names_the_link(tmp_path):
     with pytest.raises(OSError, match=(
             f'{str(link)!r} is a link that leads back to a folder')):
         fuel.load(str(tmp_path))
-    (tmp_path / 'train' / 'a.csv').write_text('a\n1\n')
-    with pytest.raises(FileNotFoundError, match=r"It has '.*a\.csv'"):
+    (tmp_path / 'train' / 'a.txt').write_text('a\n1\n')
+    with pytest.raises(FileNotFoundError, match=r"It has '.*a\.txt'"):
         fuel.load(str(tmp_path))
 
 

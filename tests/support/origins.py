@@ -15,9 +15,9 @@ ORIGINS = ('path', 'list', 'pattern', 'folder', 'URL')
 TABLE = {
     'HDF5': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'npy': ('yes', 'sources', 'sources', 'sources', 'yes'),
-    'npz': ('yes', 'one', 'one', 'one', 'yes'),
-    'CSV': ('yes', 'one', 'one', 'no', 'yes'),
-    'JSON lines': ('yes', 'one', 'one', 'no', 'yes'),
+    'npz': ('yes', 'rows', 'rows', 'rows', 'yes'),
+    'CSV': ('yes', 'rows', 'rows', 'rows', 'yes'),
+    'JSON lines': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Parquet': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Arrow': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Zarr': ('yes', 'one', 'one', 'no', 'yes')}
