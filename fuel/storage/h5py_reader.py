@@ -21,7 +21,7 @@ from fuel.storage.mapped import Field, element_of
 from fuel.storage.filters import raise_lack
 from fuel.storage.reader import (
     Places, Reader, StoredPieces, own_objects, part_numbers)
-from fuel.storage.virtual import check_virtual
+from fuel.storage.nodes import check_virtual
 from fuel.utils.h5py_file import H5PYFile
 
 # A list that covers at least this part of its range is picked from the

@@ -19,6 +19,7 @@ from fuel.storage.nodes import Node
 from fuel.storage.open_files import FileAccess, OpenFile, access_to, find_state
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader
+from fuel.utils.checks import one_of
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
 
@@ -236,11 +237,9 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
     if mode != 'r':
         raise ValueError(
             f"open_hdf5 only reads: mode must be 'r', got {mode!r}")
-    if follow not in ('folder', 'anywhere'):
-        raise ValueError(f"follow must be 'folder' or 'anywhere', got "
-                         f'{follow!r}')
-    arguments = {'cache_bytes': cache_bytes, 'follow': follow,
-                 'storage_options': storage_options}
+    arguments = {
+        'cache_bytes': cache_bytes, 'storage_options': storage_options,
+        'follow': one_of('follow', follow, ('folder', 'anywhere'))}
     return HDF5Group(shared_file(path, arguments), '/', arguments)
 
 

@@ -14,7 +14,7 @@ import numpy
 
 from fuel.storage.global_heap import REFERENCE, addressing
 from fuel.storage.file_bytes import is_attached
-from fuel.storage.virtual import row_maps
+from fuel.storage.nodes import row_maps
 
 # The kinds of types whose bytes in memory can be those in the file.
 PLAIN_KINDS = 'biufcSV'

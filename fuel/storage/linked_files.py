@@ -22,10 +22,9 @@ from numpy.lib.format import read_array
 from fuel.config_parser import config
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, Versioned
-from fuel.storage.nodes import Node, find_node, linked_path
+from fuel.storage.nodes import Node, check_virtual, find_node, linked_path
 from fuel.storage.open_files import OpenFile, open_files
 from fuel.storage.part_index import Arrays
-from fuel.storage.virtual import check_virtual
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.hdf5_errors import OF_DAMAGE, raise_named
 

@@ -17,7 +17,7 @@ from fuel.storage.mapped import (
     DirectReader, Field, MappedReader, PartKind, Parts, element_of)
 from fuel.storage.part_index import PartIndex, unequal
 from fuel.storage.reader import PartsReader, Reader
-from fuel.storage.virtual import (
+from fuel.storage.nodes import (
     StoredRows, check_virtual, open_sources, row_maps)
 
 logger = logging.getLogger(__name__)
