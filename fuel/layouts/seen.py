@@ -160,9 +160,10 @@ class SeenFile:
     def arrays_with(self, name: str) -> list[Array]:
         """Return the arrays of the file that have an attribute, of any
         type."""
-        key, found = name.encode(), self._found
+        key, known = name.encode(), self._found
         return [array for array in self.arrays()
-                if (node := found.get(array.path) or self.node(array.path))
+                if (node := known[array.path] if array.path in known
+                    else self.node(array.path)) is not None
                 and h5py.h5a.exists(node.id, key)]
 
     def has_more(self, below: str = '/') -> bool:

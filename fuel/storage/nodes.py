@@ -44,8 +44,9 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    found = find_at_once(root, path) or _find_by_links(
-        root, path, open_linked)
+    found = find_at_once(root, path)
+    if found is None:
+        found = _find_by_links(root, path, open_linked)
     make = MAKE_NODE.get(type(found))
     return None if make is None else make(found)
 
@@ -166,8 +167,9 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
         parent, prefix, name = pending.pop()
         try:
             # As `find_node` does, which takes long for thousands of names.
-            found = find_at_once(parent, name) or _find_by_links(
-                parent, name, open_linked)
+            found = find_at_once(parent, name)
+            if found is None:
+                found = _find_by_links(parent, name, open_linked)
             make = MAKE_NODE.get(type(found))
             node = None if make is None else make(found)
         except FileNotFoundError:
