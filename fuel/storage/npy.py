@@ -91,8 +91,9 @@ def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
                 raise ValueError(
                     f'{path} has no array {name!r}, which {paths[0]} has: '
                     f'{hint}the arrays are {", ".join(map(repr, arrays))}')
-    return {name: _open(name, [arrays[name] for arrays in found])
-            for name in found[0]}
+    # A compressed source is in memory twice while its parts become one array.
+    return {name: _open(name, [arrays.pop(name) for arrays in found])
+            for name in list(found[0])}
 
 
 def _arrays_in(file: FileBytes) -> dict[str, StoredArray]:

@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pickle
+import tracemalloc
 
 import numpy
 import pytest
@@ -408,6 +409,22 @@ def test_batches_of_several_archives_are_copied_in_one_call(tmp_path, save):
     assert isinstance(dataset, SourceDataset)
     assert all(source.reader.direct() is not None
                for source in dataset.open_sources())
+
+
+def test_compressed_arrays_are_not_all_in_memory_twice(tmp_path):
+    """Those of one source are, while they become one array."""
+    nbytes = 1 << 22
+    for name in 'ab':
+        numpy.savez_compressed(tmp_path / f'{name}.npz', **{
+            source: numpy.zeros(nbytes // 2, 'u1') for source in 'stuvwxyz'})
+    tracemalloc.start()
+    try:
+        dataset = NPYDataset(tmp_path / '*.npz')
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert nbytes == dataset.num_examples
+    assert 8 * nbytes < peak < 10 * nbytes
 
 
 def test_arrays_of_several_npy_files_are_one(tmp_path):
