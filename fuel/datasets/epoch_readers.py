@@ -26,6 +26,7 @@ from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.storage.chunk_cache import Ahead
 from fuel.storage.file_bytes import (
     ReadsFiles, Version, Versioned, other_version, version_of)
 from fuel.storage.mapped import MappedReader
@@ -75,6 +76,8 @@ class RequestPrefetcher:
     `prefetch`: takes a list of requests and how many bytes may be spent on
         them; returns how many are, None if that is too little.
     `budget`: bytes that may be spent on what was prefetched and not yet read.
+    `release`: takes what the oldest request ahead has cost, when it is read,
+        and returns how much of it is free again. Defaults to all of it.
     """
 
     # Requests that are looked at beyond the present one: more than most
@@ -96,10 +99,12 @@ class RequestPrefetcher:
 
     def __init__(self, upcoming: Callable[[int], Any],
                  prefetch: Callable[[Sequence[Any], int], int | None],
-                 budget: int) -> None:
+                 budget: int,
+                 release: Callable[[int], int] | None = None) -> None:
         self._upcoming = upcoming
         self._prefetch = prefetch
         self._budget = budget
+        self._release = release
         # The number of the next request to look at, and what those between
         # it and the present one cost.
         self._next = 0
@@ -113,10 +118,11 @@ class RequestPrefetcher:
         """Prefetch what comes after request number `position`."""
         if self._next <= position:
             self._next = position + self.FIRST
-            self._costs.clear()
-            self._cost, self._refused_at = 0, -1
+            self._refused_at = -1
         while len(self._costs) > self._next - position - self.FIRST:
-            self._cost -= self._costs.popleft()
+            spent = self._costs.popleft()
+            self._cost -= spent if self._release is None else self._release(
+                spent)
         # Not for each request, but for several at a time.
         if (0 <= self._refused_at <= self._cost
                 or self._next > position + self.DEPTH - self.STEPS):
@@ -143,6 +149,18 @@ class RequestPrefetcher:
             self._costs.append(cost)
             self._cost += cost
             self._next += len(requests)
+
+
+class ChunkPrefetcher(RequestPrefetcher):
+    """Has chunks of many rows decoded, such as row groups: as many as there
+    is a budget for, since to decode one takes longer than many requests last.
+    Of many requests together, since these need the same few."""
+
+    DEPTH = 1 << 12
+    STEPS = 32
+    GROUP = STEPS + 1
+    # Rows that a chunk has at least.
+    ROWS = 512
 
 
 class BytePrefetcher(RequestPrefetcher):
@@ -187,14 +205,21 @@ def make_prefetcher(kind: type[RequestPrefetcher],
     """Return a prefetcher over the readers that have a budget for it."""
     # Whoever closes the file in the middle of an epoch does not wait for
     # its end.
-    needed, budgets = [], []
+    needed, budgets, have_large_chunks = [], [], True
     for source in sources:
         budget = getattr(source.reader, kind.BUDGET)(source.rows)
         if budget is not None:
             needed.append((weakref.ref(source.reader), source.rows))
             budgets.append(budget)
+            have_large_chunks &= (
+                source.reader.rows_of_chunk >= ChunkPrefetcher.ROWS)
     if not needed:
         return None
+
+    if kind is RequestPrefetcher and have_large_chunks:
+        kind = ChunkPrefetcher
+    ahead = Ahead() if kind is ChunkPrefetcher else None
+    options = {} if ahead is None else {'ahead': ahead}
 
     def prefetch(requests: Sequence[Any], budget: int) -> int | None:
         if not all(map(is_batch, requests)):
@@ -209,13 +234,18 @@ def make_prefetcher(kind: type[RequestPrefetcher],
         for reference, rows in needed:
             reader = reference()
             cost = None if reader is None else getattr(reader, kind.METHOD)(
-                pick(rows, positions), budget - total)
+                pick(rows, positions), budget - total, **options)
             if cost is None:
+                if ahead is not None:
+                    ahead.undo()
                 return None
             total += cost
+        if ahead is not None:
+            ahead.end_group(len(requests))
         return total
 
-    return kind(upcoming, prefetch, min(budgets))
+    return kind(upcoming, prefetch, min(budgets),
+                None if ahead is None else ahead.release)
 
 
 class VersionedData(RequestedData):

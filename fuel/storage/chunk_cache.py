@@ -8,6 +8,8 @@ as a reader.
 from __future__ import annotations
 
 import threading
+import weakref
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -139,6 +141,7 @@ class ChunkStore:
     def __init__(self, cache: ChunkCache, nbytes: NDArray[numpy.int64],
                  has_buffers: bool = True) -> None:
         self.cache = cache
+        self.nbytes = nbytes
         self.slots = Slots(nbytes)
         self.num_decoded = 0
         # The last one may be shorter.
@@ -268,6 +271,72 @@ class ChunkStore:
         does not have those threads."""
         self._decoding.clear()
         self._filling.clear()
+
+
+#: Of a request, for each store: counts and sizes of its chunks, those that are
+#: needed, and how many bytes were counted for them.
+NeededChunks: TypeAlias = list[tuple[
+    Counter[int], NDArray[numpy.int64], list[int], int]]
+
+
+class Ahead:
+    """The chunks that the requests ahead of an epoch need.
+
+    A chunk counts once, from the first request that needs it to the last.
+    """
+
+    def __init__(self) -> None:
+        # Of each store: how many requests ahead need a chunk.
+        self._counts: weakref.WeakKeyDictionary[
+            ChunkStore, Counter[int]] = weakref.WeakKeyDictionary()
+        self._requests: deque[NeededChunks] = deque([[]])
+
+    def need(self, store: ChunkStore, chunks: list[int],
+             budget: int) -> int | None:
+        """Count the chunks that the newest request needs of a store.
+
+        Returns: the bytes of those that no other request ahead needs; None
+            if that is more than `budget`, and nothing is counted.
+        """
+        counts = self._counts.setdefault(store, Counter())
+        new = sum([int(store.nbytes[chunk]) for chunk in chunks
+                   if chunk not in counts])
+        if new > budget:
+            return None
+        for chunk in chunks:
+            counts[chunk] += 1
+        self._requests[-1].append((counts, store.nbytes, chunks, new))
+        return new
+
+    def end_group(self, num_requests: int) -> None:
+        """Have what was counted needed up to the last of several requests,
+        after which others follow."""
+        newest = self._requests.pop()
+        self._requests.extend([] for _ in range(num_requests - 1))
+        self._requests.extend([newest, []])
+
+    def undo(self) -> None:
+        """Forget what the newest request needs."""
+        self._forget(self._requests.pop())
+        self._requests.append([])
+
+    def release(self, cost: int) -> int:
+        """Forget the oldest request, which cost so many bytes when it was
+        the newest; return how many are not needed any more."""
+        return cost + self._forget(self._requests.popleft())
+
+    def _forget(self, request: NeededChunks) -> int:
+        """Forget a request; return the bytes of what only it has needed, less
+        what was counted for it."""
+        nbytes = 0
+        for counts, sizes, chunks, new in request:
+            nbytes -= new
+            for chunk in chunks:
+                counts[chunk] -= 1
+                if not counts[chunk]:
+                    del counts[chunk]
+                    nbytes += int(sizes[chunk])
+        return nbytes
 
 
 def referred_nbytes(rows: NDArray[Any]) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
 from fuel.storage.buffers import scratch
-from fuel.storage.chunk_cache import ChunkStore, Decoded, cache_of
+from fuel.storage.chunk_cache import Ahead, ChunkStore, Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
 from fuel.storage.file_bytes import Ends, FileBytes, Versioned, files_at
 from fuel.storage.filters import (
@@ -101,17 +102,26 @@ class ChunkReader(DirectReader):
         slots = self.store.slots
         return all(slots[chunk] is not None for chunk in needed.tolist())
 
-    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
+    def prefetch(self, rows: IndexArray, budget: int,
+                 ahead: Ahead | None = None) -> int | None:
         """See :meth:`Reader.prefetch`."""
         soon = self.store.cache.clock.tick() + PROTECTED
-        nbytes, absent = self._rows.expect(
-            numpy.ascontiguousarray(rows, numpy.intp), budget, soon)
+        rows = numpy.ascontiguousarray(rows, numpy.intp)
+        if ahead is None:
+            nbytes, absent = self._rows.expect(rows, budget, soon)
+            # In the order of their numbers, mostly that of the file.
+            absent.sort()
+        else:
+            chunks = self._parts.chunks_of(rows)
+            new = ahead.need(self.store, chunks[
+                self._parts.addresses[chunks] >= 0].tolist(), budget)
+            if new is None:
+                return None
+            nbytes = new
+            _, absent = self._rows.expect(rows, sys.maxsize, soon)
         if nbytes > budget:
             return None
-        if not absent:
-            return nbytes
-        # In the order of their numbers, which is mostly that of the file.
-        wanted = [(chunk, soon) for chunk in sorted(absent)]
+        wanted = [(chunk, soon) for chunk in absent]
         if self._remote is None:
             self._decode_later(*wanted)
             return nbytes

@@ -16,6 +16,7 @@ from fuel.kernels.gather import MISSING, MappedRows, Rows
 from fuel.kernels.memory import empty
 from fuel.kernels.part_table import ALL_ROWS, PART, PartTable
 from fuel.kernels.tiles import Tiles
+from fuel.storage.chunk_cache import Ahead
 from fuel.storage.file_bytes import (
     Ends, FileBytes, JoinedFile, Versioned, files_of, is_remote, starts_of,
     states_of)
@@ -436,7 +437,8 @@ class MappedReader(DirectReader):
         return StoredPieces(self._parts.numbers_of_pieces(rows, BLOCK),
                             are_chunks, False, self.row_nbytes)
 
-    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
+    def prefetch(self, rows: IndexArray, budget: int,
+                 ahead: Ahead | None = None) -> int | None:
         """See :meth:`Reader.prefetch`."""
         nbytes = len(rows) * self._parts.row_nbytes
         if nbytes > budget:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
+from fuel.storage.chunk_cache import Ahead
 from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 from fuel.utils.hdf5_errors import damaged
@@ -132,10 +133,12 @@ class Reader(ABC):
         """Return how many bytes may be prefetched; None if none should be."""
         return None
 
-    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int,
+                 ahead: Ahead | None = None) -> int | None:
         """Prepare rows that will soon be read, in the background.
 
         `rows`: shape (batch,), dtype intp; as for `read`, but checked.
+        `ahead`: counts the chunks that the requests of an epoch need.
         Returns: how many are spent; None if that would be more than `budget`,
             and nothing was done.
         """
@@ -268,9 +271,10 @@ class DerivedReader(Reader):
         span = self.span(rows)
         return _least(reader.prefetch_budget(span) for reader in self._readers)
 
-    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int,
+                 ahead: Ahead | None = None) -> int | None:
         """See :meth:`Reader.prefetch`."""
-        return _spent([partial(reader.prefetch, needed)
+        return _spent([partial(reader.prefetch, needed, ahead=ahead)
                        for reader, needed in self._each(rows)], budget)
 
     def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:

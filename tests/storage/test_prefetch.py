@@ -7,13 +7,17 @@ import threading
 import h5py
 import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
 from fuel.datasets.epoch_readers import (
     BytePrefetcher, RequestPrefetcher, prefetcher_of)
-from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
+from fuel.schemes import (
+    BlockShuffledScheme, ConcatenatedScheme, SequentialScheme, ShuffledScheme)
 from fuel.storage import paging
+from fuel.storage.chunk_cache import Ahead, ChunkCache
 from fuel.utils.background import Background
 from fuel.storage.chunks import DecodedReader
 from fuel.storage.file_bytes import PROBES, JoinedFile, RawFile, raw_file_at
@@ -196,6 +200,63 @@ def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
     for _ in epoch:
         pass
     assert 20 == store.num_decoded
+
+
+def test_large_chunks_are_decoded_as_far_ahead_as_there_is_a_budget(
+        tmp_path):
+    """Each counts once, though each of sixty requests needs it."""
+    path = tmp_path / 'large.hdf5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', data=numpy.arange(6000, dtype='i8'),
+                            chunks=(600,), compression='gzip')
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 6000)}})
+    stream = stream_of(path, 'x', BlockShuffledScheme(
+        6000, 10, block_size=600, window=1), cache_bytes=8 * 8 * 600)
+    epoch = stream.get_epoch_iterator()
+    rows = [next(epoch)[0] for _ in range(20)]
+    store = store_of(stream)
+    wait_until(lambda: store.num_decoded >= 4)
+    for batch in epoch:
+        rows.append(batch[0])
+        ahead = store.num_decoded - len(rows) // 60
+        assert ahead <= 5
+    assert 10 == store.num_decoded
+    assert list(range(6000)) == sorted(numpy.concatenate(rows).tolist())
+
+
+@given(requests=st.lists(st.tuples(
+    st.integers(1, 3), st.lists(st.sets(st.integers(0, 4)), min_size=2,
+                                max_size=2)), max_size=12),
+    budget=st.integers(0, 60), data=st.data())
+def test_chunks_that_requests_ahead_need_count_once(requests, budget, data):
+    """Compared with the union of what they need, by store."""
+    sizes = numpy.array([1, 2, 4, 8, 16])
+    cache, ahead = ChunkCache(0), Ahead()
+    stores = [cache.store(name, sizes) for name in 'xy']
+    model, costs, spent = [], [], 0
+    for length, needs in requests:
+        while model and data.draw(st.booleans()):
+            del model[0]
+            spent -= ahead.release(costs.pop(0))
+        found = []
+        for store, chunks in zip(stores, needs, strict=True):
+            cost = ahead.need(store, sorted(chunks),
+                              budget - spent - sum(found))
+            if cost is None:
+                break
+            found.append(cost)
+        if len(found) < 2:
+            ahead.undo()
+        else:
+            ahead.end_group(length)
+            model.extend([needs] * length)
+            costs.extend([0] * (length - 1) + [sum(found)])
+            spent += sum(found)
+        assert spent <= budget
+        assert spent == sum(
+            int(sizes[chunk]) for place in range(2)
+            for chunk in set().union(*[each[place] for each in model]))
 
 
 @pytest.mark.parametrize('source', 'xy')
