@@ -10,13 +10,12 @@ import numpy
 
 from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import (
-    Columns, FileColumn, named_columns)
+    Columns, FileColumn, named_columns, shown_call)
 from fuel.datasets.columns.part_names import (
     shown_paths, SHOWN, Files, PartNames, as_files, expand, natural_key)
 from fuel.datasets.columns.opening import OpenColumns, Wanted
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
-from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.hdf5.format import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order

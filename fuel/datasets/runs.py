@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy
 
 from fuel.datasets.checks import is_sequential, refuse_paths
-from fuel.datasets.columns.shown import written_call
+from fuel.datasets.columns.base import written_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import (
     IndexArray, RowsOf, pick, same)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from fuel.datasets.columns.base import (
-    Columns, FileColumn, named_columns)
+    Columns, FileColumn, named_columns, shown_call)
 from fuel.datasets.columns.parts import check_stated
 from fuel.datasets.columns.rows import Rows
-from fuel.datasets.columns.shown import shown_call
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.run_bounds import RunsGiven
@@ -127,8 +126,7 @@ class Call:
         if not own or not self.stated:
             return
         name, array = self.stated
-        whole = [column.path for column in own if isinstance(column, Rows)
-                 and column == Rows(column.path)]
+        whole = [column.paths()[0] for column in own if column.is_plain]
         try:
             check_stated(dataset.readers.parts, name,
                          array if array in whole else [*whole, array][0])

@@ -81,6 +81,11 @@ class Rows(PathColumn):
                 object.__setattr__(self, name, any_integer(
                     f'{name} of Rows({self.path!r})', value))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the path of an array alone means this column (bool)."""
+        return self == Rows(self.path)
+
     def first_rows(self, parts: FileParts) -> IndexArray | int:
         """Return which row of its array is the first one of each part."""
         start = self.start or 0
