@@ -41,9 +41,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     Parameters
     ----------
     data : str, path-like, list of them, or table
-        A Parquet or Arrow (IPC, Feather) file, or its URL; several files, or
-        a folder of them, one after the other, whose folders ``name=value``
-        are columns;
+        A Parquet or Arrow (IPC, Feather) file, or its URL; several files, a
+        pattern such as ``'data/*.parquet'``, in natural order, or a folder,
+        one file after the other, whose folders ``name=value`` are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
         Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
         Face `which_sets` names those to read, and so it does of a folder

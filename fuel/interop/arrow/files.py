@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.fs
 
+from fuel.datasets.columns.part_names import expand
 from fuel.datasets.splits import files_by_name
 from fuel.describe.samples import label_source
 from fuel.remote.location import as_path
@@ -35,7 +36,8 @@ def paths_of(data: Tables, storage_options: StorageOptions | None = None,
     """Return the files that `data` names, None if it is a table."""
     if isinstance(data, (str, os.PathLike)):
         path = as_path(os.fspath(data), storage_options)
-        return _in_folder(path) if os.path.isdir(path) else [Located(path, {})]
+        return _in_folder(path) if os.path.isdir(path) else [
+            Located(each, {}) for each in expand(path)]
     if isinstance(data, (list, tuple)):
         if not data:
             raise ValueError('at least one file is needed, got none')

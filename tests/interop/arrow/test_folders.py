@@ -90,3 +90,18 @@ def test_value_of_a_folder_is_the_one_it_has_now(tmp_path):
     assert ['c', 'c'] == ArrowDataset(second).get_data(
         None, [0, 3])[1].tolist()
     assert [2020, 2020] == before.get_data(None, [0, 3])[1].tolist()
+
+
+def test_patterns_are_files_in_natural_order(tmp_path):
+    """By themselves, and in a list."""
+    for number in (10, 2, 1):
+        write(tmp_path / f'part-{number}.parquet', [number])
+    write(tmp_path / 'other.parquet', [0])
+    for files in (tmp_path / 'part-*.parquet',
+                  [tmp_path / 'part-?.parquet', tmp_path / 'part-1?.parquet']):
+        dataset = pickle.loads(pickle.dumps(ArrowDataset(files)))
+        assert [1, 2, 10] == dataset[:][0].tolist()
+    with pytest.raises(FileNotFoundError, match='no file like'):
+        ArrowDataset(tmp_path / '*.arrow')
+    with pytest.raises(ValueError, match='list the URLs'):
+        ArrowDataset('https://127.0.0.1:1/*.parquet')
