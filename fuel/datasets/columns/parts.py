@@ -40,7 +40,7 @@ class _Arrays(Sequence[h5py.Dataset]):
         return len(self._parts)
 
     def __getitem__(self, number: Any) -> Any:
-        if not 0 <= number < len(self):
+        if not 0 <= number < len(self._parts):
             raise IndexError(number)
         return self._parts.array(number, self._path)
 
