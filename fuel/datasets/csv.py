@@ -156,7 +156,8 @@ class CSVDataset(RecordsDataset):
         self.encoding = encoding
         self.load()
         records = self.records
-        if len(records.index) and is_object(records.line(0)):
+        self._check_not_empty()
+        if is_object(records.line(0)):
             raise ValueError(
                 f'{records.file.path} holds JSON lines, and no table: open it '
                 f'with JSONLDataset, or its lines as text with TextFile')
@@ -192,6 +193,12 @@ class CSVDataset(RecordsDataset):
         return RecordFile(file, RecordIndex(
             file, self.quote, self.delimiter), partial(
                 _rows, self.encoding, self.delimiter, self.quote))
+
+    def _check_not_empty(self) -> None:
+        """Refuse a file without records."""
+        index, files = self.records.index, self.records.files
+        for file in numpy.flatnonzero(index.counts == 0)[:1].tolist():
+            raise ValueError(f'{files[file].path} is empty')
 
     def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
         """Return the names of the columns, and find whether they are in the
@@ -252,34 +259,47 @@ class CSVDataset(RecordsDataset):
             for number, column in by_file[file].items():
                 column.add(columns[number])
         found = by_file[0]
+        # Of each column the first file where it has cells.
+        firsts = dict.fromkeys(found, 0)
         for file, others in enumerate(by_file[1:], 1):
             for number, column in others.items():
-                self._check_type(number, found[number], file, column)
+                before = found[number].kinds.copy()
+                if before.is_blank:
+                    firsts[number] = file
                 found[number].join(column)
+                if before.differs(column.kinds):
+                    self._check_types(number, (firsts[number], file), (
+                        before, column.kinds), found[number].markers)
         return found
 
-    def _check_type(self, number: int, before: CellColumn, file: int,
-                    column: CellColumn) -> None:
-        """Refuse a column of a file that has another type than in the files
-        before it."""
-        if not before.kinds.differs(column.kinds):
+    def _check_types(self, number: int, places: Sequence[int],
+                     kinds: Sequence[Kinds], markers: Sequence[str]) -> None:
+        """Refuse a column that has another type in a file than in the files
+        before it, if a source that is used reads it.
+
+        `places`: the first of the files before it, and the file.
+        `kinds`: of the cells in those, and in the file.
+        `markers`: without which the cells of all are not text.
+        """
+        source = next((
+            source for source, (numbers, _) in self._fields.items()
+            if number in numbers and source in self.sources
+            and source not in self._given), None)
+        if source is None:
             return
-        title, files = self._titles[number], self.records.files
-        there, here = ['text' if (dtype := kinds.dtype(False)) == TEXT else
-                       dtype for kinds in (before.kinds, column.kinds)]
-        markers = column.markers or before.markers
+        there, here = ['text' if (dtype := one.dtype(False)) == TEXT else
+                       dtype for one in kinds]
+        before, after = [self.records.files[file].path for file in places]
         advice = (f'missing={markers} if that stands for missing values, or '
                   if markers else '')
         raise ValueError(
-            f'column {title!r} is {here} in {files[file].path}, but {there} '
-            f'in files before it, such as {files[0].path}: pass {advice}'
-            f'dtypes={{{title!r}: object}} to read it as text')
+            f'column {self._titles[number]!r} is {here} in {after}, but '
+            f'{there} in files before it, such as {before}: pass {advice}'
+            f'dtypes={{{source!r}: object}} to read it as text')
 
     def _check_titles(self) -> None:
         """Refuse files with other columns than the first."""
         index, files = self.records.index, self.records.files
-        for file in numpy.flatnonzero(index.counts == 0)[:1].tolist():
-            raise ValueError(f'{files[file].path} is empty')
         expected, where = self._titles, files[0].path
         for file, cells in zip(
                 files, self.records.records(index.firsts), strict=True):

@@ -305,6 +305,42 @@ def test_tables_that_differ_name_file_and_column(
         CSVDataset(write_texts(tmp_path, 'csv', first, second))
 
 
+def test_advice_about_a_type_names_source_and_marker(tmp_path):
+    """It is about the source, wherever the marker is, and what it says is
+    enough."""
+    paths = write_texts(tmp_path, 'csv', 'x\nNA\n', 'x\n2\n')
+    with pytest.raises(ValueError, match=(
+            r"'x' is int64 in .*b.csv, but text .*a.csv: pass "
+            r"missing=\('NA',\) if .* or dtypes=\{'number': object\}")):
+        CSVDataset(paths, {'number': 'x'})
+    dataset = CSVDataset(paths, {'number': 'x'}, missing=('NA',))
+    assert [True, False] == numpy.isnan(dataset[:][0]).tolist()
+    dataset = CSVDataset(paths, {'number': 'x'}, {'number': object})
+    assert ['NA', '2'] == dataset[:][0].tolist()
+
+
+def test_error_about_a_type_names_files_that_have_cells(tmp_path):
+    """Not one where the column is empty."""
+    paths = write_texts(tmp_path, 'csv', 'x,y\n,1\n', 'x,y\n1,1\n',
+                        'x,y\nno,1\n')
+    with pytest.raises(ValueError, match=r'text in .*c.csv, .*as .*b.csv'):
+        CSVDataset(paths)
+
+
+def test_column_that_is_not_used_may_have_several_types(tmp_path):
+    """It is not read."""
+    paths = write_texts(tmp_path, 'csv', 'x,y\n1,2\n', 'x,y\nno,3\n')
+    for chosen in ({'sources': ('y',)}, {'columns': ['y']}):
+        assert [2, 3] == CSVDataset(paths, **chosen)[:][0].tolist()
+
+
+@pytest.mark.parametrize('empty', ['', '\n\r\n', '\ufeff'])
+def test_first_table_that_is_empty_is_named(tmp_path, empty):
+    """As the others are."""
+    with pytest.raises(ValueError, match=r'a.csv is empty'):
+        CSVDataset(write_texts(tmp_path, 'csv', empty, 'x\n1\n'))
+
+
 @pytest.mark.parametrize('first, second, dtype', [
     ('x\n1\n', 'x\n1.5\n', 'f8'), ('x\n1\n', 'x\n', 'i8'),
     ('x\n""\n', 'x\n3\n', 'f8'), ('x\n2020-01-01\n',
