@@ -9,11 +9,13 @@ import numpy
 from fuel.datasets.columns.part_names import (
     as_list, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
+from fuel.datasets.rows import check_same_length
 from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
+from fuel.storage import Reader
 from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
 
@@ -59,7 +61,7 @@ class NPYDataset(RowsDataset, WithStorageOptions):
     ValueError
         If a file is of another kind or holds Python objects, if sources
         have different lengths, a split is unknown or out of range, or one
-        of several files lacks an array of the first, or has rows of another
+        of several files has other arrays than the first, or rows of another
         type or shape.
     DamagedFileError
         If a file is shorter than its array.
@@ -93,8 +95,6 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         self.path = _as_paths(path, storage_options)
         self.load()
         super().__init__(which_sets, splits, **kwargs)
-        if isinstance(self.path, list):
-            self._check_rows_of_files(self.path)
 
     def load(self) -> None:
         """Open the files."""
@@ -106,25 +106,26 @@ class NPYDataset(RowsDataset, WithStorageOptions):
                 check_is_file(path, 'NPY')
         paths = by_source.get('data', ())
         if not isinstance(self.path, dict) and is_archive(paths[0]):
-            self.readers = open_npz(paths)
-            if not self.readers:
+            readers = open_npz(paths)
+            if not readers:
                 raise ValueError(f'{paths[0]} holds no arrays')
+            if len(paths) > 1:
+                _check_rows_of_files(paths, readers)
         else:
-            self.readers = {source: open_npy(paths, source)
-                            for source, paths in by_source.items()}
+            readers = {source: open_npy(paths, source)
+                       for source, paths in by_source.items()}
+        self.readers = readers
 
-    def _check_rows_of_files(self, paths: Sequence[str]) -> None:
-        """Refuse a file that has sources of different lengths."""
-        counts = {source: numpy.diff(self.readers[source].part_bounds)
-                  for source in self.provides_sources}
-        first, *others = counts
-        for source in others:
-            for path, count, other in zip(
-                    paths, counts[first], counts[source], strict=True):
-                if count != other:
-                    raise ValueError(
-                        f'{path}: all sources must have the same number of '
-                        f'examples, got {first}: {count}, {source}: {other}')
+    def _check_renewed(self, before: dict[str, Reader],
+                       now: dict[str, Reader]) -> None:
+        for source in before.keys() & now.keys():
+            for file, count, new in zip(
+                    before[source].files,
+                    numpy.diff(before[source].part_bounds).tolist(),
+                    numpy.diff(now[source].part_bounds).tolist(),
+                    strict=True):
+                check_same_length(file.path, count, new)
+        super()._check_renewed(before, now)
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""
@@ -149,3 +150,18 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
         raise ValueError('at least one file is needed, got {}')
     return {source: fixed_files('NPYDataset', one, storage_options)
             for source, one in path.items()}
+
+
+def _check_rows_of_files(paths: Sequence[str],
+                         readers: Mapping[str, Reader]) -> None:
+    """Refuse a file that has sources of different lengths."""
+    counts = {source: numpy.diff(reader.part_bounds)
+              for source, reader in readers.items()}
+    first, *others = counts
+    for source in others:
+        for path, count, other in zip(
+                paths, counts[first], counts[source], strict=True):
+            if count != other:
+                raise ValueError(
+                    f'{path}: all sources must have the same number of '
+                    f'examples, got {first}: {count}, {source}: {other}')

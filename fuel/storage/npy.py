@@ -33,6 +33,8 @@ LOCAL_HEADER = struct.Struct('<4s22xHH')
 # Of an array, in bytes: what an offset in a file can say.
 MAX_NBYTES = 2 ** 62
 VERSIONS = (1, 0), (2, 0), (3, 0)
+# The first bytes of a ``.npy`` file.
+MAGIC = numpy.lib.format.MAGIC_PREFIX
 
 
 class StoredArray(NamedTuple):
@@ -81,9 +83,15 @@ def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
 
-    Raises: ValueError if a file lacks an array of the first.
+    Raises: ValueError if a file has other arrays than the first.
     """
-    found = list(map(_arrays_in, raw_files_at(paths)))
+    files = raw_files_at(paths)
+    for path, file in zip(paths[1:], files[1:], strict=True):
+        if file.size >= len(MAGIC) and file.read(0, len(MAGIC)) == MAGIC:
+            raise ValueError(
+                f'{path} is a .npy file, and {paths[0]} a .npz file: files '
+                f'that are one data set are of one kind')
+    found = list(map(_arrays_in, files))
     for path, arrays in zip(paths, found, strict=True):
         for name in found[0]:
             if name not in arrays:
@@ -91,6 +99,11 @@ def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
                 raise ValueError(
                     f'{path} has no array {name!r}, which {paths[0]} has: '
                     f'{hint}the arrays are {", ".join(map(repr, arrays))}')
+        for name in arrays:
+            if name not in found[0]:
+                raise ValueError(
+                    f'{path} has an array {name!r}, and {paths[0]} has none: '
+                    f'files that are one data set have the same arrays')
     # A compressed source is in memory twice while its parts become one array.
     return {name: _open(name, [arrays.pop(name) for arrays in found])
             for name in list(found[0])}

@@ -484,6 +484,8 @@ def test_arrays_of_several_npy_files_are_one(tmp_path):
 
 @pytest.mark.parametrize('other, text', [
     ({'x': [1, 2]}, r"b.npz has no array 'y', which .*a.npz has.*'x'"),
+    ({'x': [1, 2], 'y': [1, 2], 'z': [1, 2]},
+     r"b.npz has an array 'z', and .*a.npz has none"),
     ({'x': [1, 2], 'y': [1., 2.]},
      r"a.npz, source 'y', has int64 of shape \(\), and .*b.npz has float64"),
     ({'x': [[1], [2]], 'y': [1, 2]}, r"source 'x', .*b.npz has int64 of sha"),
@@ -497,3 +499,41 @@ def test_archives_that_differ_name_file_and_array(tmp_path, other, text):
             key: numpy.array(value) for key, value in arrays.items()})
     with pytest.raises(ValueError, match=text):
         NPYDataset(tmp_path / '*.npz')
+
+
+def test_array_among_archives_is_not_said_to_be_damaged(tmp_path):
+    """The error names both kinds."""
+    numpy.savez(tmp_path / 'a.npz', data=[1, 2])
+    numpy.save(tmp_path / 'b.npy', [1, 2])
+    with pytest.raises(ValueError, match=r'b.npy is a .npy file, and .*a.npz'):
+        NPYDataset([tmp_path / 'a.npz', tmp_path / 'b.npy'])
+    (tmp_path / 'c.npz').write_bytes(b'')
+    with pytest.raises(DamagedFileError, match='c.npz'):
+        NPYDataset([tmp_path / 'a.npz', tmp_path / 'c.npz'])
+
+
+@pytest.mark.parametrize('x, y, error', [
+    (2, 2, StateMismatchError), (2, 3, ValueError)])
+def test_archives_whose_rows_have_moved_are_refused(tmp_path, x, y, error):
+    """Though there are as many in all, and the data set is as it was."""
+    def write(x, y):
+        for name, x_rows, y_rows in (
+                ('a', range(x), range(y)),
+                ('b', range(x, 5), range(y, 5))):
+            numpy.savez(tmp_path / 'new.tmp.npz', x=x_rows, y=y_rows)
+            os.replace(tmp_path / 'new.tmp.npz', tmp_path / f'{name}.npz')
+
+    write(3, 3)
+    dataset = NPYDataset([tmp_path / 'a.npz', tmp_path / 'b.npz'])
+    pickled = pickle.dumps(dataset)
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(5, 2))
+    assert [0, 1] == next(stream.get_epoch_iterator())[0].tolist()
+    write(x, y)
+    for _ in range(2):
+        with pytest.raises(error, match=r'a.npz'):
+            next(stream.get_epoch_iterator())
+    if error is ValueError:
+        with pytest.raises(ValueError, match=r'a.npz: all sources must have'):
+            pickle.loads(pickled).get_data(None, [0])
+    write(3, 3)
+    assert 3 == len(list(stream.get_epoch_iterator()))
