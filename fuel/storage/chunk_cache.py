@@ -227,11 +227,11 @@ class ChunkStore:
                 for chunk, out, more in zip(
                         chunks, outs, referred, strict=True):
                     decoded = buffers.pop(chunk, out)
-                    if not more or self.cache.make_room(more):
+                    size = self._filling.pop(chunk, 0)
+                    if not more or self.cache.make_room(size + more):
                         if more:
                             self._referred[chunk] = more
                         self.slots[chunk] = decoded
-                    self._filling.pop(chunk, None)
                 self._count(chunks)
             return decoded
         finally:

@@ -291,6 +291,21 @@ def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
     assert 5 == store.num_decoded
 
 
+@pytest.mark.parametrize('length, is_held', [(28, True), (29, False)])
+def test_objects_and_what_they_refer_to_are_within_the_budget(
+        length, is_held):
+    """Together: neither alone."""
+    cache = ChunkCache(10 * (8 + chunk_cache.OBJECT_BYTES + 28))
+    store = cache.store('x', numpy.full(1, 80), has_buffers=False)
+
+    def decode(_, outs):
+        outs[0] = numpy.array(['x' * length] * 10, object)
+
+    assert ['x' * length] * 10 == store.get(0, decode).tolist()
+    assert is_held is (store.slots[0] is not None)
+    assert (cache.budget if is_held else 0) == cache.used
+
+
 def test_chunk_that_is_asked_for_twice_is_filled_once():
     """As several requests do that lie in it."""
     store = ChunkCache(3000).store('x', numpy.full(9, 1000))
