@@ -188,6 +188,10 @@ class DecodedGroups:
             newest = self._newest = group, self.store.get(group, self.decode)
         return newest[1]
 
+    def is_newest(self, group: int) -> bool:
+        """Return whether a group is the one that was asked for last."""
+        return self._newest is not None and self._newest[0] == group
+
     def decode(self, numbers: Sequence[int], outs: list[Any]) -> None:
         """Put the rows of groups into a list, as they were decoded: to copy
         them would take half as long again."""
@@ -240,8 +244,11 @@ class ObjectGroups:
 
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
         """Return rows of a group, the caller's own."""
-        store = self._decoded.store
-        store.slots.last_used[part] = store.cache.clock.tick()
+        if not self._decoded.is_newest(part):
+            # Once: what is in use is held in any case, while chunks that
+            # were decoded ahead have nothing but their time.
+            store = self._decoded.store
+            store.slots.last_used[part] = store.cache.clock.tick()
         found = self._decoded.get(part)[rows]
         if self._groups.check is not None:
             self._groups.check(part)

@@ -58,3 +58,22 @@ def test_rows_of_a_table_are_remembered_in_memory_of_their_own():
     for place in range(2):
         assert not numpy.shares_memory(
             slots[place], whole['number'].chunk(place).to_numpy())
+
+
+def test_rows_of_objects_are_forgotten_before_what_was_decoded_later(tmp_path):
+    """Their reader holds those in use, however often they are read."""
+    path = str(tmp_path / 'a.parquet')
+    parquet.write_table(table(), path, row_group_size=N // 3)
+    dataset = ArrowDataset(
+        path, sources=('number', 'numbers'), cache_bytes=120_000)
+    number, numbers = map(dataset.readers.get, dataset.sources)
+    assert [0, 1] == numbers.read(numpy.array([0]))[0].tolist()
+    assert [0] == number.read(numpy.array([0])).tolist()
+    assert [1, 2] == numbers.read(numpy.array([1]))[0].tolist()
+    cache = number.store.cache
+    held = number.store.used_bytes
+    assert 8 * N // 3 == held < cache.used
+    with cache.lock:
+        cache.make_room(30_000)
+    assert held == cache.used == number.store.used_bytes
+    assert [2, 3] == numbers.read(numpy.array([2]))[0].tolist()
