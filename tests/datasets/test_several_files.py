@@ -255,6 +255,8 @@ def test_no_file_and_no_such_file_say_so(tmp_path, kind):
         cls([tmp_path / 'b.none', tmp_path / 'c.none'])
     with pytest.raises(TypeError, match='got a list'):
         cls([])
+    with pytest.raises(TypeError, match=r'URLs, got 3 \(int\) in the list'):
+        cls([tmp_path / f'a.{ending}', 3])
 
 
 # Tables of text.

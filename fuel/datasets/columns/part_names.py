@@ -21,7 +21,7 @@ from fuel.storage.nodes import find_node, is_group, text_of_name
 from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
-from fuel.utils.other_libraries import checked_path
+from fuel.utils.other_libraries import checked_path, short_repr
 
 # Of many names, how many an error shows.
 SHOWN = 10
@@ -67,9 +67,15 @@ def fixed_files(reader: str, files: Any,
 
     `files`: a path, URL or pattern, or a list of them.
     """
-    if not isinstance(files, (list, tuple)) or not files or not all(
-            isinstance(file, (str, bytes, os.PathLike)) for file in files):
+    listed = files if isinstance(files, (list, tuple)) else []
+    others = [file for file in listed
+              if not isinstance(file, (str, bytes, os.PathLike))]
+    if len(others) == len(listed):
         files = checked_path(reader, files)
+    elif others:
+        raise TypeError(
+            f'{reader} reads files, by their paths or URLs, got '
+            f'{short_repr(others[0])} in the list of them')
     found: list[str] = [
         path if isinstance(path, RemotePath) else LocalPath(path)
         for path in expand(as_files(files, storage_options))]
