@@ -241,9 +241,13 @@ def scale(node: object, name: str) -> h5py.Dataset | None:
         check_attribute(node, SCALES)
         for reference in node.attrs[SCALES][0]:
             found = node.file[reference] if reference else None
-            if found is not None and NAME in found.attrs and (
-                    _text(found.attrs[NAME]) == name):
-                return found
+            if found is None or NAME not in found.attrs or (
+                    _text(found.attrs[NAME]) != name):
+                continue
+            if not isinstance(found, h5py.Dataset):
+                raise ValueError(
+                    f'its dimension scale {name!r} is not an array')
+            return found
     return None
 
 

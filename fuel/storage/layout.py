@@ -14,7 +14,7 @@ import numpy
 
 from fuel.storage.global_heap import REFERENCE, addressing
 from fuel.storage.file_bytes import is_attached
-from fuel.storage.nodes import row_maps
+from fuel.storage.nodes import row_maps, text_of_name
 
 # The kinds of types whose bytes in memory can be those in the file.
 PLAIN_KINDS = 'biufcSV'
@@ -319,7 +319,10 @@ def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
 def dataset_name(dataset: h5py.Dataset) -> str:
     """Return the name of a data set for errors: that of the source."""
-    return (dataset.name or '<no name>').lstrip('/')
+    name = dataset.name or '<no name>'
+    # h5py gives one that is not UTF-8 as bytes.
+    return (text_of_name(name) if isinstance(name, bytes) else name
+            ).lstrip('/')
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,8 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
             info = h5py.h5o.get_info(node.id)
             if (info.fileno, info.addr) not in seen:
                 seen.add((info.fileno, info.addr))
-                names = list(node) if most_names is None else first_names(
-                    node, most_names)
+                names = (group_names(node) if most_names is None
+                         else first_names(node, most_names))
                 pending += zip(
                     itertools.repeat(node),
                     itertools.repeat(path and f'{path}/'), reversed(names))
@@ -176,6 +176,14 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
             node = None
         path = f'{prefix}{name}'
         yield path, node
+
+
+def group_names(group: h5py.Group) -> list[str]:
+    """Return the names in a group, as text; h5py gives those that are not
+    UTF-8 as bytes."""
+    names = list(group)
+    return list(map(text_of_name, names)) if bytes in map(
+        type, names) else names
 
 
 def first_names(group: h5py.Group, most: int) -> list[str]:

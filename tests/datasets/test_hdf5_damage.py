@@ -8,7 +8,7 @@ import pytest
 from support.hdf5_files import split_array, write_pairs, write_ragged
 from support.processes import run_python
 
-from fuel.datasets import H5PYDataset
+from fuel.datasets import H5PYDataset, HDF5Dataset
 from fuel.storage.attributes import axis_labels, own_labels, scale
 from fuel.exceptions import DamagedFileError
 
@@ -72,6 +72,58 @@ def test_labels_and_scales_equal_those_of_h5py(tmp_path):
                 for kind in ('shapes', 'shape_labels', 'other'):
                     assert scales.get(kind) == scale(node, kind)
         assert ('batch', 'height', 'width') == axis_labels(file['ragged'])
+
+
+STRANGE = b'tail\xff'
+
+
+@pytest.mark.parametrize('read, text', [
+    (lambda path: H5PYDataset(path, ('train',), splits={'train': 2}),
+     "a.hdf5.*name b'tail.xff' is not UTF-8"),
+    (lambda path: HDF5Dataset(path, ['x'], parts='demo_*'),
+     "a.hdf5.* no group 'demo_.'; it has 'tail"),
+    (lambda path: HDF5Dataset(path, ['missing']),
+     "a.hdf5.*no array 'missing'.*tail")])
+def test_name_that_is_not_text_is_in_errors_about_the_file(
+        tmp_path, read, text):
+    """As where a byte of a name was damaged; h5py gives it as bytes."""
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(4)
+        file.create_group(STRANGE)['y'] = numpy.arange(4)
+        file.create_dataset(STRANGE + b'2', data=numpy.arange(4))
+    with pytest.raises((ValueError, KeyError), match=text):
+        read(path)
+
+
+def test_array_whose_name_is_not_text_is_read(tmp_path):
+    """The name is that which Python gives to such bytes."""
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset(STRANGE, data=numpy.arange(8), chunks=(2,),
+                            compression='gzip')
+    name = STRANGE.decode('utf-8', 'surrogateescape')
+    dataset = HDF5Dataset(path, {'x': name})
+    assert [3, 1] == dataset.get_data(None, [3, 1])[0].tolist()
+
+
+@pytest.mark.parametrize('make', [
+    lambda file: file.create_group('shapes'),
+    lambda file: file.__setitem__('shapes', numpy.dtype('f4'))])
+def test_scale_that_is_not_an_array_is_damage(tmp_path, make):
+    """As of an address that was damaged, which leads to another object."""
+    path = write_pairs(tmp_path / 'a.hdf5')
+    with h5py.File(path, 'r+') as file:
+        make(file)
+        file['shapes'].attrs['NAME'] = 'shapes'
+        scales = numpy.empty(file['features'].ndim, object)
+        scales[:] = [numpy.array([], h5py.ref_dtype)] * len(scales)
+        scales[0] = numpy.array([file['shapes'].ref], h5py.ref_dtype)
+        file['features'].attrs.create(
+            'DIMENSION_LIST', scales, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+    with pytest.raises(DamagedFileError, match=(
+            "a.hdf5.*'features'.*scale 'shapes' is not an array")):
+        assert H5PYDataset(path, ('train',)).axis_labels
 
 
 def test_wrong_labels_name_file_and_source(tmp_path):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from fuel.remote.location import LocalPath, RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.linked_files import LinkedFiles
-from fuel.storage.nodes import find_node, is_group, text_of_name
+from fuel.storage.nodes import (
+    find_node, group_names, is_group, text_of_name)
 from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
@@ -162,10 +163,10 @@ class PartNames:
             found = sorted(self._search(root, self._pattern.split('/')),
                            key=natural_key)
             if not found and not self._may_lack:
-                have = ', '.join(map(repr, sorted(root)[:SHOWN])) or 'nothing'
+                have = ', '.join(map(repr, sorted(group_names(root))[:SHOWN]))
                 raise ValueError(
                     f'{path!r} has no group {self._pattern!r}; it has '
-                    f'{have}')
+                    f'{have or "nothing"}')
         return found
 
     def _search(self, group: h5py.Group, patterns: Sequence[str],
@@ -173,9 +174,8 @@ class PartNames:
         """Yield the names of groups that fit a pattern for each level."""
         open_linked = self._files.open_linked
         first, *rest = patterns
-        # As bytes, where they are no UTF-8.
-        names = [first] if not MAGIC.search(first) else fnmatch.filter([
-            text_of_name(name) for name in group], first)
+        names = [first] if not MAGIC.search(first) else fnmatch.filter(
+            group_names(group), first)
         for name in names:
             if not rest:
                 if is_group(group, name, open_linked):

@@ -297,7 +297,14 @@ def plain_sources(h5file: h5py.File,
             f'the splits are: leave out splits=, and name some of '
             f'{all_splits(h5file)} as which_sets')
     lengths: dict[int, list[str]] = {}
-    for name in sorted(h5file):
+    names = list(h5file)
+    # As h5py gives them.
+    strange = [name for name in names if isinstance(name, bytes)]
+    if strange:
+        raise ValueError(
+            f'{h5file.filename!r}: the name {strange[0]!r} is not UTF-8, so '
+            'it cannot be that of a source')
+    for name in sorted(names):
         node = h5file.get(name)
         if isinstance(node, h5py.Dataset) and node.shape and (
                 _text(read_attribute(node, 'NAME')) not in SHAPES):
