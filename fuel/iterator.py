@@ -9,7 +9,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import refuse_midway, sealed_epoch
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.state import Position
+from fuel.epochs.state import Position, position_of
 from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
@@ -79,7 +79,7 @@ class DataIterator(EpochIterator):
 
     def __len__(self) -> int:
         """Return how many items are left of the epoch."""
-        count = _num_left(self.data_stream, self.epoch)
+        count = _num_left(self)
         if count is None:
             raise TypeError(
                 'how many items are left of an epoch of '
@@ -249,15 +249,15 @@ def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
                for source in sources)
 
 
-def _num_left(stream: object, epoch: Epoch) -> int | None:
+def _num_left(iterator: DataIterator) -> int | None:
     """Return how many items are left of an epoch, None if not known."""
-    stage = stage_of(stream)
+    stage, epoch = stage_of(iterator.data_stream), iterator.epoch
     if epoch.finished:
         return 0
     length, shard = stage.num_items(), stage.shard
     if length is None or epoch.has_own_requests:
         return None
-    used, step = _num_used(stage, epoch), epoch.step
+    used, step = _num_used(iterator, stage), epoch.step
     if epoch.request_iterator is not None and shard == stage.shard_of_inputs:
         # Its own requests are the rank's alone.
         step = 1
@@ -269,20 +269,20 @@ def _num_left(stream: object, epoch: Epoch) -> int | None:
     return num_of_rank(max(0, total - used), shard)
 
 
-def _num_used(stage: Stage, epoch: Epoch) -> int:
+def _num_used(iterator: DataIterator, stage: Stage) -> int:
     """Return how many items of all ranks were requested.
 
     Where ranks share the examples of a batch, a step takes several batches
     that are too small. The stage that requests them alone counts each.
     """
-    if stage.shard is not None and not stage.shard.splits:
-        return epoch.requested
-    position: object = stage.position(epoch)
-    while (stage.one_to_one and isinstance(position, Position)
-           and len(position.children) == 1):
-        stage, position = stage_of(stage.inputs[0]), position.children[0]
-    return (position.requested if isinstance(position, Position)
-            else epoch.requested)
+    if stage.one_to_one and (stage.shard is None or stage.shard.splits):
+        position: object = position_of(iterator)
+        while isinstance(position, Position) and stage.one_to_one and (
+                len(position.children) == 1):
+            stage, position = stage_of(stage.inputs[0]), position.children[0]
+        if isinstance(position, Position):
+            return position.requested
+    return iterator.epoch.requested
 
 
 def _length_of_all(stage: Stage) -> int | None:
