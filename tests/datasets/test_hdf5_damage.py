@@ -8,7 +8,7 @@ import pytest
 from support.hdf5_files import split_array, write_pairs, write_ragged
 from support.processes import run_python
 
-from fuel.datasets import H5PYDataset, HDF5Dataset
+from fuel.datasets import Categorical, H5PYDataset, HDF5Dataset
 from fuel.storage.attributes import axis_labels, own_labels, scale
 from fuel.exceptions import DamagedFileError
 
@@ -124,6 +124,18 @@ def test_scale_that_is_not_an_array_is_damage(tmp_path, make):
     with pytest.raises(DamagedFileError, match=(
             "a.hdf5.*'features'.*scale 'shapes' is not an array")):
         assert H5PYDataset(path, ('train',)).axis_labels
+
+
+def test_names_of_categories_that_are_arrays_are_refused(tmp_path):
+    """As of a type that was damaged."""
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['kind/codes'] = numpy.zeros(4, 'i1')
+        names = file.create_dataset('kind/categories', (2,),
+                                    h5py.vlen_dtype('i4'))
+        names[0] = [1, 2]
+    with pytest.raises(ValueError, match="a.hdf5.*no names for 'kind'"):
+        HDF5Dataset(path, [Categorical('kind')])
 
 
 def test_wrong_labels_name_file_and_source(tmp_path):

@@ -106,7 +106,9 @@ class Categorical(PathColumn):
             found = parts.find(number, f'{path}/values')
         if found is None:
             found = names_referred_to(array)
-        if not isinstance(found, h5py.Dataset) or len(found.shape) != 1:
+        if not isinstance(found, h5py.Dataset) or len(found.shape) != 1 or (
+                found.dtype.kind == 'O'
+                and h5py.check_string_dtype(found.dtype) is None):
             raise ValueError(
                 f'{parts.describe(number)}: there are no names for '
                 f'{self.path!r}, which should be a group of codes and '
