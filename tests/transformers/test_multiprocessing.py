@@ -697,7 +697,8 @@ def _is_alive(pid):
     try:
         with open(f'/proc/{pid}/stat') as file:
             return file.read().rpartition(')')[2].split()[0] != 'Z'
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # The second where it is reaped between the two calls.
         return False
 
 
