@@ -249,6 +249,28 @@ def files_by_name(paths: Sequence[str], root: str,
     return found
 
 
+def files_by_folder(paths: Sequence[str], root: str,
+                    wanted: Collection[str]) -> dict[str, list[str]]:
+    """Return the files of each folder in a folder, in the order of the files.
+
+    Of one folder within another, it is the first that has several, or whose
+    folder is wanted. Where it has files too, there are none, nor where the
+    names say the value of something, as in ``healpix=7``.
+
+    `root`: a folder above all files.
+    """
+    found: dict[str, list[str]] = {}
+    while paths and len(found) < 2 and not found.keys() & {*wanted}:
+        root = os.path.join(root, *found)
+        found = {}
+        for path in paths:
+            name, *below = os.path.relpath(path, root).split(os.sep)
+            if not below:
+                return {}
+            found.setdefault(name, []).append(path)
+    return {} if all('=' in name for name in found) else found
+
+
 def _split_of(below: str, path: str) -> str | None:
     """Return the split of a file, None if nothing tells it."""
     folder = os.path.dirname(path)

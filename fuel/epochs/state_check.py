@@ -183,6 +183,9 @@ def _said_before(name: str, saved: object, present: object) -> bool:
     if name in ('drop_last', 'flat_targets'):
         # What did not take it did as if it were False.
         return saved is None and present is False
+    if name == 'files':
+        # Tables did not name their files.
+        return saved is None
     if name == 'missing':
         # Tables of text marked nothing as missing.
         return saved is None and present == []

@@ -27,8 +27,8 @@ TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
 # What files with data in a folder end with.
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
-DATA_ENDINGS = (*HDF5_ENDINGS, '.arrow', '.feather', '.npy', '.npz',
-                '.parquet')
+TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
+DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
 # Others that people try, and what reads them.
 ADVICE = {
     '.json': 'a file with an object in each line is read by JSONLDataset, '

@@ -20,11 +20,13 @@ from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import files_by_name, must_name_splits, no_split
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
-    ADVICE, DATA_ENDINGS, TABLES_OF_TEXT, advice_for, format_of, is_zarr)
+    ADVICE, DATA_ENDINGS, TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for,
+    format_of, is_zarr)
 from fuel.layouts.recognition import find_call, find_known_call, seen_files
 from fuel.storage.open_files import open_with_h5py
 from fuel.utils.other_libraries import is_hugging_face_cache
 from fuel.utils.paths import looping_link
+from fuel.utils.warn import warn_user
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ TABLES = ('arrow', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
 # Found by a recogniser: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
+# The argument that names one of several splits.
+HOW_TO_SPLIT = "split={}; split='all' takes all rows"
 
 Split = str | Sequence[str] | None
 
@@ -57,6 +61,8 @@ def open_files(files: Files, split: Split, layout: str | None,
     named = files
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):
+        if is_of_tables(os.fsdecode(files)):
+            return _open_tables(os.fsdecode(files), split, layout, kwargs)
         files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
@@ -65,10 +71,7 @@ def open_files(files: Files, split: Split, layout: str | None,
         paths = expand(given)
     kind = _format_of_all(paths)
     if kind != 'hdf5':
-        if layout is not None:
-            raise ValueError(
-                f'layouts are of HDF5 files, and {paths[0]!r} has the format '
-                f'{kind!r}: leave out layout={layout!r}')
+        _refuse_layout(layout, paths[0], kind)
         return _open_format(kind, paths, split, kwargs)
     with seen_files(given, kwargs.get('storage_options'),
                     kwargs.get('follow', 'folder')) as seen:
@@ -92,6 +95,34 @@ def open_files(files: Files, split: Split, layout: str | None,
         if call.splits is None and not call.split:
             split, kwargs = _of_names(named, paths, split, kwargs)
         return _open_split(call.open, None if call.split else split, kwargs)
+
+
+def _refuse_layout(layout: str | None, path: str, kind: str) -> None:
+    """Raise ValueError if a layout is given for files of another format than
+    HDF5."""
+    if layout is not None:
+        raise ValueError(
+            f'layouts are of HDF5 files, and {path!r} has the format '
+            f'{kind!r}: leave out layout={layout!r}')
+
+
+def _open_tables(folder: str, split: Split, layout: str | None,
+                 kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set in a folder of tables, which ArrowDataset lists."""
+    _refuse_layout(layout, folder, 'parquet')
+    tables = import_module('fuel.interop.arrow.files')
+    located = tables.paths_of(folder, kwargs.get('storage_options'))
+    names = None if split is None else _names_of(split)
+    by_split = {} if 'splits' in kwargs else tables.located_by_split(
+        folder, located, names, HOW_TO_SPLIT)
+    if by_split and names is not None and (
+            names != (ALL,) or ALL in by_split):
+        for name in names:
+            if name not in by_split:
+                raise no_split(name, by_split, repr(folder))
+        located = [each for name in names for each in by_split[name]]
+        split = None
+    return _open_format('parquet', located, split, kwargs)
 
 
 def _refuse_left_out(call: Call, sources: object) -> None:
@@ -127,6 +158,7 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
     by_split = files_by_split(folder, names or ())
     every = [path for paths in by_split.values() for path in paths]
     by_name = _by_name(every, folder, names, kwargs)
+    _warn_of_values(every, folder)
     if '' in by_split and not by_name:
         return as_pattern(by_split['']), split, kwargs
     if 'splits' in kwargs:
@@ -148,6 +180,19 @@ def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
     if len(names) == 1:
         return as_pattern(by_split[names[0]]), None, kwargs
     return [path for name in names for path in by_split[name]], None, kwargs
+
+
+def _warn_of_values(paths: Sequence[str], folder: str) -> None:
+    """Warn if folders ``name=value`` tell what no source has; HDF5 files of
+    other people have it too."""
+    told = [below for path in paths if '=' in (
+        below := os.path.dirname(os.path.relpath(path, folder)))]
+    if told and _format_of_all(paths) != 'hdf5':
+        warn_user(
+            f'the folders of {folder!r}, such as {told[0]!r}, tell values '
+            f'that are not a source of the data set: write them into the '
+            f'files too, or convert these to Parquet, where such folders are '
+            f'columns')
 
 
 def _of_pattern(pattern: str, paths: list[str], split: Split,
@@ -204,8 +249,7 @@ def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
 
 
 def _several(files: str, by_name: dict[str, list[str]]) -> ValueError:
-    return must_name_splits(
-        repr(files), by_name, "split={}; split='all' takes all rows")
+    return must_name_splits(repr(files), by_name, HOW_TO_SPLIT)
 
 
 def _open_own(paths: Sequence[str], split: Split,
@@ -283,6 +327,23 @@ def _open_format(kind: str, paths: Sequence[str],
 MOST_LEVELS = 8
 # Of folders, an error shows so many.
 SHOWN = 10
+
+
+def is_of_tables(folder: str) -> bool:
+    """Return whether the data files of a folder are Parquet and Arrow, those
+    that are looked for in it, or else those at any depth.
+
+    Raises: ValueError if one of them has no format that is known.
+    """
+    splits, last, is_loop = _search(folder, (), DATA_ENDINGS)
+    every = [path for paths in splits.values() for path in paths]
+    if not every and not is_loop:
+        every = [path for below in _with_files(last)
+                 for path in _look_into(below)[0]]
+    by_ending = {_ending(path): path for path in reversed(every)}
+    return bool(every) and by_ending.keys() <= {*TABLES_OF_ARROW} and all(
+        format_of(path) in ('arrow', 'parquet')
+        for path in by_ending.values())
 
 
 def files_by_split(folder: str, wanted: Sequence[str] = (),

@@ -195,6 +195,19 @@ def test_folders_are_splits(tmp_path):
     assert [0] * 4 + [1] * 4 == rows(fuel.load(several)).tolist()
 
 
+@pytest.mark.parametrize('name, text', [
+    ('x.csv', 'v\n1\n2\n'), ('x.jsonl', '{"v": 1}\n{"v": 2}\n')])
+def test_values_that_folders_tell_are_not_lost_in_silence(
+        tmp_path, name, text):
+    """Of tables that have no columns of them; not of the folder itself."""
+    for value in (1, 2):
+        (tmp_path / f'k={value}').mkdir()
+        (tmp_path / f'k={value}' / name).write_text(text)
+    with pytest.warns(UserWarning, match='such as .k=1., tell values that'):
+        assert [1, 2] * 2 == rows(fuel.load(tmp_path)).tolist()
+    assert [1, 2] == rows(fuel.load(tmp_path / 'k=1')).tolist()
+
+
 def test_urls_are_opened_as_files_are(tmp_path):
     """HDF5 that is recognised, arrays of NumPy's, and tables of text."""
     numpy.save(tmp_path / 'x.npy', X)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from fuel.datasets.checks import refuse_unknown_sources
 from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.categorical import (
     Categorical, names_referred_to)
+from fuel.datasets.columns.part_names import relative_names
 from fuel.datasets.columns.parts import FileParts, read_whole
 from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.splits import (
@@ -188,7 +188,7 @@ class OpenColumns(dict[str, Reader]):
         assert parts.bounds is not None
         names = '\n'.join(parts.names.names).encode('utf-8', 'surrogateescape')
         return {
-            'files': _relative_names(parts),
+            'files': relative_names(parts.files.paths),
             'parts': f'{len(parts)} of {_checksum(names, parts.bounds)}',
             'runs': _checksum(parts.find_runs()),
             'categories': {source: _checksum(repr(names).encode())
@@ -213,17 +213,6 @@ def _counting_column(columns: Mapping[str, FileColumn],
             f'and choose the others with sources=')
     return min(counting,
                key=lambda source: not columns[source].divides_parts)
-
-
-def _relative_names(parts: FileParts) -> tuple[str, ...]:
-    """Return the names of the files in the folder that has all of them."""
-    names = [os.path.abspath(path).replace(os.sep, '/').split('/')
-             for path in parts.files.paths]
-    depth = 0
-    while all(len(name) > depth + 1 and name[depth] == names[0][depth]
-              for name in names):
-        depth += 1
-    return tuple(['/'.join(name[depth:]) for name in names])
 
 
 def _checksum(*contents: bytes | IndexArray) -> str:

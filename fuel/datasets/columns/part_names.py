@@ -88,6 +88,17 @@ def as_list(paths: str | Sequence[str]) -> Sequence[str]:
     return [paths] if isinstance(paths, str) else paths
 
 
+def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of files in the folder that has all of them."""
+    names = [os.path.abspath(path).replace(os.sep, '/').split('/')
+             for path in paths]
+    depth = 0
+    while all(len(name) > depth + 1 and name[depth] == names[0][depth]
+              for name in names):
+        depth += 1
+    return tuple(['/'.join(name[depth:]) for name in names])
+
+
 def shown_paths(paths: Sequence[str]) -> list[str]:
     """Return paths as people read them: of many, the first and the last."""
     return list(map(str, paths)) if len(paths) < 3 else [

@@ -11,7 +11,7 @@ import numpy
 import pyarrow
 from numpy.typing import NDArray
 
-from fuel.datasets.splits import must_name_splits
+from fuel.datasets.columns.part_names import relative_names, shown_paths
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.source_dataset import (
@@ -42,8 +42,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     ----------
     data : str, path-like, list of them, or table
         A Parquet or Arrow (IPC, Feather) file, or its URL; several files, a
-        pattern such as ``'data/*.parquet'``, in natural order, or a folder,
-        one file after the other, whose folders ``name=value`` are columns;
+        pattern such as ``'data/*.parquet'``, or a folder, in natural order,
+        one file after the other; folders ``name=value`` in it are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
         Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
         Face `which_sets` names those to read, and so it does of a folder
@@ -129,15 +129,10 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data, storage_options)
         by_split = {} if splits is not None else located_by_split(
-            data, self._paths or ())
-        if len(by_split) > 1 and which_sets is None:
-            raise must_name_splits(
-                repr(str(data)), by_split, 'which_sets=({},)')
-        if which_sets is None:
-            by_split = {}
-        elif by_split.keys() >= set(which_sets):
+            data, self._paths or (), which_sets, 'which_sets=({},)')
+        if by_split.keys() >= set(which_sets or ()):
             # No others are opened, which may have other columns.
-            by_split = {name: by_split[name] for name in which_sets}
+            by_split = {name: by_split[name] for name in which_sets or ()}
         if by_split:
             self._paths = [
                 path for paths in by_split.values() for path in paths]
@@ -167,6 +162,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
             raise ValueError(f'{parts[0].path} has no columns')
         self._categories = _classes(parts, columns)
         self._part_paths = [part.path for part in parts]
+        # One file may have another name when a state of it is taken up.
+        self._files = relative_names(
+            self._part_paths) if len(parts) > 1 else None
         files = [file for part in parts for file in part.files]
         file: Versioned = join_files(files) if files else NoFile(
             parts[0].path)
@@ -182,6 +180,10 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         self.readers = readers
         self._bounds = numpy.cumsum([0, *[
             sum(part.lengths(parts[0].names[0])) for part in parts]])
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments, and several files in their order."""
+        return {**super().kept_arguments(), 'files': self._files}
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file that a row lies in."""
@@ -202,8 +204,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""
-        where = ['a table in memory'] if self._paths is None else [
-            each.path for each in self._paths[:3]]
+        where = ['a table in memory'] if self._paths is None else (
+            shown_paths([each.path for each in self._paths]))
         return [*where, *super().details()]
 
 

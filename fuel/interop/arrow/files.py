@@ -10,9 +10,11 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.fs
 
-from fuel.datasets.columns.part_names import expand
-from fuel.datasets.splits import files_by_name
+from fuel.datasets.columns.part_names import expand, natural_key
+from fuel.datasets.splits import (
+    files_by_folder, files_by_name, must_name_splits)
 from fuel.describe.samples import label_source
+from fuel.layouts.formats import TABLES_OF_ARROW
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils.other_libraries import class_for, is_hugging_face_cache
@@ -21,7 +23,6 @@ from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 Tables: TypeAlias = object
 # Formats of Hugging Face that only say which library has the same values.
 FORMATS = (None, 'arrow', 'numpy', 'pandas', 'polars')
-ENDINGS = ('.parquet', '.arrow', '.feather')
 
 
 class Located(NamedTuple):
@@ -34,6 +35,8 @@ class Located(NamedTuple):
 def paths_of(data: Tables, storage_options: StorageOptions | None = None,
              ) -> list[Located] | None:
     """Return the files that `data` names, None if it is a table."""
+    if isinstance(data, Located):
+        return [data]
     if isinstance(data, (str, os.PathLike)):
         path = as_path(os.fspath(data), storage_options)
         return _in_folder(path) if os.path.isdir(path) else [
@@ -50,20 +53,35 @@ def paths_of(data: Tables, storage_options: StorageOptions | None = None,
     return None
 
 
-def located_by_split(data: Tables,
-                     located: Sequence[Located]) -> dict[str, list[Located]]:
-    """Return the files of a folder by split, where their names tell; none of
-    other data."""
+def located_by_split(data: Tables, located: Sequence[Located],
+                     names: Sequence[str] | None, how: str,
+                     ) -> dict[str, list[Located]]:
+    """Return the files of a folder by split, where some splits are to be
+    read; nothing of other data, or if all files are.
+
+    Where no names tell splits, its folders are splits that can be asked for.
+
+    `names`: of the splits to read; None if none is named.
+    `how`: see `must_name_splits`.
+
+    Raises: ValueError if there are several splits, and none is named.
+    """
     if not isinstance(data, (str, os.PathLike)) or not os.path.isdir(data):
         return {}
-    by_path = {each.path: each for each in located}
-    found = files_by_name(list(by_path), os.fspath(data))
+    root, by_path = os.fspath(data), {each.path: each for each in located}
+    found = files_by_name(list(by_path), root)
+    if names is None:
+        if len(found) > 1:
+            raise must_name_splits(repr(str(root)), found, how)
+        return {}
+    found = found or files_by_folder(list(by_path), root, names)
     return {split: [by_path[path] for path in paths]
             for split, paths in found.items()}
 
 
 def _in_folder(path: str) -> list[Located]:
-    """Return the files of a folder, by the rules of PyArrow's data sets."""
+    """Return the files of a folder, by the rules of PyArrow's data sets, in
+    the natural order of their paths, as those of a pattern are."""
     factory = pyarrow.dataset.FileSystemDatasetFactory(
         pyarrow.fs.LocalFileSystem(),
         pyarrow.fs.FileSelector(path, recursive=True),
@@ -75,8 +93,8 @@ def _in_folder(path: str) -> list[Located]:
     schema = factory.inspect(fragments=0)
     found = []
     for each in factory.finish(schema).get_fragments():
-        if each.path.endswith(ENDINGS) and not is_hugging_face_cache(
-                each.path):
+        if each.path.lower().endswith(TABLES_OF_ARROW) and not (
+                is_hugging_face_cache(each.path)):
             values = pyarrow.dataset.get_partition_keys(
                 each.partition_expression)
             found.append(Located(each.path, {
@@ -84,8 +102,8 @@ def _in_folder(path: str) -> list[Located]:
                 for field in schema if field.name in values}))
     if not found:
         raise FileNotFoundError(
-            f'{path} has no file that ends in {", ".join(ENDINGS)}')
-    return sorted(found, key=lambda each: each.path)
+            f'{path} has no file that ends in {", ".join(TABLES_OF_ARROW)}')
+    return sorted(found, key=lambda each: natural_key(each.path))
 
 
 def as_divided_table(data: Any) -> tuple[

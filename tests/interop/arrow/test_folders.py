@@ -1,6 +1,9 @@
 """Folders of tables: which files are read, and what their folders tell."""
+import itertools
 import os
 import pickle
+import re
+import shutil
 
 import pyarrow
 import pyarrow.dataset
@@ -8,7 +11,10 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import fuel
+from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow import ArrowDataset
+from fuel.streams import DataStream
 
 
 def write(path, values, module=pyarrow.parquet):
@@ -105,3 +111,87 @@ def test_patterns_are_files_in_natural_order(tmp_path):
         ArrowDataset(tmp_path / '*.arrow')
     with pytest.raises(ValueError, match='list the URLs'):
         ArrowDataset('https://127.0.0.1:1/*.parquet')
+
+
+@pytest.fixture(params=['files', 'folders', 'values', 'values below',
+                        'files and folders', 'folders of others'])
+def folder(request, tmp_path):
+    """Return a folder of tables, with the rows of each file."""
+    names = {
+        'files': ['part-1', 'part-2', 'part-10'],
+        'folders': ['a/1', 'a/2', 'a/10', 'b/1'],
+        'values': ['year=2023/p', 'year=2024/p'],
+        'values below': ['year=2/month=1/p', 'year=2/month=10/p',
+                         'year=10/month=2/p'],
+        'files and folders': ['part-1', 'part-2', 'sub/part-1', 'sub/part-2'],
+        'folders of others': ['a/b/x', 'c/d/x']}[request.param]
+    for number, name in reversed([*enumerate(names)]):
+        write(tmp_path / 'all' / f'{name}.parquet', [number] * (number + 1))
+    return tmp_path / 'all'
+
+
+def test_loader_and_class_read_a_folder_alike(folder):
+    """The same files in natural order, with the columns of their folders."""
+    loaded, made = fuel.load(folder), ArrowDataset(folder)
+    count = len({*folder.rglob('*.parquet')})
+    assert [number for number in range(count) for _ in range(number + 1)
+            ] == loaded[:][0].tolist()
+    assert loaded.sources == made.sources
+    assert [rows.tolist() for rows in loaded[:]] == [
+        rows.tolist() for rows in made[:]]
+
+
+def test_values_of_folders_are_columns_of_the_loader(tmp_path):
+    """In the folder of the split that is asked for, too."""
+    for split, year in itertools.product(('train', 'test'), (2023, 2024)):
+        write(tmp_path / split / f'year={year}' / 'p.parquet', [year])
+    with pytest.raises(ValueError, match="has the splits 'test', 'train'"):
+        fuel.load(tmp_path)
+    for dataset in (fuel.load(tmp_path, 'test'),
+                    ArrowDataset(tmp_path, which_sets=('test',))):
+        assert ('v', 'year') == dataset.sources
+        assert [[2023, 2024]] * 2 == [rows.tolist() for rows in dataset[:]]
+    assert 4 == len(fuel.load(tmp_path, 'all'))
+
+
+def test_folders_can_be_asked_for_as_splits(tmp_path):
+    """With any names."""
+    for name, value in (('red', 1), ('blue', 2)):
+        write(tmp_path / 'data' / name / 'x.parquet', [value])
+    for names in (('red',), ('red', 'blue'), ('blue', 'red')):
+        expected = [{'red': 1, 'blue': 2}[name] for name in names]
+        for dataset in (fuel.load(tmp_path, names),
+                        ArrowDataset(tmp_path, which_sets=names)):
+            assert expected == dataset[:][0].tolist()
+    assert [2, 1] == fuel.load(tmp_path)[:][0].tolist()
+    for call in (lambda: fuel.load(tmp_path, 'green'),
+                 lambda: ArrowDataset(tmp_path, which_sets=('green',))):
+        with pytest.raises(ValueError, match="no split 'green'.*'red'"):
+            call()
+
+
+def test_state_of_files_in_another_order_is_refused(tmp_path):
+    """Its rows are others; in another folder they are the same."""
+    for number in (1, 2, 10):
+        write(tmp_path / 'a' / f'part-{number}.parquet', [number] * 4)
+    files = [tmp_path / 'a' / f'part-{number}.parquet'
+             for number in (1, 10, 2)]
+    by_path = DataStream(ArrowDataset(files), batch_size=3)
+    next(iter(by_path))
+    state = by_path.state_dict()
+    for dataset in (fuel.load(tmp_path / 'a'), ArrowDataset(tmp_path / 'a')):
+        with pytest.raises(StateMismatchError, match='data set files was'):
+            DataStream(dataset, batch_size=3).load_state_dict(state)
+    shutil.copytree(tmp_path / 'a', tmp_path / 'b')
+    moved = DataStream(ArrowDataset([
+        tmp_path / 'b' / file.name for file in files]), batch_size=3)
+    moved.load_state_dict(state)
+    assert [1, 10, 10] == next(iter(moved))[0].tolist()
+
+
+def test_many_files_are_shown_by_the_first_and_the_last(tmp_path):
+    """As those of other formats are."""
+    for number in (1, 2, 10):
+        write(tmp_path / f'part-{number}.parquet', [number])
+    assert re.search(r'part-1\.parquet to \S*part-10\.parquet, 3 files',
+                     repr(ArrowDataset(tmp_path)))
