@@ -13,7 +13,8 @@ from fuel.datasets.columns.base import (
     Columns, FileColumn, named_columns, shown_call)
 from fuel.datasets.columns.part_names import (
     shown_paths, SHOWN, Files, PartNames, as_files, expand, natural_key)
-from fuel.datasets.columns.opening import OpenColumns, Wanted
+from fuel.datasets.columns.opening import (
+    OpenColumns, Wanted, refuse_other_arrays)
 from fuel.datasets.columns.parts import FileParts
 from fuel.datasets.columns.rows import Rows
 from fuel.datasets.hdf5.format import all_splits
@@ -177,6 +178,8 @@ class HDF5Dataset(RowsDataset):
         if not self.columns:
             if isinstance(self._splits, str):
                 besides.append(self._splits)
+            if self.parts is None and not self._used:
+                refuse_other_arrays(files, besides)
             self.columns = dict(default_columns(parts, besides, self._used))
         self._used = self._used or tuple(self.columns)
         for source in self._used:

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from fuel.datasets.columns.opening import refuse_other_arrays
 from fuel.datasets.columns.part_names import (
     MAGIC, Files, as_files, expand, natural_key)
 from fuel.datasets.dataset import Dataset
@@ -22,7 +23,8 @@ from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, DATA_ENDINGS, TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for,
     format_of, is_zarr)
-from fuel.layouts.recognition import find_call, find_known_call, seen_files
+from fuel.layouts.recognition import (
+    PLAIN, find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
 from fuel.utils.other_libraries import is_hugging_face_cache
 from fuel.utils.paths import looping_link
@@ -92,6 +94,10 @@ def open_files(files: Files, split: Split, layout: str | None,
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)
         _refuse_left_out(call, kwargs.get('sources'))
+        if name == PLAIN and call.parts is None and (
+                kwargs.get('sources') is None):
+            refuse_other_arrays(seen.linked, [call.splits] if isinstance(
+                call.splits, str) else [])
         if call.splits is None and not call.split:
             split, kwargs = _of_names(named, paths, split, kwargs)
         return _open_split(call.open, None if call.split else split, kwargs)

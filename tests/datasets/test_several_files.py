@@ -5,13 +5,15 @@ import os
 import pickle
 import tracemalloc
 
+import h5py
 import numpy
 import pytest
 from support.range_server import serving
 
 import fuel
 from fuel import config
-from fuel.datasets import CSVDataset, JSONLDataset, NPYDataset
+from fuel.datasets import (
+    CSVDataset, HDF5Dataset, JSONLDataset, NPYDataset)
 from fuel.datasets.source_dataset import SourceDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import (
@@ -539,3 +541,37 @@ def test_archives_whose_rows_have_moved_are_refused(tmp_path, x, y, error):
             pickle.loads(pickled).get_data(None, [0])
     write(3, 3)
     assert 3 == len(list(stream.get_epoch_iterator()))
+
+
+@pytest.mark.parametrize('build', [fuel.load, HDF5Dataset])
+@pytest.mark.parametrize('lengths, text', [
+    ([{'x': 2, 'y': 2}, {'x': 1}], r"1.h5 has no array 'y', which .*0.h5 has"),
+    ([{'x': 1}, {'x': 2, 'y': 2}],
+     r"1.h5' has an array 'y', and .*0.h5' has none"),
+    ([{'x': 1}, {'x': 2, 'more/y': 2}, {'x': 1}],
+     r"1.h5' has an array 'more/y', and .*0.h5' has none")])
+def test_hdf5_files_that_differ_are_refused(tmp_path, build, lengths, text):
+    """By an error that names both; what is chosen alone is looked at."""
+    for number, counts in enumerate(lengths):
+        with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
+            for name, count in counts.items():
+                file[name] = numpy.full(count, number)
+    files = str(tmp_path / '*.h5')
+    with pytest.raises(ValueError, match=text):
+        build(files)
+    for chosen in ({'sources': ('x',)}, {'columns': ['x']}):
+        with build(files, **chosen) as dataset:
+            assert [number for number, counts in enumerate(lengths)
+                    for _ in range(counts['x'])] == dataset[:][0].tolist()
+
+
+def test_empty_array_beside_others_is_not_a_difference(tmp_path):
+    """Nothing of it is lost."""
+    for number in range(2):
+        with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
+            file['x'] = [number]
+            if number:
+                file['empty'] = numpy.empty(0)
+    for build in (fuel.load, HDF5Dataset):
+        with build(str(tmp_path / '*.h5')) as dataset:
+            assert [0, 1] == dataset[:][0].tolist()

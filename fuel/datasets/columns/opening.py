@@ -20,7 +20,9 @@ from fuel.datasets.row_orders import IndexArray, Order, length, simplify
 from fuel.datasets.splits import (
     ExampleSplits, Listed, order_of_splits)
 from fuel.storage import Reader
+from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays, text_of_name
+from fuel.storage.part_index import Arrays
 from fuel.storage.reader import part_numbers
 from fuel.utils.hdf5_errors import naming_file
 
@@ -213,6 +215,36 @@ def _counting_column(columns: Mapping[str, FileColumn],
             f'and choose the others with sources=')
     return min(counting,
                key=lambda source: not columns[source].divides_parts)
+
+
+def refuse_other_arrays(files: LinkedFiles, besides: Sequence[str]) -> None:
+    """Refuse a file with an array of rows that the first has not.
+
+    `besides`: paths that are not sources, and neither is what is below.
+    """
+    hidden = tuple([f'{path.strip("/")}/' for path in besides])
+
+    def check() -> Arrays:
+        known: set[str] = set()
+        for number, path in enumerate(files.paths):
+            with naming_file(path):
+                found = {below: array.size for below, array in find_arrays(
+                    files.files[number].file['/'], files.open_linked)
+                    if not f'{below}/'.startswith(hidden)}
+            if not number:
+                known = {*found}
+            for below in sorted(found.keys() - known):
+                if found[below]:
+                    raise ValueError(
+                        f'{path!r} has an array {below!r}, and '
+                        f'{files.paths[0]!r} has none: files that are one '
+                        f'data set have the same arrays; name those to '
+                        f'read, such as columns={sorted(known)[:1]}')
+        return {'alike': numpy.ones(len(files.paths), bool)}
+
+    if len(files.paths) > 1:
+        files.kept(f'alike but for {sorted(besides)}', check, lambda kept: (
+            'alike' in kept))
 
 
 def _checksum(*contents: bytes | IndexArray) -> str:

@@ -318,8 +318,11 @@ class FileParts:
                   if len(self) > 1 else '')
         hint = self.field_hint(number, path) or self._below_hint(
             path, have) or did_you_mean(path, have, ' ({})')
+        which = (f', which {self.describe(0)} has' if number
+                 and self.find(0, path) is not None else '')
         return ValueError(
-            f'{self.describe(number)} has no array {path!r}{hint}; it has '
+            f'{self.describe(number)} has no array {path!r}{which}{hint}; '
+            f'it has '
             f'{shown}{more}{remedy}')
 
     def _below_hint(self, path: str, have: Sequence[str]) -> str:

@@ -19,7 +19,8 @@ from fuel.datasets.source_dataset import (
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
-from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_tables
+from fuel.interop.arrow.parts import (
+    Column, ArrowPart, TablePart, columns_of_all, open_tables)
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
@@ -118,6 +119,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 
     unsaved_arguments = ('cache_bytes', 'storage_options')
     paths_in = '_paths'
+    # The sources that are looked at alone; None where files must be alike.
+    _asked: Sequence[str] | None = ()
 
     def __init__(self, data: Tables,
                  columns: Columns | None = None,
@@ -143,6 +146,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         else:
             self._table = as_table(data)
         self.columns = columns
+        self._asked = kwargs.get('sources')
         self.masks = masks
         self.cache_bytes = as_budget(cache_bytes)
         self.load()
@@ -156,8 +160,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         """Open the files."""
         parts = ([TablePart(self._table)] if self._paths is None
                  else open_tables(self._paths))
-        columns = ({name: name for name in parts[0].names}
-                   if self.columns is None else _as_sources(self.columns))
+        columns = _as_sources(
+            columns_of_all(parts, self._asked) if self.columns is None
+            else self.columns)
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
         self._categories = _classes(parts, columns)

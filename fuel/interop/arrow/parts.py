@@ -436,6 +436,30 @@ def open_tables(located: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
     return [open_part(*each) for each in located]
 
 
+def columns_of_all(parts: Sequence[ArrowPart],
+                   asked: Sequence[str] | None) -> list[str]:
+    """Return the names of the columns of files.
+
+    `asked`: the only ones that all files must have; None for all.
+
+    Raises: ValueError if a file has a column that the first has not.
+    """
+    first = parts[0]
+    for part in parts[1:] if asked is None else ():
+        # Of a file that lacks one, that is the error.
+        for name in part.names if {*first.names} <= {*part.names} else ():
+            if name not in first.names:
+                raise ValueError(
+                    f'{part.path} has a column {name!r}, and {first.path} '
+                    f'has none: files that are one data set have the same '
+                    f'columns; name those to read, such as columns='
+                    f'{first.names[:1]}')
+    names = [*dict.fromkeys(first.names)]
+    return names if asked is None else [
+        name for name in names if name in asked or all(
+            name in part.names for part in parts)]
+
+
 class Column:
     """A column of several files, as if of one.
 
@@ -489,8 +513,10 @@ def _type_in(parts: Sequence[ArrowPart], name: str) -> pyarrow.DataType:
         names = part.names
         if name not in names:
             hint = did_you_mean(name, names, '{} ')
-            raise ValueError(f'{part.path} has no column {name!r}: {hint}the '
-                             f'columns are {", ".join(names)}')
+            which = f', which {parts[0].path} has' * (part is not parts[0])
+            raise ValueError(
+                f'{part.path} has no column {name!r}{which}: {hint}the '
+                f'columns are {", ".join(names)}')
         if names.count(name) > 1:
             raise ValueError(f'{part.path} has {names.count(name)} columns '
                              f'{name!r}: rename them')
