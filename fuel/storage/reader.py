@@ -17,6 +17,10 @@ from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 from fuel.utils.hdf5_errors import damaged
 
+# Types of objects that hold others, and of those that hold none.
+NESTED = numpy.ndarray, list, tuple, dict
+PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+
 Places = int | slice | NDArray[numpy.intp]
 
 
@@ -380,10 +384,25 @@ def as_objects(values: Sequence[Any]) -> NDArray[Any]:
 
 def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
     """Return a batch with copies of the arrays, lists and dictionaries in it,
-    which are the caller's own."""
+    at any depth, which are the caller's own."""
     if batch.dtype.hasobject:
         flat = batch.reshape(-1)
         for place, element in enumerate(flat.tolist()):
-            if isinstance(element, (numpy.ndarray, list, dict)):
-                flat[place] = element.copy()
+            if isinstance(element, NESTED):
+                flat[place] = _own(element)
     return batch
+
+
+def _own(value: Any) -> Any:
+    """Return a copy of an array, list, tuple or dictionary, and of those in
+    it; other things as they are."""
+    if isinstance(value, numpy.ndarray):
+        return own_objects(value.copy())
+    if isinstance(value, dict):
+        return {key: _own(part) for key, part in value.items()}
+    if not isinstance(value, NESTED):
+        return value
+    if PLAIN.issuperset(map(type, value)):
+        return value[:]
+    parts = list(map(_own, value))
+    return tuple(parts) if isinstance(value, tuple) else parts

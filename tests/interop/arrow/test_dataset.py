@@ -640,3 +640,23 @@ def test_table_without_row_groups_has_no_examples(tmp_path):
         assert 0 == dataset.num_examples
         assert (0, 2) == dataset.read_stored('pair').shape
         assert [] == dataset.read_stored('name').tolist()
+
+
+@pytest.mark.parametrize('row_group_size', [2, 9])
+def test_values_in_values_are_the_callers_own(tmp_path, row_group_size):
+    """Remembered rows stay as they were when a batch is written to."""
+    path = str(tmp_path / 'nested')
+    columns = {
+        'lists': [[['a', 'b'], ['c']]] * 4,
+        'records': [{'words': ['a'], 'more': {'name': 'b'}}] * 4,
+        'pairs': pyarrow.array([[('a', ['b'])]] * 4, pyarrow.map_(
+            pyarrow.string(), pyarrow.list_(pyarrow.string())))}
+    pyarrow.parquet.write_table(
+        pyarrow.table(columns), path, row_group_size=row_group_size)
+    dataset = ArrowDataset(path)
+    before = [part.tolist() for part in dataset.get_data(None, [0, 3])]
+    lists, records, pairs = dataset.get_data(None, [0, 3])
+    lists[0][0][0] = pairs[0][0][1][0] = 'changed'
+    records[0]['words'][0] = records[0]['more']['name'] = 'changed'
+    assert before == [
+        part.tolist() for part in dataset.get_data(None, [0, 3])]
