@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import (
+    Callable, Collection, Hashable, Iterable, Sequence)
 from typing import Any, TypeAlias
 
 import numpy
@@ -31,6 +32,7 @@ Decode: TypeAlias = Callable[[Sequence[int], list[Any]], None]
 
 # About the bytes of an object in an array, beside its data.
 OBJECT_BYTES = 64
+TEXTS = frozenset((str, bytes))
 # The key of the cache of the files that were given no budget.
 _OF_ALL = 'all'
 _caches: Registry[Hashable, ChunkCache] = Registry()
@@ -342,8 +344,24 @@ class Ahead:
 def referred_nbytes(rows: NDArray[Any]) -> int:
     """Return about how many bytes the objects in an array take; 0 if there
     are none."""
-    return 0 if not rows.dtype.hasobject else sum(
-        OBJECT_BYTES + (element.nbytes if isinstance(element, numpy.ndarray)
-                        else len(element) if hasattr(element, '__len__')
-                        else 0)
-        for element in rows.reshape(-1).tolist())
+    return 0 if not rows.dtype.hasobject else _nbytes_of(
+        rows.reshape(-1).tolist())
+
+
+def _nbytes_of(objects: Collection[Any]) -> int:
+    """Return about how many bytes objects take, with those in them."""
+    nbytes = OBJECT_BYTES * len(objects)
+    if TEXTS.issuperset(map(type, objects)):
+        return nbytes + sum(map(len, objects))
+    for one in objects:
+        if isinstance(one, numpy.ndarray):
+            nbytes += one.nbytes
+            nbytes += referred_nbytes(one) if one.dtype.hasobject else 0
+        elif isinstance(one, (list, tuple)):
+            nbytes += _nbytes_of(one)
+        elif isinstance(one, dict):
+            # The keys are the same in all rows.
+            nbytes += _nbytes_of(one.values())
+        elif hasattr(one, '__len__'):
+            nbytes += len(one)
+    return nbytes

@@ -306,6 +306,18 @@ def test_objects_and_what_they_refer_to_are_within_the_budget(
     assert (cache.budget if is_held else 0) == cache.used
 
 
+@pytest.mark.parametrize('element', [
+    ['x' * 1000], ('x' * 1000,), {'key': 'x' * 1000},
+    [[{'key': ['x' * 1000]}]], numpy.array(['x' * 1000], object),
+    numpy.zeros(125), b'x' * 1000])
+def test_objects_in_objects_are_counted(element):
+    """At any depth: they take the most memory."""
+    rows = numpy.empty(10, object)
+    for place in range(10):
+        rows[place] = element
+    assert 10_000 <= chunk_cache.referred_nbytes(rows) <= 15_000
+
+
 def test_chunk_that_is_asked_for_twice_is_filled_once():
     """As several requests do that lie in it."""
     store = ChunkCache(3000).store('x', numpy.full(9, 1000))
