@@ -25,7 +25,6 @@ from fuel.datasets.text_files import COMPRESSIONS, check_is_file
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import PrefetchedExamples
-from fuel.exceptions import StateMismatchError
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import file_name
 from fuel.schemes.requests import IndexRequests, RequestIterator
@@ -482,14 +481,15 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         before = self.records
         if before.file.is_current():
             return
-        self.load()
         try:
+            self.load()
             for path, count, now in zip(
                     as_list(self.path), before.index.counts.tolist(),
                     self.records.index.counts.tolist(), strict=True):
                 check_same_length(path, count, now)
             self._check_renewed()
-        except StateMismatchError:
+        except BaseException:
+            # Files that were not checked are not read the next time either.
             self.records = before
             raise
 

@@ -248,16 +248,18 @@ class RowsDataset(SourceDataset, SplitDataset):
 
     def renew(self) -> None:
         """Open the files again if one was changed or replaced."""
-        before, order = self.readers, self._order
+        before = self.readers
         if are_current(file for reader in before.values()
                        for file in reader.files):
             return
         self._forget()
-        self.load()
+        opened = dict(vars(self))
         try:
+            self.load()
             self._check_renewed(before, self.readers)
-        except StateMismatchError:
-            self.readers, self._order = before, order
+        except BaseException:
+            # Files that were not checked are not read the next time either.
+            vars(self).update(opened)
             raise
 
     def _check_renewed(self, before: dict[str, Reader],

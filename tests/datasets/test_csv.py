@@ -619,3 +619,28 @@ def test_cells_are_converted_by_columns(tmp_path):
     (opening, reading), (opening_more, reading_more) = counts
     assert opening_more < opening + 100
     assert reading_more < reading + 100
+
+
+def test_file_that_could_not_be_compared_is_compared_again(tmp_path):
+    """By each epoch: rows of other columns are not read after an error."""
+    path, new = tmp_path / 'a.csv', tmp_path / 'new.csv'
+
+    def write(content):
+        new.write_bytes(content)
+        os.replace(new, path)
+
+    write(b'x,y\n1,2\n3,4\n')
+    stream = DataStream(CSVDataset(path), batch_size=2)
+    assert [[1, 3], [2, 4]] == [
+        part.tolist() for part in next(stream.get_epoch_iterator())]
+    write(b'y,\xff\n1,2\n3,4\n')
+    for _ in range(3):
+        with pytest.raises(ValueError, match='a.csv, line 1'):
+            next(stream.get_epoch_iterator())
+    write(b'y,x\n1,2\n3,4\n')
+    for _ in range(3):
+        with pytest.raises(StateMismatchError, match='had the columns'):
+            next(stream.get_epoch_iterator())
+    write(b'x,y\n5,6\n7,8\n')
+    assert [[5, 7], [6, 8]] == [
+        part.tolist() for part in next(stream.get_epoch_iterator())]
