@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.part_names import relative_names, shown_paths
 from fuel.datasets.options import DatasetOptions
+from fuel.datasets.rows import check_same_length
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.source_dataset import (
     RowsDataset, as_budget, masks_of, with_masks)
+from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
     is_divided, located_by_split, paths_of)
@@ -165,11 +167,10 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
             else self.columns)
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
-        self._categories = _classes(parts, columns)
-        self._part_paths = [part.path for part in parts]
-        # One file may have another name when a state of it is taken up.
-        self._files = relative_names(
-            self._part_paths) if len(parts) > 1 else None
+        bounds = numpy.cumsum([0, *[
+            sum(part.lengths(parts[0].names[0])) for part in parts]])
+        categories = _classes(parts, columns)
+        self._check_files(parts, bounds, categories)
         files = [file for part in parts for file in part.files]
         file: Versioned = join_files(files) if files else NoFile(
             parts[0].path)
@@ -183,8 +184,29 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
                 parts, name, columns[masks.get(name, name)], file, how),
                 self.cache_bytes)
         self.readers = readers
-        self._bounds = numpy.cumsum([0, *[
-            sum(part.lengths(parts[0].names[0])) for part in parts]])
+        self._bounds, self._categories = bounds, categories
+        self._part_paths = [part.path for part in parts]
+        # One file may have another name when a state of it is taken up.
+        self._files = relative_names(
+            self._part_paths) if len(parts) > 1 else None
+
+    def _check_files(self, parts: Sequence[ArrowPart],
+                     bounds: NDArray[numpy.intp],
+                     categories: Mapping[str, tuple[str, ...]]) -> None:
+        """Refuse files whose rows have moved, or whose classes have other
+        names, since they were opened first."""
+        if '_bounds' not in vars(self):
+            return
+        for part, count, now in zip(
+                parts, numpy.diff(self._bounds).tolist(),
+                numpy.diff(bounds).tolist(), strict=True):
+            check_same_length(part.path, count, now)
+        source = differs(self._categories, categories)
+        if source is not None:
+            raise StateMismatchError(
+                f'{parts[0].path!r} has other names for the classes of '
+                f'{source!r} than when the data set was made: it is another '
+                f'file, or was made again; make the data set again too')
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments, and several files in their order."""
