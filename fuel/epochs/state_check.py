@@ -101,13 +101,15 @@ def _checked_children(stage: Stage, state: State, is_sharded: bool,
         _refuse(stage, 'children', states, f'{len(inputs)} states')
     checked = []
     for child, part in zip(map(stage_of, inputs), states, strict=True):
+        owner = child.state_owner
+        if owner is None:
+            # As above, of a form of its own.
+            checked.append(part)
+            continue
         if not isinstance(part, dict) or 'format' not in part:
             _refuse(stage, 'children', states, 'a list of states')
-        owner = child.state_owner
-        checked.append(part if owner is None else _checked(
-            owner, part, is_sharded))
-        if owner is not None and state['epoch'] == RUNNING \
-                and checked[-1]['epoch'] != RUNNING:
+        checked.append(_checked(owner, part, is_sharded))
+        if state['epoch'] == RUNNING and checked[-1]['epoch'] != RUNNING:
             _refuse(child, 'epoch', checked[-1]['epoch'],
                     f'that of the stage that reads it, {state["epoch"]!r}')
     return checked
@@ -312,26 +314,22 @@ def _is_taken_up(scheme: Any, saved: State) -> bool:
         # It has no other state.
         rng = rng_state.saved_again(scheme.rng, saved['rng'])
         return as_text({'rng': rng}) == as_text(saved)
-    before, is_own = scheme_state(scheme), is_original(
-        scheme, 'load_state_dict')
-    if not is_own:
-        _check_generators_in(scheme, saved)
+    before = scheme_state(scheme)
     try:
+        # Under any key, a state of a user's is its own affair.
         scheme.load_state_dict(copy.deepcopy(saved))
-        # A user's may take up what an older version of it saved.
-        return not is_own or is_same(scheme.state_dict(), saved)
+        # It may take up what an older version of it saved.
+        return is_same(scheme.state_dict(), saved) or not (
+            _has_own_state(scheme))
     finally:
         scheme.load_state_dict(before)
 
 
-def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
-    """Refuse states of generators that would be read out of bounds."""
-    for part, state in zip(parts_of_scheme(scheme), saved.get('schemes', ()),
-                           strict=False):
-        _check_generators_in(part, state)
-    rng = rng_state.generator_in(scheme)
-    if 'rng' in saved and rng is not None:
-        rng_state.check_generator_state(rng, saved['rng'])
+def _has_own_state(scheme: SchemeLike) -> bool:
+    """Return whether the whole state of a scheme is of a form of Fuel's."""
+    return is_original(scheme, 'state_dict') and is_original(
+        scheme, 'load_state_dict') and all(
+            map(_has_own_state, parts_of_scheme(scheme)))
 
 
 def _check_dataset(stage: Stage, state: State) -> None:

@@ -234,7 +234,10 @@ def chooses_examples(scheme: object) -> bool:
 
 def parts_of_scheme(scheme: object) -> list[SchemeLike]:
     """Return the schemes that a scheme is made of."""
-    return list(getattr(scheme, 'schemes', ()))
+    parts = getattr(scheme, 'schemes', ())
+    # A user's scheme may have another attribute of this name.
+    return list(parts) if isinstance(parts, list | tuple) and all(
+        map(is_scheme, parts)) else []
 
 
 def shard_of(scheme: object) -> Shard | None:

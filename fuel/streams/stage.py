@@ -254,11 +254,22 @@ class StreamStage(Stage):
             return Position(
                 self.stream, epoch.position, requested, start,
                 None if data_state is None
-                else position_in(self.dataset, data_state),
+                else self._dataset_position(data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
                 kept, epoch.failed_after(requested) if (
                     epoch.failed or epoch.skipped) else (), children,
                 epoch.left_out, epoch.attributes.get('_first_epochs'))
+
+    def _dataset_position(self, data_state: object) -> object:
+        """Return where an epoch stands in the data set, or why that is not
+        known."""
+        found = position_in(self.dataset, data_state)
+        if found is not None:
+            return found
+        return TypeError(
+            f'get_position(state) of {type(self.dataset).__name__} returned '
+            'None, which a saved state has where nothing was opened: return '
+            'another value, such as 0, from which open_at(position) goes on')
 
     def _without_leftover(self) -> TypeError:
         """Return why left-overs are not known of a class without the hook."""
@@ -341,8 +352,9 @@ class StreamStage(Stage):
 
     def _set_generator(self, state: State) -> None:
         """Put the stage's own generator where it was."""
-        if state['rng'] is not None:
-            rng_state.set_state(vars(self.stream)['rng'], state['rng'])
+        saved = state['rng']
+        if saved is not None and (rng := self.generator) is not None:
+            rng_state.set_state(rng, saved)
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:

@@ -348,15 +348,16 @@ class Expand(LeftoverStage):
                 'class from Expand and SeededTransformer, and draw from '
                 'generator()')
         leftover = super().get_leftover()
-        if leftover is None:
-            return self.kept_besides()
-        before = self._kept[0].before
-        if not isinstance(before, dict | None):
+        besides = (self.kept_besides() if leftover is None
+                   else self._kept[0].before)
+        if not isinstance(besides, dict | None) or 'used' in (besides or {}):
             raise TypeError(
                 f'the position of {type(self).__name__} cannot be saved: '
                 'get_leftover of the class behind Expand among its bases '
-                f'must return a dict or None, got {before!r:.80}')
-        return {**(before or {}), **leftover}
+                "must return a dict or None, without the key 'used', which "
+                f'counts the pieces of an item, got {besides!r:.80}')
+        return besides if leftover is None else {
+            **(besides or {}), **leftover}
 
     def pieces_of_each(self, item: Batch | None = None) -> int | None:
         """Return what :meth:`num_pieces` says, checked."""
