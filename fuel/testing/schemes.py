@@ -4,11 +4,15 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
+from fuel.datasets import Dataset
+from fuel.schemes.iteration_scheme import scheme_state
+from fuel.streams import DataStream
 from fuel.testing.data import Frozen, freeze, overwrite
 from fuel.testing.promises import (
+    BrokenPromiseError,
     Promises,
     expect,
     expect_builder,
@@ -158,11 +162,31 @@ def check_pickled_requests(build: Builder) -> None:
                f'After {step} requests the copy made {got} for {expected}.')
 
 
+class GivenRequests(Dataset):
+    """A data set whose data are the requests."""
+
+    provides_sources = ('requests',)
+    example_iteration_scheme = None
+
+    def get_data(self, state: object = None, request: Any = None) -> Any:
+        """Return a request."""
+        return (request,)
+
+
+def requests_stream(build: Builder) -> DataStream:
+    """Return a new stream that gives the requests of a new scheme."""
+    return DataStream(GivenRequests(), iteration_scheme=build())
+
+
 def check_state(build: Builder) -> None:
-    """A state, where there are hooks for it, brings the same epochs back."""
+    """A stream saves where it stands, and another one goes on there."""
     scheme = build()
-    if not hasattr(scheme, 'state_dict'):
-        return
+    try:
+        scheme_state(scheme)
+    except TypeError as error:
+        raise BrokenPromiseError(
+            f'But {error}. Where that is enough, leave this promise out of '
+            'promises.') from error
     for epoch in range(2):
         text = json.dumps(scheme.state_dict())
         expected = read(scheme.get_request_iterator())
@@ -172,6 +196,20 @@ def check_state(build: Builder) -> None:
         expect(expected == got,
                f'Before epoch {epoch} it was {text}, from which {got} came '
                f'for {expected}.')
+    for epoch, step in product(range(2), range(3)):
+        stream, other = requests_stream(build), requests_stream(build)
+        for _ in range(epoch):
+            read(stream.get_epoch_iterator())
+        requests = stream.get_epoch_iterator()
+        for _ in range(step):
+            next(requests, None)
+        text = json.dumps(stream.state_dict())
+        both = read(requests), read(stream.get_epoch_iterator())
+        other.load_state_dict(json.loads(text))
+        found = tuple(read(other.get_epoch_iterator()) for _ in range(2))
+        expect(both == found,
+               f'After request {step} of epoch {epoch} a stream saved {text}, '
+               f'from which {found} came for {both}.')
 
 
 #: What is checked of a scheme, by name.

@@ -301,6 +301,59 @@ def test_broken_promise_of_a_scheme_is_named(promise):
         check_scheme(build, promises=[promise])
 
 
+class Growing(BatchScheme):
+    """Changes an argument, and saves it."""
+
+    def get_request_iterator(self):
+        size = self.batch_size
+        self.batch_size += 1
+        return iter([list(range(start, min(start + size, 9)))
+                     for start in range(0, 9, size)])
+
+    num_requests = None
+
+    def state_dict(self):
+        return {'size': self.batch_size}
+
+    def load_state_dict(self, state):
+        self.batch_size = state['size']
+
+
+class Declared(Growing):
+    unsaved_arguments = ('batch_size',)
+
+
+def test_scheme_whose_state_no_stream_takes_up_is_found():
+    """By a stream, which saves more than the hooks return."""
+    with pytest.raises(BrokenPromiseError, match=(
+            '^state: .*batch_size was 3, but here it is 2.*unsaved_arg')):
+        check_scheme(lambda: Growing(9, 2), promises=['state'])
+    check_scheme(lambda: Declared(9, 2), promises=['state'])
+
+
+class Hookless(BatchScheme):
+    def get_request_iterator(self):
+        return iter([[0, 1], [2, 3]])
+
+
+class Silent(ShuffledScheme):
+    """Its hooks, which it inherits, know nothing of its requests."""
+
+    def get_request_iterator(self):
+        return iter([[1, 2], [0]])
+
+
+@pytest.mark.parametrize('scheme', [Hookless, Silent])
+def test_scheme_without_a_state_is_found(scheme):
+    """No stream that uses it saves a state."""
+    with pytest.raises(BrokenPromiseError, match=(
+            f'^state: .*{scheme.__name__} cannot be saved.* hooks state_dict'
+            '.*leave this promise out')):
+        check_scheme(lambda: scheme(4, 2))
+    check_scheme(lambda: scheme(4, 2), promises=SCHEME_PROMISES.keys() - {
+        'state', 'length'})
+
+
 class Numbers(IndexableDataset):
     """A data set to break."""
 
