@@ -56,6 +56,12 @@ class SeededTransformer(Transformer):
     item alone. So the stage resumes exactly, and several workers may share
     it.
 
+    :meth:`generator` begins anew at each call: two calls for one item return
+    the same numbers. Take one generator and draw from it several times, or
+    give each place that draws a number of its own, as in ``generator(1)``.
+    In a method that is called for each source, such as those of
+    :class:`SourcewiseTransformer`, that is the place of the source.
+
     Examples
     --------
     >>> import numpy
@@ -175,7 +181,9 @@ class SeededTransformer(Transformer):
         Returns
         -------
         numpy.random.Generator
-            At each call one that begins anew.
+            At each call one that begins anew, and gives the same numbers as
+            that of any other call for the item with the same `more`: draw
+            from one generator several times.
         """
         if self._splits and not self.produces_examples:
             raise NotImplementedError(
