@@ -155,14 +155,18 @@ _LEAVES_OUT = (
 
 def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
-    """Refuse a pipeline if some items cannot be made by themselves."""
+    """Refuse a pipeline if some items cannot be made by themselves.
+
+    `instead`: further remedies, the first for stages that read a stream.
+    """
     stage = stage_of(stream)
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
     if leaves_out or not stage.one_to_one:
         reason, remedies = (why_not_one_to_one(stage)
                             if not leaves_out else _LEAVES_OUT)
-        ways = ', or '.join([*remedies, *instead])
+        ways = ', or '.join([*remedies, *instead[
+            stage.dataset is not None:]])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
     for child in stage.inputs:
         require_one_to_one(child, consequence, instead)
@@ -180,7 +184,7 @@ def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
         return (f'the stream {stage.name} over '
                 f'{type(stage.dataset).__name__} is read in order'), [
                     'give it an iteration scheme']
-    if stage.generator is not None:
+    if stage.draws == 'in_order':
         return (f'what the stage {stage.name} draws depends on the batches '
                 'before'), [
                     'give it seed= instead', 'use a stage that takes seed=']

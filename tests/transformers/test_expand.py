@@ -38,10 +38,12 @@ from fuel.transformers import (
     Expand,
     Mapping,
     Mix,
+    MultiProcessing,
     SeededTransformer,
     Take,
     Unpack,
 )
+from fuel.transformers.shuffling import ShuffleBuffer
 
 
 def numbers(count=4, **kwargs):
@@ -322,6 +324,20 @@ def test_ranks_draw_what_one_process_draws(count):
     for rank in range(count):
         assert pieces[rank::count] == list(
             DrawingRepeat(shuffled(), 3, seed=3).shard(rank, count))
+
+
+@pytest.mark.parametrize('stage', [
+    lambda: Jitter(numbers(), seed=2), lambda: ShuffleBuffer(numbers(), 3),
+    lambda: ShuffleBuffer(numbers(), 3, seed=2)])
+def test_workers_refuse_a_stage_with_a_seed_for_what_it_makes(stage):
+    """It draws by its seed already, and is told what others are told."""
+    name = type(stage()).__name__
+    for build in (stage, lambda: Mapping(stage(), list)):
+        with pytest.raises(ValueError, match=(
+                f'the stage {name} does not make one item of each that it '
+                'reads, .*: put it behind MultiProcessing')) as caught:
+            MultiProcessing(build(), num_workers=2)
+        assert 'seed' not in str(caught.value)
 
 
 def test_order_of_bases_that_would_lose_a_state_is_refused():

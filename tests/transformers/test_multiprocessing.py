@@ -922,3 +922,12 @@ def test_pipelines_that_cannot_be_shared_are_refused(stream, text):
     """By the name of the stage, with the remedy."""
     with pytest.raises(ValueError, match=text):
         MultiProcessing(stream(), num_workers=2)
+
+
+def test_data_stream_is_not_told_to_come_behind_the_workers():
+    """It reads no stream that they could make."""
+    with pytest.raises(ValueError, match=(
+            'DataStream over IterableDataset is read in order, so several '
+            'workers cannot share it: give it an iteration scheme, or use '
+            'num_workers=1$')):
+        MultiProcessing(DataStream(IterableDataset([1, 2])), num_workers=2)
