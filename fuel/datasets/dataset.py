@@ -673,6 +673,10 @@ def _checked(dataset: Dataset, index: SupportsIndex) -> int:
             return number
         # Raises a TypeError that says why.
         count = len(dataset)
+    if not count:
+        raise IndexError(
+            f'{type(dataset).__name__} has no examples, and so none with the '
+            f'number {number}')
     if not -count <= number < count:
         raise IndexError(
             f'{type(dataset).__name__} has the examples 0 to {count - 1}, '

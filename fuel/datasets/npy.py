@@ -9,7 +9,7 @@ import numpy
 from fuel.datasets.columns.part_names import (
     as_list, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.rows import check_same_length
+from fuel.datasets.rows import check_same_length, refuse_unequal
 from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.text_files import check_is_file
@@ -87,12 +87,15 @@ class NPYDataset(RowsDataset, WithStorageOptions):
     """
 
     unsaved_arguments = ('path', 'storage_options')
+    # The sources that are looked at alone; None for all.
+    _asked: Sequence[str] | None = None
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = _as_paths(path, storage_options)
+        self._asked = kwargs.get('sources')
         self.load()
         super().__init__(which_sets, splits, **kwargs)
 
@@ -106,11 +109,11 @@ class NPYDataset(RowsDataset, WithStorageOptions):
                 check_is_file(path, 'NPY')
         paths = by_source.get('data', ())
         if not isinstance(self.path, dict) and is_archive(paths[0]):
-            readers = open_npz(paths)
+            readers = open_npz(paths, self._asked)
             if not readers:
                 raise ValueError(f'{paths[0]} holds no arrays')
             if len(paths) > 1:
-                _check_rows_of_files(paths, readers)
+                readers = _with_equal_rows(paths, readers, self._asked)
         else:
             readers = {source: open_npy(paths, source)
                        for source, paths in by_source.items()}
@@ -152,16 +155,19 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
             for source, one in path.items()}
 
 
-def _check_rows_of_files(paths: Sequence[str],
-                         readers: Mapping[str, Reader]) -> None:
-    """Refuse a file that has sources of different lengths."""
-    counts = {source: numpy.diff(reader.part_bounds)
+def _with_equal_rows(paths: Sequence[str], readers: dict[str, Reader],
+                     asked: Sequence[str] | None) -> dict[str, Reader]:
+    """Return the sources that have as many rows in each file as those that
+    are asked for; refuse a file in which these differ.
+
+    `asked`: None for all.
+    """
+    counts = {source: numpy.diff(reader.part_bounds).tolist()
               for source, reader in readers.items()}
-    first, *others = counts
-    for source in others:
-        for path, count, other in zip(
-                paths, counts[first], counts[source], strict=True):
-            if count != other:
-                raise ValueError(
-                    f'{path}: all sources must have the same number of '
-                    f'examples, got {first}: {count}, {source}: {other}')
+    wanted = [source for source in readers if source in (asked or ())
+              ] or list(readers)
+    for number, path in enumerate(paths):
+        refuse_unequal({source: counts[source][number] for source in wanted},
+                       where=f'{path}: ', can_choose=asked is None)
+    return {source: reader for source, reader in readers.items()
+            if counts[source] == counts[wanted[0]]}

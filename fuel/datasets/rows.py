@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from numbers import Integral
 from typing import Any
 
@@ -150,15 +152,27 @@ def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
     """Refuse collections of which one has more examples than another."""
     lengths = {}
     for name, collection in zip(names, collections, strict=True):
-        try:
+        with suppress(TypeError):
             lengths[name] = len(collection)
-        except TypeError:
-            continue
-    if len(set(lengths.values())) > 1:
+    refuse_unequal(lengths, what)
+
+
+def refuse_unequal(lengths: Mapping[Any, int], what: str = 'sources',
+                   where: str = '', can_choose: bool = False) -> None:
+    """Refuse what has other numbers of examples.
+
+    `where`: the file that has them.
+    `can_choose`: whether ``sources=`` may name those of one length.
+    """
+    counts = Counter(lengths.values())
+    if len(counts) > 1:
+        most = max(counts, key=lambda length: (counts[length], length))
+        alike = tuple([name for name in lengths if lengths[name] == most])
         raise ValueError(
-            f'all {what} must have the same number of examples, got ' +
+            f'{where}all {what} must have the same number of examples, got ' +
             ', '.join(f'{name}: {length}'
-                      for name, length in lengths.items()))
+                      for name, length in lengths.items())
+            + f'; sources={alike} reads those alone' * can_choose)
 
 
 def check_range(start: int | None, stop: int | None,

@@ -14,8 +14,8 @@ from fuel.datasets.row_orders import (
 from fuel.datasets.epoch_readers import (
     OpenSources, direct_batches, read_file)
 from fuel.datasets.rows import (
-    as_rows, check_equal_lengths, check_request, check_same_length,
-    check_same_types)
+    as_rows, check_request, check_same_length, check_same_types,
+    refuse_unequal)
 from fuel.datasets.sources import FoundSource, RowPlace, Source
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
@@ -185,7 +185,8 @@ class RowsDataset(SourceDataset, SplitDataset):
         # Those that were not asked for may have other lengths.
         asked = [name for name in names
                  if name in (kwargs.get('sources') or ())] or names
-        check_equal_lengths(asked, map(readers.get, asked))
+        refuse_unequal({name: len(readers[name]) for name in asked},
+                       can_choose=asked is names)
         num_rows = len(readers[asked[0]])
         self.provides_sources = tuple([
             name for name in names if len(readers[name]) == num_rows])

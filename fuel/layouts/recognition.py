@@ -292,6 +292,13 @@ def _nothing_fits(seen: Seen, what: str) -> str:
     shown += [f'the group {name!r}' for name in names[:SHOWN]
               if file.is_group(name)]
     more = ', ...' * (len(arrays) > SHOWN or len(names) > SHOWN)
+    if not shown and (empty := file.empty_arrays()):
+        listed = ', '.join(f'{array.path!r} {array.dtype} {array.shape}'
+                           for array in empty[:SHOWN])
+        return (
+            f'{file.path!r} has {what}. Its arrays have no rows: {listed}'
+            f'{", ..." * (len(empty) > SHOWN)}. A data set needs one: leave '
+            f'the file out until it is written')
     return (
         f'{file.path!r} has {what}. It has {", ".join(shown) or "nothing"}'
         f'{more}. Say what its sources are: HDF5Dataset({seen.given!r}, '

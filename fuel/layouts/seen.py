@@ -157,6 +157,11 @@ class SeenFile:
             self._cut.add(below)
         return [found[path] for path in sorted(found, key=natural_key)]
 
+    def empty_arrays(self) -> list[Array]:
+        """Return the arrays of the root that have an axis of no length."""
+        return [array for array in map(self.array, self.names())
+                if array is not None and 0 in array.shape]
+
     def arrays_with(self, name: str) -> list[Array]:
         """Return the arrays of the file that have an attribute, of any
         type."""

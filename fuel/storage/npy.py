@@ -76,12 +76,16 @@ def open_npy(paths: Sequence[str], name: str) -> Reader:
     return _open(name, found)
 
 
-def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
+def open_npz(paths: Sequence[str],
+             asked: Sequence[str] | None = None) -> dict[str, Reader]:
     """Return readers of the arrays in a ``.npz`` file, or of those of the
     first of several files, each with what follows it in the others.
 
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
+
+    `asked`: the arrays that must be there and have rows; others are left out
+        if they have none, or differ in another file. None for all.
 
     Raises: ValueError if a file has other arrays than the first.
     """
@@ -91,7 +95,12 @@ def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
             raise ValueError(
                 f'{path} is a .npy file, and {paths[0]} a .npz file: files '
                 f'that are one data set are of one kind')
-    found = list(map(_arrays_in, files))
+    found = [_arrays_in(file, asked) for file in files]
+    if asked is not None:
+        common = [name for name in found[0] if name in asked or all(
+            name in arrays for arrays in found)]
+        found = [{name: arrays[name] for name in common if name in arrays}
+                 for arrays in found]
     for path, arrays in zip(paths, found, strict=True):
         for name in found[0]:
             if name not in arrays:
@@ -104,22 +113,43 @@ def open_npz(paths: Sequence[str]) -> dict[str, Reader]:
                 raise ValueError(
                     f'{path} has an array {name!r}, and {paths[0]} has none: '
                     f'files that are one data set have the same arrays')
-    # A compressed source is in memory twice while its parts become one array.
-    return {name: _open(name, [arrays.pop(name) for arrays in found])
-            for name in list(found[0])}
+    readers: dict[str, Reader] = {}
+    for name in list(found[0]):
+        try:
+            # A compressed source is in memory twice while its parts become
+            # one array.
+            readers[name] = _open(name, [
+                arrays.pop(name) for arrays in found])
+        except ValueError:
+            if asked is None or name in asked:
+                raise
+    return readers
 
 
-def _arrays_in(file: FileBytes) -> dict[str, StoredArray]:
-    """Return the arrays in a ``.npz`` file."""
+def _arrays_in(file: FileBytes,
+               asked: Sequence[str] | None) -> dict[str, StoredArray]:
+    """Return the arrays in a ``.npz`` file, without those that have no rows
+    if they are not asked for."""
     found: dict[str, StoredArray] = {}
+    wrong: ValueError | None = None
     with (_naming(f'{file.path} is no whole .npz file'),
           file.open() as stream, zipfile.ZipFile(stream) as archive):
         for entry in archive.infolist():
             if entry.filename.endswith('.npy'):
                 name = entry.filename.removesuffix('.npy')
-                with _naming(f'{file.path}, source {name!r}'):
-                    found[name] = _entry(file, archive, entry, name)
+                try:
+                    with _naming(f'{file.path}, source {name!r}'):
+                        found[name] = _entry(file, archive, entry, name)
+                except ValueError as error:
+                    if asked is not None and name in asked:
+                        raise
+                    wrong = wrong or error
     file.check()
+    if wrong is not None and asked is None:
+        if not found:
+            raise wrong
+        raise ValueError(f'{wrong}; sources={tuple(found)} reads the others'
+                         ) from wrong
     return found
 
 

@@ -13,6 +13,8 @@ from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 from support.fuel_calls import calls_of_batches
 
+import fuel
+from fuel.datasets import IndexableDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import ShuffledScheme
@@ -383,3 +385,66 @@ def test_batches_of_archives_call_no_python(tmp_path, save):
     x, y = numpy.arange(80.).reshape(40, 2), numpy.arange(40, dtype='>i4')
     save(tmp_path / 'a.npz', x=x, y=y.astype('i4'))
     assert [] == calls_of_batches(NPYDataset(tmp_path / 'a.npz'), [x, y], 4)
+
+
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+@pytest.mark.parametrize('other, text', [
+    (numpy.float64(3), r"source 'other': a scalar has no examples; "),
+    (numpy.array([{}, {1}] * 2, object),
+     "source 'other': arrays of Python objects"),
+    (numpy.array(['cat', 'dog']), 'sources must have .* other: 2')])
+def test_array_that_is_not_a_source_is_passed_over(
+        tmp_path, save, other, text):
+    """If others are asked for; else the error names these."""
+    x, y = numpy.arange(12.).reshape(4, 3), numpy.arange(4)
+    for name in 'ab':
+        save(tmp_path / f'{name}.npz', x=x, other=other, y=y)
+    for build in (NPYDataset, fuel.load):
+        for files in ('a.npz', '?.npz'):
+            with pytest.raises(ValueError, match=text) as caught:
+                build(str(tmp_path / files))
+            assert "sources=('x', 'y') reads" in str(caught.value)
+            dataset = pickle.loads(pickle.dumps(build(
+                str(tmp_path / files), sources=('y', 'x'))))
+            count = 4 if files == 'a.npz' else 8
+            assert (count, ('y', 'x')) == (len(dataset), dataset.sources)
+            assert_array_equal(x[3], dataset[count - 1][1])
+    with pytest.raises(ValueError, match='other'):
+        NPYDataset(tmp_path / 'a.npz', sources=('x', 'other'))
+
+
+def test_arrays_that_are_asked_for_are_alike_in_all_archives(tmp_path):
+    """Others may lack, differ, or have other rows in each file."""
+    numpy.savez(tmp_path / 'a.npz', x=[1, 2], z=[1, 2, 3], w=[1, 2], v=[1, 2])
+    numpy.savez(tmp_path / 'b.npz', x=[3, 4], z=[4], w=[1., 2.], u=[1, 2])
+    dataset = NPYDataset(tmp_path / '?.npz', sources=('x',))
+    assert ('x',) == dataset.provides_sources
+    assert [1, 2, 3, 4] == dataset[:][0].tolist()
+    for source, text in (('z', 'b.npz: all sources|a.npz: all sources'),
+                         ('w', 'rows of one type'),
+                         ('v', "no array 'v'"), ('u', "no source 'u'")):
+        with pytest.raises(ValueError, match=text):
+            NPYDataset(tmp_path / '?.npz', sources=('x', source))
+
+
+def test_checksum_of_an_archive_is_checked_where_it_is_read_whole(tmp_path):
+    """Mapped rows come as the file has them, as the manual says."""
+    x = numpy.random.default_rng(0).random((3000, 4))
+    for name, save in (('mapped', numpy.savez),
+                       ('compressed', numpy.savez_compressed)):
+        path = tmp_path / f'{name}.npz'
+        save(path, x=x)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 255
+        path.write_bytes(content)
+    found = NPYDataset(tmp_path / 'mapped.npz')[:][0]
+    assert 1 == numpy.count_nonzero(found != x)
+    with pytest.raises(DamagedFileError, match='compressed.npz'):
+        NPYDataset(tmp_path / 'compressed.npz')[:]
+
+
+def test_data_set_without_examples_says_so():
+    """Counted from the end, too."""
+    for number in (-1, 0, 3):
+        with pytest.raises(IndexError, match='has no examples, and so none'):
+            IndexableDataset([])[number]

@@ -11,6 +11,7 @@ from support.range_server import serving
 import fuel
 from fuel.datasets import (
     CSVDataset, HDF5Dataset, JSONLDataset, NPYDataset, TextFile)
+from fuel.exceptions import UnknownLayoutError
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.remote.location import as_path
 
@@ -341,3 +342,12 @@ def test_text_without_a_vocabulary_names_the_file(tmp_path):
             r"TextFile needs a dictionary of the tokens in '.*x\.txt'.*"
             r'build_vocabulary\(files\)')):
         fuel.load(path)
+
+
+def test_file_of_empty_arrays_is_said_to_have_no_rows(tmp_path):
+    """With their names and shapes."""
+    with h5py.File(tmp_path / 'x.h5', 'w') as file:
+        file['x'], file['y'] = numpy.empty((0, 3)), numpy.empty(0, int)
+    with pytest.raises(UnknownLayoutError, match=(
+            r"Its arrays have no rows: 'x' float64 \(0, 3\), 'y' int64 ")):
+        fuel.load(tmp_path / 'x.h5')
