@@ -209,8 +209,9 @@ def _check_shard(stage: Stage, saved: object, present: object) -> None:
     """Refuse the state that another rank has of what depends on the data."""
     if not is_same(saved, present):
         raise StateMismatchError(
-            f'the order of stage {stage.name} depends on the data, '
-            'so its state belongs to one rank: it was saved by '
+            f'the order of stage {stage.name} depends on the data, or on '
+            'which of them its rank reads, so its state belongs to one rank: '
+            'it was saved by '
             f'{_rank_of(saved)}, but here it is {_rank_of(present)}. Each '
             'rank of the same number of them takes up its own state; if the '
             'stage comes before what is sharded, which shard() of the whole '

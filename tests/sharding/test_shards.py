@@ -602,6 +602,26 @@ class TestDependingOnData:
                            'saved by rank 0 of 3'):
             other.load_state_dict(stream.state_dict())
 
+    def test_state_of_a_batch_of_what_is_unpacked_is_that_of_a_rank(self):
+        """The rank makes batches of its examples; Cache those of all."""
+        def batches():
+            return DataStream(pipelines.dataset(24), batch_size=4)
+
+        def build():
+            return Batch(Unpack(batches()), batch_size=3)
+
+        whole = numbers(build())
+        stream = build().shard(0, 2)
+        assert whole[::2] != numbers(stream)
+        next(stream.get_epoch_iterator())
+        with pytest.raises(StateMismatchError, match=(
+                'order of stage Batch depends on the data, or on which of '
+                'them its rank reads, so its state belongs to one rank')):
+            build().shard(0, 3).load_state_dict(stream.state_dict())
+        for rank in range(2):
+            assert whole[rank::2] == numbers(Cache(
+                batches(), ConstantScheme(3)).shard(rank, 2))
+
     def test_noise_differs_between_ranks(self):
         """Their items have numbers of their own."""
         def build():
