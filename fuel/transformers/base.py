@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeAlias, Unpack
+from typing import Any, NoReturn, Self, TypeAlias, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
@@ -341,11 +341,24 @@ def _child_iterator(stage: Transformer) -> Any:
     A stage with a `get_data` of its own may make the requests itself, so that
     the stream needs no scheme.
     """
-    child = stage.data_stream
+    try:
+        child = stage.data_stream
+    except AttributeError as error:
+        refuse_unset(stage, error)
     if covers(stage, 'open_reader', ('get_data',)) or not covers(
             child, 'get_unchecked_iterator', ('get_epoch_iterator',)):
         return child.get_epoch_iterator()
     return child.get_unchecked_iterator()
+
+
+def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
+    """Say how a stage comes to have what the constructor of its base sets."""
+    if error.obj is not stage:
+        raise error
+    raise AttributeError(
+        f'{error}: let __init__ of the class call '
+        'super().__init__(data_stream, ...), with the arguments of its base',
+        name=error.name, obj=stage) from error
 
 
 def as_tuple(data: object) -> Any:

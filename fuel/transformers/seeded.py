@@ -20,7 +20,7 @@ from fuel.kernels import draws
 from fuel.schemes.shard import BatchPart
 from fuel.sharding.shard_pipeline import refuse_split, sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
-from fuel.transformers.base import Transformer
+from fuel.transformers.base import Transformer, refuse_unset
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, saved_count
 
@@ -107,7 +107,11 @@ class SeededTransformer(Transformer):
         # An epoch that is taken up has a key already, and this
         # generator has drawn it.
         if self.draws_by_seed and stage_of(self).resumed() is None:
-            self._key = int(self.rng.integers(2 ** 63))
+            try:
+                rng = self.rng
+            except AttributeError as error:
+                refuse_unset(self, error)
+            self._key = int(rng.integers(2 ** 63))
         self._number = self._item = 0
         shard = sharding_of(self.data_stream)
         if shard is not None:

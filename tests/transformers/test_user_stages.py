@@ -19,7 +19,9 @@ from fuel.testing import BrokenPromiseError, check_stage
 from fuel.transformers import (
     AgnosticTransformer,
     Cast,
+    Expand,
     Mapping,
+    SeededTransformer,
     SourcewiseTransformer,
     Transformer,
 )
@@ -467,3 +469,34 @@ def test_none_from_a_stage_is_refused_for_each_item(stage, below):
                 r"is expected, .* sources \('x', 'y'\)")):
             next(epoch)
     assert list(epoch) == []
+
+
+@pytest.mark.parametrize('base', [
+    Transformer, AgnosticTransformer, SourcewiseTransformer, Expand, Mapping,
+    SeededTransformer])
+def test_stage_that_calls_no_constructor_of_its_base_is_told_to(base):
+    """When an epoch begins, where it lacks the first thing that it needs."""
+    class Unset(base):
+        def __init__(self, stream):
+            self.stream = stream
+
+    with pytest.raises(AttributeError, match=(
+            r"'Unset' object has no attribute .*: let __init__ of the class "
+            r'call super\(\).__init__\(data_stream, \.\.\.\)')):
+        next(iter(Unset(source())))
+
+
+def test_error_in_a_property_of_a_stage_is_its_own():
+    """It tells what is missing there."""
+    class Broken(Plain):
+        @property
+        def data_stream(self):
+            return self.dataset.stream
+
+        @data_stream.setter
+        def data_stream(self, stream):
+            self.dataset = ()
+
+    with pytest.raises(AttributeError,
+                       match="'tuple' object has no attribute 'stream'$"):
+        Broken(source()).start_epoch()
