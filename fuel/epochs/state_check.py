@@ -154,7 +154,8 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
             'scheme examples' == key, str(key))):
         owner, _, name = str(key).rpartition(' ')
         if not (is_same(saved.get(key), present.get(key))
-                or _said_before(name, saved.get(key), present.get(key))
+                or _said_before(
+                    owner, name, saved.get(key), present.get(key))
                 or _is_moved(stage, saved.get(key), present.get(key))):
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
@@ -175,9 +176,13 @@ def _is_moved(stage: Stage, saved: object, present: object) -> bool:
             'too deeply: the state is damaged') from None
 
 
-def _said_before(name: str, saved: object, present: object) -> bool:
+def _said_before(owner: str, name: str, saved: object, present: object,
+                 ) -> bool:
     """Return whether an older state of this format says of an argument what
-    a present one says otherwise, or not at all."""
+    a present one says otherwise, or not at all.
+
+    `owner`: '' of a stage, else 'scheme' or 'data set'.
+    """
     if present is None:
         # Held beside `shape`, and without options.
         return name == 'window_shape' or (
@@ -185,7 +190,7 @@ def _said_before(name: str, saved: object, present: object) -> bool:
     if name in ('drop_last', 'flat_targets'):
         # What did not take it did as if it were False.
         return saved is None and present is False
-    if name == 'files':
+    if (owner, name) == ('data set', 'files'):
         # Tables did not name their files.
         return saved is None
     if name == 'missing':
