@@ -106,6 +106,10 @@ class ChunkCache:
             return False
         excess = self.used + nbytes - self.budget
         if excess > 0:
+            filling = sum([store.filling_bytes for store in self.stores()])
+            if filling + nbytes > self.budget:
+                # Chunks that are being decoded cannot be forgotten.
+                return False
             self._forget(max(excess, self.budget // self.SHARE, min(
                 4 * nbytes, self.budget // self.LARGEST_SHARE)))
         return True
@@ -160,9 +164,13 @@ class ChunkStore:
     @property
     def used_bytes(self) -> int:
         """Bytes of the chunks that are remembered (int)."""
-        return self.slots.held_nbytes + sum(
-            list(self._filling.values())) + sum(
+        return self.slots.held_nbytes + self.filling_bytes + sum(
             list(self._referred.values()))
+
+    @property
+    def filling_bytes(self) -> int:
+        """Bytes of the chunks that are being decoded (int)."""
+        return sum(list(self._filling.values()))
 
     def get(self, chunk: int, decode: Decode) -> Decoded:
         """Return a chunk; have it decoded if no thread does already."""

@@ -291,6 +291,26 @@ def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
     assert 5 == store.num_decoded
 
 
+def test_chunks_that_are_decoded_at_once_are_within_the_budget():
+    """Those under way cannot be forgotten, so others are not remembered."""
+    cache = ChunkCache(2500)
+    store = cache.store('x', numpy.full(9, 1000))
+    store.get(8, fill_with_numbers)
+    used = []
+
+    def decode(chunks, outs):
+        fill_with_numbers(chunks, outs)
+        if chunks[0] < 3:
+            # Another thread has the next one under way.
+            assert chunks[0] + 1 == store.get(chunks[0] + 1, decode)[0]
+        store.fill([6, 7], decode)
+        used.append(cache.used)
+
+    assert 0 == store.get(0, decode)[0]
+    assert [2000] * 4 == used
+    assert [0, 1] == store.slots.held().tolist()
+
+
 @pytest.mark.parametrize('length, is_held', [(28, True), (29, False)])
 def test_objects_and_what_they_refer_to_are_within_the_budget(
         length, is_held):
