@@ -25,7 +25,8 @@ from fuel.schemes.iteration_scheme import (
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.checks import MOST
-from fuel.utils.overrides import is_original
+from fuel.utils.overrides import is_default, is_original, is_own
+from fuel.utils.signatures import parameters_of
 
 _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
@@ -154,8 +155,8 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
             'scheme examples' == key, str(key))):
         owner, _, name = str(key).rpartition(' ')
         if not (is_same(saved.get(key), present.get(key))
-                or _said_before(
-                    owner, name, saved.get(key), present.get(key))
+                or (_is_argument_of_fuel(stage, owner, name)
+                    and _said_before(name, saved.get(key), present.get(key)))
                 or _is_moved(stage, saved.get(key), present.get(key))):
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
@@ -176,13 +177,25 @@ def _is_moved(stage: Stage, saved: object, present: object) -> bool:
             'too deeply: the state is damaged') from None
 
 
-def _said_before(owner: str, name: str, saved: object, present: object,
-                 ) -> bool:
-    """Return whether an older state of this format says of an argument what
-    a present one says otherwise, or not at all.
+def _is_argument_of_fuel(stage: Stage, owner: str, name: str) -> bool:
+    """Return whether one of Fuel's classes gives an argument its meaning.
 
-    `owner`: '' of a stage, else 'scheme' or 'data set'.
+    `owner`: '' of the stage, else 'scheme' or 'data set'.
     """
+    keeper: Any = {'': stage.stream, 'data set': stage.dataset,
+                   'scheme': stage.scheme}.get(owner)
+    if isinstance(keeper, ShardedScheme):
+        keeper = keeper.scheme
+    if is_original(keeper, 'kept_arguments') and not is_default(
+            keeper, 'kept_arguments'):
+        return True
+    return any(is_own(base) and name in parameters_of(base)
+               for base in type(keeper).__mro__)
+
+
+def _said_before(name: str, saved: object, present: object) -> bool:
+    """Return whether an older state of this format says of an argument what
+    a present one says otherwise, or not at all."""
     if present is None:
         # Held beside `shape`, and without options.
         return name == 'window_shape' or (
@@ -190,7 +203,7 @@ def _said_before(owner: str, name: str, saved: object, present: object,
     if name in ('drop_last', 'flat_targets'):
         # What did not take it did as if it were False.
         return saved is None and present is False
-    if (owner, name) == ('data set', 'files'):
+    if name == 'files':
         # Tables did not name their files.
         return saved is None
     if name == 'missing':

@@ -312,6 +312,19 @@ def test_state_of_a_users_stage_fits_whatever_its_arguments_are_called(
     stage_with(name, loaded, (name,)).load_state_dict(state)
 
 
+@pytest.mark.parametrize('name, saved, loaded', [
+    ('window_shape', 3, None), ('storage_options', {}, None),
+    ('drop_last', None, False), ('flat_targets', None, False),
+    ('files', None, 2), ('missing', None, []),
+    ('parameters', 'Mean', {'class': 'Mean'})])
+def test_argument_of_a_users_stage_is_not_one_that_fuel_takes_elsewhere(
+        name, saved, loaded):
+    """Older states say such arguments of Fuel's own parts otherwise."""
+    state = stage_with(name, saved).state_dict()
+    with pytest.raises(StateMismatchError, match=f': {name} was '):
+        stage_with(name, loaded).load_state_dict(state)
+
+
 def test_argument_that_an_old_pickle_lacks_is_that_of_the_class():
     """A state fits the same scheme, built now."""
     old = ShuffledScheme(12, 5)
