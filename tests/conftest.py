@@ -16,8 +16,6 @@ from support import stuck
 
 import fuel
 
-pytest_plugins = ['support.durations']
-
 settings.register_profile(
     'short', max_examples=25, deadline=None, print_blob=True,
     suppress_health_check=[HealthCheck.too_slow])
