@@ -2,7 +2,7 @@
 grow with stages as little as was reached."""
 import json
 
-from support import benchmarks
+from support import benchmarks, journeys, processes
 
 # Bounds that only go down, by the number of stages: lower one as soon as less
 # is reached. What is wanted is in ``benchmarks/calls.py``.
@@ -35,6 +35,10 @@ MOST_OF_DATA = {
     'modules in a first batch of H5PYDataset': 12,
     # One more where the batch waits for a chunk that a thread decodes.
     'modules in a first batch of Windows over robomimic': 17}
+# Different functions in Python that data pass, in both processes where there
+# are two. A worker and a server also hear that an earlier batch came.
+MOST_FUNCTIONS = {
+    'hdf5': 19, 'stages': 19, 'worker': 76, 'server': 111, 'convert': 40}
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
@@ -49,4 +53,14 @@ def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
                  if (calls := counts[step]) > most})
     more.update({step: calls for step, most in MOST_OF_DATA.items()
                  if (calls := counts['data'][step]) > most})
+    assert {} == more
+
+
+def test_data_pass_no_more_functions_than_were_reached():
+    """A request for rows, batches of three pipelines, and a raw file."""
+    status, output, errors = processes.run_python(journeys.__file__)
+    assert 0 == status, errors.decode()
+    more = {journey: functions
+            for journey, functions in json.loads(output).items()
+            if len(functions) > MOST_FUNCTIONS[journey]}
     assert {} == more

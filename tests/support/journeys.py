@@ -1,15 +1,13 @@
-"""Writes the functions of Fuel that data pass on five journeys.
+"""The functions of Fuel in Python that data pass on five journeys.
 
-``python docs/trace_journeys.py`` prints what :doc:`development` shows. Each
-function is named once, in the order in which a batch meets it first; loops
-in C show where they are called from Python.
+``python tests/support/journeys.py`` prints them as JSON. Each function is
+named once, in the order in which a batch meets it first.
 """
 import json
 import multiprocessing
 import os
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 
@@ -30,6 +28,8 @@ from fuel.transformers import (
 )
 
 ROOT = os.path.dirname(fuel.__file__)
+# The batch before which other processes write what they passed.
+LAST = 14
 passed: list[str] = []
 
 
@@ -54,19 +54,23 @@ def trace(function, *args):
 
 
 class Between(Transformer):
-    """Keeps what is passed from one batch to the next, in its process."""
+    """Keeps what is passed from one batch to the next, in its process: the
+    least of several, since other things may happen between two batches."""
 
     number = 0
     path = ''
+    fewest = None
 
     def get_data(self, request=None):
         """Pass the batch on."""
         Between.number += 1
-        if Between.number == 5:
-            passed.clear()
-        if Between.number == 6:
+        found = list(dict.fromkeys(passed))
+        if Between.number > 5:
+            Between.fewest = min(Between.fewest or found, found, key=len)
+        if Between.number == LAST:
             with open(Between.path, 'w', encoding='utf-8') as file:
-                json.dump(list(dict.fromkeys(passed)), file)
+                json.dump(Between.fewest, file)
+        passed.clear()
         return next(self.child_epoch_iterator)
 
 
@@ -140,13 +144,12 @@ def receive(epoch):
     """Return what a batch passes in both processes."""
     for _ in range(3):
         next(epoch)
-    time.sleep(.3)
-    here = trace(next, epoch)
-    for _ in range(6):
-        next(epoch)
+    here = []
+    for _ in range(LAST):
         time.sleep(.05)
+        here.append(trace(next, epoch))
     with open(Between.path, encoding='utf-8') as file:
-        return [*json.load(file), '--', *here]
+        return [*json.load(file), *min(here, key=len)]
 
 
 def convert(folder):
@@ -161,33 +164,11 @@ def convert(folder):
     return trace(convert_iris, folder, folder)
 
 
-def grouped(found):
-    """Return lines of functions, those of one file together."""
-    lines, last = [], None
-    for entry in found:
-        file, _, name = entry.partition(' ')
-        if not name:
-            lines.append('  in the other process:' if not lines
-                         else '  in this process:')
-        elif file == last:
-            lines[-1] += f', {name}'
-        else:
-            lines.append(f'  {file}: {name}')
-        last = file
-    return [line for text in lines for line in textwrap.wrap(
-        text, 84, initial_indent='  ', subsequent_indent='      ',
-        break_long_words=False)]
-
-
 def main():
-    """Print all journeys."""
+    """Print the functions of each journey."""
     with tempfile.TemporaryDirectory() as folder:
-        for journey in (hdf5, stages, worker, server, convert):
-            found = journey(folder)
-            count = len([name for name in found if name != '--'])
-            lines = [f'{journey.__name__}: {count} functions',
-                     *grouped(found), '']
-            sys.stdout.write('\n'.join(lines) + '\n')
+        json.dump({journey.__name__: journey(folder) for journey in (
+            hdf5, stages, worker, server, convert)}, sys.stdout)
 
 
 if __name__ == '__main__':
