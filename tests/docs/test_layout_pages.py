@@ -12,7 +12,6 @@ DOCS = pathlib.Path(__file__).parents[2] / 'docs'
 SOURCES = DOCS.parent / 'fuel'
 # Words in double backquotes that are paths of files or folders.
 PATH = re.compile(r'``((?:[a-z_0-9]+/)*[a-z_0-9]+(?:/|\.pyx?))``')
-PAGES = ['glossary.rst', 'overview.rst']
 
 
 def paths(page):
@@ -36,15 +35,3 @@ def test_overview_names_each_folder():
     named = {path.split('/')[0] for path in paths('overview.rst')}
     folders = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
     assert set() == folders - named
-
-
-def test_glossary_has_each_word_once():
-    """In the form of Sphinx's glossary."""
-    text = (DOCS / 'glossary.rst').read_text(encoding='utf-8')
-    words = re.findall(r'^   (\S.*)$', text, re.MULTILINE)[1:]
-    assert len(words) == len(set(words)) > 35
-    for word in ('prefetch', 'checkpoint', 'shard', 'collate', 'augment',
-                 'decode', 'gather', 'lease', 'slot', 'position', 'delta',
-                 'epoch', 'batch', 'request', 'stage', 'scheme', 'ledger',
-                 'journal'):
-        assert word in words

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -58,18 +57,6 @@ def test_manual_builds_without_a_warning(tmp_path):
     # A notebook of each tutorial is offered.
     assert {'photographs.ipynb', 'sentences.ipynb'} <= {
         path.name for path in (tmp_path / 'docs' / 'tutorials').iterdir()}
-
-
-def test_references_of_other_projects_are_ordinary_inventories(tmp_path):
-    """As Sphinx reads them; their addresses are encrypted."""
-    mapping = module_of('inventories').write_inventories(tmp_path)
-    assert {'python', 'numpy', 'h5py', 'torch'} <= set(mapping)
-    for address, path in mapping.values():
-        assert address.startswith('https://')
-        head, _, rest = Path(path).read_bytes().partition(b'using zlib.\n')
-        assert head.startswith(b'# Sphinx inventory version 2\n')
-        for line in zlib.decompress(rest).decode().splitlines():
-            assert re.fullmatch(r'[\w.]+ py:[a-z]+ 1 \S+ -', line)
 
 
 def test_table_shows_what_was_measured():
@@ -165,28 +152,6 @@ def test_each_data_set_has_a_picture():
         for split, count in (facts['splits'] or {}).items():
             assert f'{split} {count:,}' in words
     assert 150 == pictures.draw(dataset_facts('iris')).count('<circle')
-
-
-def test_long_names_break_after_dots_and_options_nowhere():
-    """In titles and the links to other pages; narrow screens need it."""
-    def word(text):
-        return f'<code><span class="pre">{text}</span></code>'
-
-    context = {
-        'body': '<h1>fuel.datasets.Iris</h1>'
-                + word('--hold-out') + word('a.b') + word('-' * 40),
-        'prev': {'title': 'fuel.load', 'link': 'load.html'},
-        'next': {'title': 'Since Fuel 0.2.0', 'link': 'since.html'}}
-    module_of('api_pages').break_names(None, 'page', 'page.html', context,
-                                       None)
-    assert {
-        'body': '<h1>fuel.<wbr>datasets.<wbr>Iris</h1>'
-                + word('--hold-out').replace('"pre"', '"pre unbroken"')
-                + word('a.b') + word('-' * 40),
-        'prev': {'title': 'fuel.<wbr>load', 'link': 'load.html'},
-        'next': {'title': 'Since Fuel 0.2.0', 'link': 'since.html'},
-    } == context
-    assert '.unbroken {' in (DOCS / '_static' / 'fuel.css').read_text('utf-8')
 
 
 def test_links_have_a_role():
