@@ -6,8 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -68,32 +66,6 @@ def test_command_names_what_is_there(command):
                 [ROOT / script, '--help'], capture_output=True, text=True,
                 check=True, timeout=60, env={'PATH': os.environ['PATH']})
             assert script in shown.stdout or 'needs' in shown.stdout.lower()
-
-
-def module_of(name):
-    """Return what a command of bin/ defines, without running it."""
-    loader = SourceFileLoader(f'{name}_command', str(ROOT / 'bin' / name))
-    command = module_from_spec(spec_from_loader(loader.name, loader))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / 'bin'))
-        loader.exec_module(command)
-    return command
-
-
-def test_tests_of_the_lowest_python_are_there():
-    """With the README among them."""
-    names = module_of('test').TESTS_OF_LOWEST
-    assert any('README' in name for name in names)
-    assert [] == [name for name in names
-                  if not (ROOT / name.partition('::')[0]).exists()]
-
-
-def test_wheel_is_tested_by_what_is_there():
-    """With requirements of which the one without a wheel is named."""
-    command = module_of('wheel')
-    assert [] == [name for name in command.TESTS
-                  if not (ROOT / name).exists()]
-    assert f'\n    {command.NO_WHEELS}>=' in (ROOT / 'setup.cfg').read_text()
 
 
 def test_readme_shows_the_measured_ratios():

@@ -1,7 +1,6 @@
-"""What surrounds the code: workflows, forms, and the page of an index."""
+"""Versions in workflows, addresses, and README as an index shows it."""
 import configparser
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -37,21 +36,6 @@ def versions():
         'metadata']['classifiers'], re.MULTILINE)
 
 
-def steps():
-    """Return the steps of all jobs."""
-    return [step for path in WORKFLOWS for job in read(path)['jobs'].values()
-            for step in job['steps']]
-
-
-def test_scripts_of_workflows_are_there():
-    """Each can be run, from the root of a clone."""
-    scripts = {word for step in steps() for word in
-               step.get('run', '').split() if re.match(r'(bin|\.ci)/', word)}
-    assert {'.ci/run', 'bin/test', 'bin/docs'} == scripts
-    for script in scripts:
-        assert (ROOT / script).stat().st_mode & 0o100, script
-
-
 def test_workflow_tests_each_version_and_everything_every_night():
     """One version by the command that a change must pass."""
     tests = read(ROOT / '.github' / 'workflows' / 'tests.yml')
@@ -85,26 +69,6 @@ def test_wheels_are_built_for_each_version_and_tested():
     assert ['ubuntu-24.04', 'ubuntu-24.04-arm', 'macos-14'] == runners
 
 
-def test_hooks_before_a_commit_are_lint_and_types():
-    """With the versions of the extra ``dev``."""
-    repository, = read(ROOT / '.pre-commit-config.yaml')['repos']
-    hooks = {hook['id']: hook['entry'] for hook in repository['hooks']}
-    assert {'ruff', 'mypy'} == set(hooks)
-    for name, entry in hooks.items():
-        assert entry.startswith(f'python -m {name}')
-        assert f'\n{name}\n' in settings()['options.extras_require'][
-            'dev'] + '\n'
-
-
-def test_hosted_manual_is_built_as_bin_docs_builds_it():
-    """From the same folder, with the same extra and warnings as errors."""
-    build = read(ROOT / '.readthedocs.yaml')
-    assert (ROOT / build['sphinx']['configuration']).exists()
-    assert build['sphinx']['fail_on_warning']
-    assert ['docs'] == build['python']['install'][0]['extra_requirements']
-    assert build['build']['tools']['python'] in versions()
-
-
 def test_only_addresses_of_the_project_are_written():
     """They come from ``project_urls``, which has none yet."""
     known = re.findall(r'= *(\S+)', settings()['metadata']['project_urls'])
@@ -113,13 +77,6 @@ def test_only_addresses_of_the_project_are_written():
         found = re.findall(r'https?://[^\s>`)]+|[\w.]+@[\w-]+\.\w+',
                            path.read_text('utf-8'))
         assert set() == set(found) - set(known), path
-
-
-def test_contributing_shows_a_subject_that_names_the_component():
-    """A word or two, a colon, and what the commit does."""
-    text = (ROOT / 'CONTRIBUTING.rst').read_text('utf-8')
-    assert 'subject that names the component' in ' '.join(text.split())
-    assert re.search(r'``[a-z]+: [a-z]+ [^`]+``', text)
 
 
 def html_of(text):
@@ -149,15 +106,3 @@ def test_page_that_an_index_refuses_is_found(text):
     """Roles of Sphinx, files, raw HTML, and markup that is wrong."""
     with pytest.raises(Exception, match=r'\((WARNING|ERROR|SEVERE)/'):
         html_of(text)
-
-
-def test_files_have_the_ends_of_lines_that_editors_are_asked_for():
-    """One newline at the end of each file, and no blanks before any."""
-    listed = subprocess.run(
-        ['git', 'ls-files', '--', '*.py', '*.pyx', '*.rst', '*.yml'],
-        cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    for name in listed.split() or [str(path) for path in AROUND]:
-        text = (ROOT / name).read_bytes()
-        assert b'\r' not in text, name
-        assert not text or text.endswith(b'\n'), name
-        assert not re.search(rb'[ \t]+\n', text), name

@@ -1,5 +1,6 @@
 """Which tests concern a file of the core, the closest first."""
 import ast
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -107,6 +108,14 @@ def choose_tests(path):
         dict.fromkeys([*listed, *(file for file, close in closeness.items()
                                   if close < 2)]),
         key=closeness.__getitem__)
+
+
+def check_parts():
+    """End if a part or its tests have moved away."""
+    for part, tests in PARTS.items():
+        for path in (PACKAGE.parent / part, *(TESTS / one for one in tests)):
+            if not path.exists():
+                sys.exit(f'{path} is not there, but PARTS names it')
 
 
 def expand(test):

@@ -20,7 +20,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 import fuel
 from support.mutant_runs import ROOT, Copies
-from support.mutant_tests import choose_tests
+from support.mutant_tests import check_parts, choose_tests
 
 SURVIVORS = ROOT / 'tests' / 'mutant_survivors.txt'
 NEEDED = 0.9
@@ -243,6 +243,7 @@ def main(arguments):
     parser.add_argument('--again', action='store_true')
     parser.add_argument('--report', action='store_true')
     options = parser.parse_args(arguments)
+    check_parts()
     seed = next(seed for seed in (
         options.seed, Log.seed_of(options.log),
         random.SystemRandom().randrange(10 ** 6)) if seed is not None)
