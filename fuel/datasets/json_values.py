@@ -193,13 +193,13 @@ class ValueKinds:
     def add(self, values: Iterable[Any]) -> None:
         """Take further values into account."""
         values = list(values)
-        kinds = set(map(type, values))
+        kinds = _kinds_of(values)
         self._kinds |= kinds
         if list in kinds and not self._is_uneven:
             self._add_lists([one for one in values if type(one) is list])
 
     def _add_lists(self, values: list[list[Any]]) -> None:
-        elements = set(map(type, chain.from_iterable(values)))
+        elements = _kinds_of(list(chain.from_iterable(values)))
         if list in elements:
             for value in values:
                 if not self._is_uneven:
@@ -254,6 +254,17 @@ class ValueKinds:
             dtype, (None, *shape[1:]) if self._has_empty else shape)
 
 
+def _kinds_of(values: Sequence[Any]) -> set[type]:
+    """Return the types of values; an integer beyond int64 is a floating
+    number, as it is in CSV."""
+    kinds = set(map(type, values))
+    if int in kinds and any(
+            type(value) is int and not -1 << 63 <= value < 1 << 63
+            for value in values):
+        kinds.add(float)
+    return kinds
+
+
 def integers_within(values: Iterable[Any]) -> Iterator[int]:
     """Yield the integers among values and in lists of them."""
     for value in values:
@@ -294,7 +305,7 @@ def _shape_of(value: list[Any], ndim: int,
             raise ValueError('its parts are not lists of one length')
         shape.append(lengths.pop() if lengths else 0)
         level = list(chain.from_iterable(level))
-    kinds.update(map(type, level))
+    kinds |= _kinds_of(level)
     return tuple(shape)
 
 

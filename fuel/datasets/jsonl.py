@@ -86,8 +86,9 @@ class JSONLDataset(RecordsDataset):
 
     Notes
     -----
-    Truth values become bool, integers int64, and numbers float64, in which
-    null is NaN; text becomes an array of objects, in which null is None.
+    Truth values become bool, integers int64, and numbers, integers beyond
+    int64 among them, float64, in which null is NaN; text becomes an array of
+    objects, in which null is None.
     Lists of numbers become an array with another axis if the first 1000 have
     one length, and else an array of objects with an array for each. Lists of
     others, and objects that are named in `columns`, are objects as

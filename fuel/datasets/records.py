@@ -555,7 +555,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
             self._rounded.add(source)
             warn_user(
                 f'{self.records.name}: source {source!r} is float64, since '
-                f'values are missing or not whole, and does not hold '
+                f'values are missing, not whole or beyond int64, and does '
+                f'not hold '
                 f'{number!s:.25} exactly: pass masks=({source!r},) if '
                 f'values are missing, or dtypes={{{source!r}: ...}}')
 

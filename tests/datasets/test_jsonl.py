@@ -475,3 +475,20 @@ def test_integers_that_floats_round_warn_behind_the_first_records(
         warnings.simplefilter('error')
         given.get_data(None, [1000])
         dataset.get_data(None, [999, 1000])
+
+
+@pytest.mark.parametrize('large', [
+    2 ** 63 + 1, -2 ** 63 - 1, [2 ** 63 + 1], [[2 ** 64], [-1]]])
+def test_integers_beyond_int64_are_floating_numbers(tmp_path, large):
+    """With a warning where they are rounded, as in CSV."""
+    small = numpy.zeros(numpy.shape(large), int).tolist()
+    path = tmp_path / 'x.jsonl'
+    path.write_text(''.join(
+        json.dumps({'x': value}) + '\n' for value in (large, small)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        found, = JSONLDataset(path)[:]
+    assert numpy.dtype('f8') == found.dtype
+    assert numpy.array([large, small], float).tolist() == found.tolist()
+    assert (2 ** 64 not in numpy.ravel(numpy.array(large, object))) == any(
+        'x' in str(one.message) for one in caught)
