@@ -21,6 +21,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
     by_source, long_cells, types_of_fields)
+from fuel.datasets.text_files import check_line_ends
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
 from fuel.exceptions import StateMismatchError
@@ -153,6 +154,7 @@ class CSVDataset(RecordsDataset):
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = fixed_files('CSVDataset', path, storage_options)
         self.delimiter, self.quote = delimiter, quote
+        check_line_ends(encoding)
         self.encoding = encoding
         self.load()
         records = self.records
@@ -454,6 +456,17 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
 
     Raises: ValueError if one is bad, which is said if there is no other.
     """
+    try:
+        return _cells_of_rows(encoding, delimiter, quote, contents)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f'{error}: pass the encoding of the file as encoding=, such as '
+            f"encoding='latin-1'") from error
+
+
+def _cells_of_rows(encoding: str, delimiter: str, quote: str | None,
+                   contents: Sequence[bytes]) -> list[list[str]]:
+    """Return the cells of some records; see `_rows`."""
     if len(contents) == 1 or max(map(len, contents), default=0) > LONG:
         return [_cells(encoding, delimiter, quote, content)
                 for content in contents]

@@ -22,7 +22,7 @@ from fuel.remote.urls import StorageOptions, file_name
 from fuel.storage.file_bytes import (
     FileBytes, identity_of, other_version, raw_file_at)
 from fuel.utils.checks import saved_count
-from fuel.utils.paths import refuse_special_file
+from fuel.utils.paths import refuse_folder, refuse_special_file
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
@@ -111,9 +111,15 @@ def check_is_file(path: str, kind: str) -> None:
     if not isinstance(path, RemotePath) and not os.path.isfile(
             located(path)):
         refuse_special_file(located(path))
-        raise FileNotFoundError(
-            f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
-            'correct the name')
+        refuse_folder(located(path), f'one {kind} file')
+        raise not_there(path, f'{kind} file')
+
+
+def not_there(path: str, what: str) -> FileNotFoundError:
+    """Return the error that nothing is there on this host."""
+    return FileNotFoundError(
+        f'there is no {what} {path!r} (looked in {os.getcwd()!r}): correct '
+        f'the name')
 
 
 def ends_lines_with_a_byte(encoding: str) -> bool:
@@ -121,6 +127,16 @@ def ends_lines_with_a_byte(encoding: str) -> bool:
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
         ('iso8859', 'cp125', 'koi8', 'mac-'))
+
+
+def check_line_ends(encoding: str) -> None:
+    """Refuse an encoding in which other bytes than 10 end a line."""
+    one, two = '\n'.encode(encoding), '\n\n'.encode(encoding)
+    if two != one + b'\n':
+        raise ValueError(
+            f'the records of a file are found by the bytes that end lines, '
+            f'which are others in encoding={encoding!r}: write the file in '
+            f'UTF-8, such as by iconv -f {encoding} -t utf-8')
 
 
 class TextLines:

@@ -69,7 +69,9 @@ def format_of(path: str) -> str:
     if not isinstance(path, RemotePath) and os.path.isdir(path):
         if is_zarr(path):
             return 'zarr'
-        raise ValueError(f'{path!r} is a folder, and no Zarr array or group')
+        raise ValueError(
+            f'{path!r} is a folder, and no Zarr array or group: load it by '
+            f'itself, or list the files in it')
     try:
         return _format_of_file(path)
     except TimeoutError:

@@ -316,7 +316,9 @@ def _open_format(kind: str, paths: Sequence[str],
             raise ValueError(
                 f'several .npy files are sources by their names, and two of '
                 f'{", ".join(map(repr, paths))} have one name: load those of '
-                f'each split by themselves, as in split=...')
+                f'each split by themselves, as in split=..., or list those of '
+                f'each source, NPYDataset({{{next(iter(data))!r}: [...]}}), '
+                f'where their rows follow each other')
     elif kind == 'zarr' and len(paths) > 1:
         raise ValueError(
             f'{name} reads one file, got {len(paths)}; the first is '

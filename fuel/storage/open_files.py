@@ -29,7 +29,7 @@ from fuel.utils import find_in_data_path
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.h5py_file import H5PYFile
 from fuel.utils.hdf5_errors import naming_file
-from fuel.utils.paths import refuse_special_file
+from fuel.utils.paths import refuse_folder, refuse_special_file
 from fuel.utils.warn import warn_user
 
 
@@ -275,16 +275,13 @@ def open_with_h5py(path: str, driver: str | None = None,
     if isinstance(path, RemotePath):
         return open_stream(path.open())
     refuse_special_file(path)
+    refuse_folder(path, 'an HDF5 file')
     try:
         return H5PYFile(path, mode='r', driver=driver)
     except FileNotFoundError:
         raise FileNotFoundError(
             f'there is no file {os.path.abspath(path)!r}') from None
     except (OSError, RuntimeError, ValueError) as error:
-        if os.path.isdir(path):
-            raise IsADirectoryError(
-                f'{os.path.abspath(path)!r} is a folder: name an HDF5 file in '
-                'it') from None
         raise _refused(path, error, functools.partial(_head, path)
                        ) from error
 

@@ -76,6 +76,14 @@ def refuse_special_file(path: str) -> None:
                 f'content to a file')
 
 
+def refuse_folder(path: str, what: str) -> None:
+    """Raise an error if a path is that of a folder; `what` can be named in
+    it."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            f'{os.path.abspath(path)!r} is a folder: name {what} in it')
+
+
 def looping_link(path: str, target: str = 'itself') -> OSError:
     """Return the error that a link leads back to where it is."""
     return OSError(errno.ELOOP, (

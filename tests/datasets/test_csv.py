@@ -644,3 +644,31 @@ def test_file_that_could_not_be_compared_is_compared_again(tmp_path):
     write(b'x,y\n5,6\n7,8\n')
     assert [[5, 7], [6, 8]] == [
         part.tolist() for part in next(stream.get_epoch_iterator())]
+
+
+@pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le', 'utf-32-be'])
+def test_encoding_whose_lines_end_otherwise_is_refused(tmp_path, encoding):
+    """With the command that converts the file."""
+    path = tmp_path / 'x.csv'
+    path.write_bytes('a,t\n1,\xe9\n2,\xf6\n'.encode(encoding))
+    with pytest.raises(ValueError, match=f'iconv -f {encoding} -t utf-8'):
+        CSVDataset(path, encoding=encoding)
+
+
+def test_error_of_another_encoding_names_the_argument(tmp_path):
+    """With it, the records are read."""
+    path = tmp_path / 'x.csv'
+    path.write_bytes('a,t\n1,\xe9\n2,\xf6\n'.encode('latin-1'))
+    with pytest.raises(ValueError, match='line 2: .*encoding of the file as '):
+        CSVDataset(path)
+    assert ['\xe9', '\xf6'] == CSVDataset(path, encoding='latin-1')[:][
+        1].tolist()
+
+
+def test_digits_after_zeros_stay_as_text_if_asked_for(tmp_path):
+    """As the manual says; else they are integers."""
+    path = tmp_path / 'x.csv'
+    path.write_text('zip\n01234\n00501\n')
+    assert [1234, 501] == CSVDataset(path)[:][0].tolist()
+    assert ['01234', '00501'] == CSVDataset(
+        path, dtypes={'zip': object})[:][0].tolist()

@@ -575,3 +575,26 @@ def test_empty_array_beside_others_is_not_a_difference(tmp_path):
     for build in (fuel.load, HDF5Dataset):
         with build(str(tmp_path / '*.h5')) as dataset:
             assert [0, 1] == dataset[:][0].tolist()
+
+
+@pytest.mark.parametrize('build', [
+    CSVDataset, JSONLDataset, NPYDataset, HDF5Dataset])
+def test_folder_in_the_place_of_a_file_is_said_to_be_one(tmp_path, build):
+    """As the name of nothing is said to be wrong."""
+    with pytest.raises(IsADirectoryError, match='is a folder: name .* in it'):
+        build(tmp_path)
+    with pytest.raises(FileNotFoundError, match='there is no .*file .*none'):
+        build(tmp_path / 'none')
+
+
+def test_arrays_in_folders_that_are_listed_name_what_reads_them(tmp_path):
+    """By their rows, in one class."""
+    for name in ('a', 'b'):
+        (tmp_path / name).mkdir()
+        numpy.save(tmp_path / name / 'x.npy', [1, 2])
+    with pytest.raises(ValueError, match='a folder, .*list the files in it'):
+        fuel.load([tmp_path / 'a', tmp_path / 'b'])
+    files = [tmp_path / name / 'x.npy' for name in ('a', 'b')]
+    with pytest.raises(ValueError, match=r"NPYDataset\({'x': \[...\]}\)"):
+        fuel.load(files)
+    assert [1, 2, 1, 2] == NPYDataset({'x': files})[:][0].tolist()

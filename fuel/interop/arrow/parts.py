@@ -15,6 +15,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from fuel.datasets.text_files import check_is_file
 from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, common_type, is_there, rows_of, type_of,
@@ -420,6 +421,7 @@ def open_part(path: str,
               constants: Mapping[str, pyarrow.Scalar] | None = None,
               ) -> ArrowPart:
     """Open a file of any format, recognized by its first bytes."""
+    check_is_file(path, 'Parquet or Arrow')
     file = raw_file_at(path)
     magic = file.read(0, 6)
     kind = (ParquetPart if magic[:4] == b'PAR1' else

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.source_dataset import RowsDataset, as_budget
+from fuel.datasets.text_files import not_there
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import (
     RemotePath, WithStorageOptions, as_path)
@@ -138,6 +139,9 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
         if isinstance(found, RemotePath):
             found = _open_remote(found)
         elif not isinstance(found, (zarr.Array, zarr.Group)):
+            if isinstance(found, (str, os.PathLike)) and not os.path.exists(
+                    found):
+                raise not_there(os.fspath(found), 'Zarr store')
             found = zarr.open(found, mode='r')
         arrays = {'data': found} if isinstance(found, zarr.Array) else {
             name: array for name, array in sorted(found.arrays())
@@ -291,6 +295,10 @@ class Folder:
                     raise self._changed(name)
 
     def _changed(self, what: str) -> DamagedFileError:
+        if not os.path.isdir(self.path):
+            return DamagedFileError(
+                f'{self.path} was deleted or renamed while it was in use: put '
+                f'it back, or open the data set of the store that there is')
         return DamagedFileError(
             f'{self.path} was written to while it was in use ({what}), so '
             f'old and new rows would be mixed: begin another epoch, or open '

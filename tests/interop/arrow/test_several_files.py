@@ -45,3 +45,12 @@ def test_only_columns_that_are_chosen_are_looked_at(tmp_path, chosen):
         dataset = pickle.loads(pickle.dumps(fuel.load(files, **chosen)))
         assert [row for table in tables for row in table['x']
                 ] == dataset[:][0].tolist()
+
+
+def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path):
+    """Alone and in a list."""
+    path = tmp_path / 'none.parquet'
+    for data in (path, [write(tmp_path, 'parquet', LESS), path]):
+        with pytest.raises(FileNotFoundError, match=(
+                'no Parquet or Arrow file .*none.parquet.*looked in')):
+            ArrowDataset(data)

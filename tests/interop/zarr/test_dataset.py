@@ -1,5 +1,6 @@
 """Zarr stores as data sets."""
 import pickle
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -261,3 +262,14 @@ def test_aligned_blocks_are_the_chunks(shards, rows, tmp_path):
         dataset, 4, window=2))
     assert N == sum(len(images) for images, in stream.get_epoch_iterator())
     assert len({*expected}) == dataset.readers['images'].store.num_decoded
+
+
+def test_store_that_is_gone_is_said_to_be(tmp_path):
+    """Before it is opened, and while it is read."""
+    with pytest.raises(FileNotFoundError, match=(
+            'there is no Zarr store .*none.zarr.*looked in')):
+        ZarrDataset(str(tmp_path / 'none.zarr'))
+    dataset = ZarrDataset(write(tmp_path))
+    shutil.rmtree(tmp_path / 'data3False.zarr')
+    with pytest.raises(DamagedFileError, match='was deleted or renamed'):
+        dataset[:]
