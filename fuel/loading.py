@@ -53,7 +53,9 @@ def load(name: Files,
         recognised by what they say of themselves; see :doc:`/hdf5_layouts`.
         The subfolders of a folder are its splits, and so are files, but for
         ``.npy``, if all are called as splits are: ``train.h5`` and
-        ``test.h5``, or ``train-00000-of-00001.parquet``.
+        ``test.h5``, or ``train-00000-of-00001.parquet``. Parquet and Arrow
+        files are found at any depth, and folders ``name=value`` are columns
+        of them; see :class:`~fuel.interop.arrow.ArrowDataset`.
     split : str or sequence of str, optional
         The split to use, or several; ``'all'`` are all rows.  Defaults to
         None: of a file in Fuel's own format, and of files that are called as
