@@ -129,6 +129,33 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in set(long_forms)]
 
 
+def pytest_generate_tests(metafunc):
+    """Leave a `pipeline` that the seed does not draw to ``--full``.
+
+    The marker ``pipelines`` names those that it is one of; default: all.
+    """
+    marker = metafunc.definition.get_closest_marker('pipelines')
+    if marker is not None:
+        from support import drawing
+        drawn = drawing.draw_some(
+            marker.args, f'{SEED} {metafunc.function.__name__}') if (
+            marker.args) else drawing.draw(SEED)
+        metafunc.parametrize('pipeline', [
+            pytest.param(name, marks=() if name in drawn else pytest.mark.full)
+            for name in marker.args or drawing.PIPELINES])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Say which seed draws the `pipeline` of a test that fails."""
+    report = yield
+    if report.failed and item.get_closest_marker('pipelines'):
+        report.sections.append(('pipeline', (
+            f'{item.callspec.params["pipeline"]!r} is drawn by '
+            f'FUEL_TEST_SEED={SEED}, and all are by --full')))
+    return report
+
+
 @pytest.fixture(scope='session')
 def homes(tmp_path_factory):
     """Return where the homes are: a numbered directory for each would take

@@ -9,10 +9,9 @@ from fuel.testing import STREAM_PROMISES, check_stream
 from fuel.testing.data import freeze_all
 
 # Batches, left-overs and draws; then examples, decoded chunks, no requests.
-NAMES = ['ShuffledScheme', 'Cache of Batch', 'Noisy left-overs',
-         'sparse Cache', *[
-    pytest.param(name, marks=pytest.mark.full) for name in (
-        'ShuffledExampleScheme', 'H5PYDataset gzip', 'TextFile')]]
+NAMES = ('ShuffledScheme', 'Cache of Batch', 'Noisy left-overs',
+         'sparse Cache', 'ShuffledExampleScheme', 'H5PYDataset gzip',
+         'TextFile')
 
 # Epochs are the server's: two iterators of a client that are read at once are
 # two clients, which share an epoch, and what was never read was never begun.
@@ -29,20 +28,20 @@ def end_servers():
 
 
 @pytest.mark.parametrize('promise', STREAM_PROMISES)
-@pytest.mark.parametrize('name', NAMES)
-def test_worker_keeps_promise(name, promise, files, another_process):
+@pytest.mark.pipelines(*NAMES)
+def test_worker_keeps_promise(pipeline, promise, files, another_process):
     """However its stream is made, read, saved and closed."""
-    check_stream(partial(elsewhere.in_worker, name, files),
-                 promises=[promise], draws=name in pipelines.DRAWING,
+    check_stream(partial(elsewhere.in_worker, pipeline, files),
+                 promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
 
 
 @pytest.mark.parametrize('promise', STREAM_PROMISES)
-@pytest.mark.parametrize('name', [*NAMES, 'Cast', 'ImagesFromBytes'])
-def test_threads_keep_promise(name, promise, files, another_process):
+@pytest.mark.pipelines(*NAMES, 'Cast', 'ImagesFromBytes')
+def test_threads_keep_promise(pipeline, promise, files, another_process):
     """Also where stages run ahead."""
-    check_stream(partial(elsewhere.in_threads, name, files),
-                 promises=[promise], draws=name in pipelines.DRAWING,
+    check_stream(partial(elsewhere.in_threads, pipeline, files),
+                 promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
 
 
@@ -56,23 +55,23 @@ def test_workers_keep_promise(promise, files, another_process):
 
 @pytest.mark.parametrize('promise', [
     promise for promise in STREAM_PROMISES if promise not in OF_ONE_PROCESS])
-@pytest.mark.parametrize('name', NAMES)
-def test_server_keeps_promise(name, promise, files, another_process):
+@pytest.mark.pipelines(*NAMES)
+def test_server_keeps_promise(pipeline, promise, files, another_process):
     """However its client is made, read, saved and connected again."""
-    check_stream(partial(elsewhere.behind_server, name, files),
-                 promises=[promise], draws=name in pipelines.DRAWING,
+    check_stream(partial(elsewhere.behind_server, pipeline, files),
+                 promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
 
 
 @pytest.mark.parametrize('saved', ['both', 'iterator', 'state'])
-@pytest.mark.parametrize('name', NAMES)
-def test_client_that_is_saved_and_closed_is_continued(name, saved, files):
+@pytest.mark.pipelines(*NAMES)
+def test_client_that_is_saved_and_closed_is_continued(pipeline, saved, files):
     """At each step, by another client of the same server."""
-    with elsewhere.behind_server(name, files) as client:
+    with elsewhere.behind_server(pipeline, files) as client:
         expected = [freeze_all(client.get_epoch_iterator())
                     for _ in range(2)]
     for step in range(1, len(expected[0]) + 1):
-        with elsewhere.behind_server(name, files) as client:
+        with elsewhere.behind_server(pipeline, files) as client:
             epoch = client.get_epoch_iterator()
             for _ in range(step):
                 next(epoch)
@@ -92,13 +91,13 @@ def test_client_that_is_saved_and_closed_is_continued(name, saved, files):
 
 
 @pytest.mark.parametrize('count', [1, 2, 5])
-@pytest.mark.parametrize('name', NAMES)
-def test_client_can_be_closed_at_any_time(name, count, files):
+@pytest.mark.pipelines(*NAMES)
+def test_client_can_be_closed_at_any_time(pipeline, count, files):
     """Also twice, and read again, from the next epoch on."""
-    with elsewhere.behind_server(name, files) as client:
+    with elsewhere.behind_server(pipeline, files) as client:
         expected = [freeze_all(client.get_epoch_iterator())
                     for _ in range(2)]
-    client = elsewhere.behind_server(name, files)
+    client = elsewhere.behind_server(pipeline, files)
     epoch = client.get_epoch_iterator()
     for _ in range(count):
         next(epoch, None)
@@ -106,5 +105,5 @@ def test_client_can_be_closed_at_any_time(name, count, files):
         client.close()
     with client:
         again = freeze_all(client.get_epoch_iterator())
-    if name not in pipelines.DRAWING:
+    if pipeline not in pipelines.DRAWING:
         assert expected[1] == again

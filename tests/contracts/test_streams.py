@@ -13,7 +13,6 @@ from fuel.schemes import IterationScheme
 from fuel.streams import AbstractDataStream
 from fuel.testing import check_stream
 from fuel.transformers import Chain, Merge, Mix
-from fuel.utils.arguments import NamedArguments
 
 API = Path(__file__).parents[2] / 'docs' / 'api'
 # Built-in data sets are not in pipelines either: they are H5PYDatasets whose
@@ -27,36 +26,23 @@ WITHOUT_PIPELINE = {
 OF_STREAMS = {Chain, Merge, Mix}
 
 
-@pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_pipeline_keeps_promises(name, files, another_process):
+@pytest.mark.pipelines
+def test_pipeline_keeps_promises(pipeline, files, another_process):
     """What is promised to users' objects holds for Fuel's own.
 
     All promises in one test: they compare with the same two epochs, and an
     error names the broken one.
     """
-    check_stream(partial(pipelines.build, name, files),
-                 draws=name in pipelines.DRAWING,
+    check_stream(partial(pipelines.build, pipeline, files),
+                 draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
 
 
-def built_with(build, monkeypatch):
-    """Return what `build` returns, and how each stream was constructed."""
-    original, calls = NamedArguments.__new__, []
-
-    def record(cls, *args, **kwargs):
-        calls.append((cls, args, kwargs))
-        return original(cls, *args, **kwargs)
-    with monkeypatch.context() as patch:
-        patch.setattr(NamedArguments, '__new__', staticmethod(record))
-        return build(), calls
-
-
-def test_each_public_stage_can_be_applied(files, monkeypatch):
+def test_each_public_stage_can_be_applied(files):
     """To the stream that it was built with, with its other arguments."""
     applied = set()
     for name in pipelines.PIPELINES:
-        _, calls = built_with(partial(pipelines.build, name, files),
-                              monkeypatch)
+        _, calls = pipelines.built_with(name, files)
         for stage, args, kwargs in calls:
             streams = [argument for argument in args
                        if isinstance(argument, AbstractDataStream)]
@@ -72,10 +58,10 @@ def test_each_public_stage_can_be_applied(files, monkeypatch):
     assert public_stages() - OF_STREAMS == applied & public_stages()
 
 
-def test_each_public_scheme_and_data_set_is_in_a_pipeline(files, monkeypatch):
+def test_each_public_scheme_and_data_set_is_in_a_pipeline(files):
     """Or among the exceptions, which are in none."""
-    made = {cls for name in pipelines.PIPELINES for cls, *_ in built_with(
-        partial(pipelines.build, name, files), monkeypatch)[1]}
+    made = {cls for name in pipelines.PIPELINES
+            for cls, *_ in pipelines.built_with(name, files)[1]}
     public = public_classes('schemes', IterationScheme) | public_classes(
         'datasets', Dataset)
     assert public - made == {cls for cls in public

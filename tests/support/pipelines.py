@@ -7,6 +7,7 @@ import io
 import json
 import random
 from pathlib import Path
+from unittest import mock
 
 import h5py
 import numpy
@@ -115,6 +116,7 @@ from fuel.transformers.standardization import (
     fit_standardization,
 )
 from fuel.transformers.whitening import Whitening, fit_whitening
+from fuel.utils.arguments import NamedArguments
 
 N = 14
 VOCABULARY = {'<UNK>': 0, '<S>': 1, '</S>': 2, 'a': 3, 'b': 4}
@@ -620,8 +622,8 @@ PIPELINES = {
     'SortMapping': lambda f: Mapping(batches(), SortMapping(second)),
     'Mapping dict': lambda f: Mapping(
         batches(), double_values, mapping_accepts=dict),
-    'Mapping seed': lambda f: Mapping(batches(), jitter, seed=3),
-    'Mapping seed examples': lambda f: Mapping(
+    'SeededMapping': lambda f: Mapping(batches(), jitter, seed=3),
+    'SeededMapping examples': lambda f: Mapping(
         examples(), jitter, seed=3),
     'Filter': lambda f: Filter(examples(), is_even),
     'Expand': lambda f: Uneven(examples()),
@@ -842,10 +844,23 @@ DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
            'Random2DRotation', 'Mix for ever', 'Noisy', 'Noisy left-overs',
            'Running')
 # What sets the global generators, which threads share.
-REFUSED_BY_THREADS = 'Mapping seed', 'Mapping seed examples'
+REFUSED_BY_THREADS = 'SeededMapping', 'SeededMapping examples'
 DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 
 
 def build(name, folder):
     """Return a new pipeline."""
     return PIPELINES[name](Path(folder))
+
+
+def built_with(name, folder):
+    """Return a new pipeline, and how each object was constructed: the class,
+    the arguments and the keywords."""
+    original, calls = NamedArguments.__new__, []
+
+    def record(cls, *args, **kwargs):
+        calls.append((cls, args, kwargs))
+        return original(cls, *args, **kwargs)
+    with mock.patch.object(
+            NamedArguments, '__new__', staticmethod(record)):
+        return build(name, folder), calls
