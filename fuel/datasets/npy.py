@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.datasets.columns.part_names import (
-    as_list, fixed_files, shown_paths)
+    as_list, files_in_order, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length, refuse_unequal
 from fuel.datasets.source_dataset import RowsDataset
@@ -129,6 +129,15 @@ class NPYDataset(RowsDataset, WithStorageOptions):
                     strict=True):
                 check_same_length(file.path, count, new)
         super()._check_renewed(before, now)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments, and several files in their order."""
+        paths: Any = self.path
+        if isinstance(paths, dict):
+            several = [paths[source] for source in sorted(paths)]
+            paths = '' if all(isinstance(one, str) for one in several) else [
+                path for one in several for path in as_list(one)]
+        return {**super().kept_arguments(), **files_in_order(paths)}
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file of a row."""

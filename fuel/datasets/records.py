@@ -6,8 +6,7 @@ import csv
 import itertools
 import os
 from array import array
-from collections.abc import (
-    Callable, Iterable, Iterator, Mapping, Sequence)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -15,12 +14,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.part_names import as_list, shown_paths
+from fuel.datasets.columns.part_names import (
+    as_list, files_in_order, shown_paths)
 from fuel.datasets.epoch_readers import VersionedData
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.source_dataset import (
-    SplitDataset, masks_of, with_masks)
+from fuel.datasets.source_dataset import SplitDataset, masks_of, with_masks
 from fuel.datasets.text_files import COMPRESSIONS, check_is_file
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
@@ -226,8 +225,7 @@ class RecordFile:
         bytes or one record."""
         starts = self.index.starts
         while first < stop:
-            last = int(numpy.searchsorted(
-                starts, starts[first] + GROUP, 'right')) - 1
+            last = int(starts.searchsorted(starts[first] + GROUP, 'right')) - 1
             last = min(max(last, first + 1), stop)
             yield first, last
             first = last
@@ -448,6 +446,10 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         """Return the first records of each file."""
         return FirstRecords(self.records, count)
 
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments, and several files in their order."""
+        return {**super().kept_arguments(), **files_in_order(self.path)}
+
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""
         return [*shown_paths(as_list(self.path)), *super().details()]
@@ -489,7 +491,6 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
                 check_same_length(path, count, now)
             self._check_renewed()
         except BaseException:
-            # Files that were not checked are not read the next time either.
             self.records = before
             raise
 
@@ -504,9 +505,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         if isinstance(rows, slice):
             rows = numpy.arange(
                 *rows.indices(self.num_stored), dtype=numpy.intp)
-        numbers = rows + self.header
-        if isinstance(self.path, list):
-            numbers = self.records.index.numbers_of(rows, self.header)
+        numbers = self.records.index.numbers_of(rows, self.header) if (
+            isinstance(self.path, list)) else rows + self.header
         found = self._find(numbers)
         return tuple([
             self._presence(self._masks[source], numbers, found)

@@ -598,3 +598,46 @@ def test_arrays_in_folders_that_are_listed_name_what_reads_them(tmp_path):
     with pytest.raises(ValueError, match=r"NPYDataset\({'x': \[...\]}\)"):
         fuel.load(files)
     assert [1, 2, 1, 2] == NPYDataset({'x': files})[:][0].tolist()
+
+
+@pytest.mark.parametrize('kind', ['csv', 'jsonl', 'npz', 'npy', 'dict'])
+def test_states_are_of_files_in_their_order(tmp_path, kind):
+    """A row of a state is one of its file; the folder may be another."""
+    def write(folder):
+        folder.mkdir()
+        for name, rows in ('a', [0, 1]), ('b', [2, 3]):
+            path = folder / name
+            path.with_suffix('.csv').write_text('x\n{}\n{}\n'.format(*rows))
+            path.with_suffix('.jsonl').write_text(''.join(
+                f'{json.dumps({"x": row})}\n' for row in rows))
+            numpy.savez(path.with_suffix('.npz'), x=rows)
+            numpy.save(path.with_suffix('.npy'), rows)
+
+    def stream(folder, names):
+        ending = 'npy' if kind == 'dict' else kind
+        paths = [folder / f'{name}.{ending}' for name in names]
+        paths = paths[0] if len(paths) == 1 else paths
+        make = {'csv': CSVDataset, 'jsonl': JSONLDataset}.get(kind, NPYDataset)
+        dataset = make({'x': paths} if kind == 'dict' else paths)
+        return DataStream(dataset, iteration_scheme=SequentialScheme(
+            dataset.num_examples, 1))
+
+    for folder in 'one', 'two':
+        write(tmp_path / folder)
+    states = {}
+    for names in 'ab', 'a':
+        epoch = stream(tmp_path / 'one', names).get_epoch_iterator()
+        next(epoch)
+        states[names] = epoch.state_dict()
+    resumed = stream(tmp_path / 'two', 'ab')
+    resumed.load_state_dict(states['ab'])
+    assert [1, 2, 3] == [int(x[0]) for x, in resumed.get_epoch_iterator()]
+    for others in 'ba', 'aa', 'bb':
+        with pytest.raises(StateMismatchError, match='data set files'):
+            stream(tmp_path / 'one', others).load_state_dict(states['ab'])
+    assert [True, False] == [any(
+        'files' in key for key in states[names]['stream'])
+        for names in ('ab', 'a')]
+    resumed = stream(tmp_path / 'two', 'b')
+    resumed.load_state_dict(states['a'])
+    assert [3] == [int(x[0]) for x, in resumed.get_epoch_iterator()]

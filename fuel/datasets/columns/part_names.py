@@ -14,7 +14,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.remote.location import LocalPath, RemotePath, as_path
+from fuel.remote.location import LocalPath, RemotePath, as_path, located
 from fuel.remote.urls import StorageOptions
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import (
@@ -97,6 +97,13 @@ def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
               for name in names):
         depth += 1
     return tuple(['/'.join(name[depth:]) for name in names])
+
+
+def files_in_order(paths: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what a state says of several files, whose rows have an order;
+    nothing of one, which may have another name when it is taken up."""
+    return {} if isinstance(paths, str) else {'files': relative_names(
+        list(map(located, paths)))}
 
 
 def shown_paths(paths: Sequence[str]) -> list[str]:
