@@ -3,15 +3,15 @@
 An environment holds the package as a user would install it: built and
 copied. For work in the checkout it is linked instead, with the kernels built
 in place. It remembers what it was made from (interpreter, requirements,
-sources), so that a second run does only what changed. One with the extra
-`test` also keeps the source distribution and the wheel that it was installed
-from, which the tests inspect.
+sources), so that a second run does only what changed. It also keeps the
+source distribution and the wheel that it was installed from, which the tests
+inspect. All environments share the kernels that were compiled: `setup.py`
+takes them from one folder.
 """
 import contextlib
 import glob
 import hashlib
 import json
-import operator
 import os
 import shlex
 import shutil
@@ -20,65 +20,44 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST_PYTHON = (3, 11)
 # Where a system has its own interpreter, though the path may not show it.
 SYSTEM_FOLDERS = ('/usr/bin', '/usr/local/bin')
-ASK_VERSION = ('import json, sys; '
-               'print(json.dumps([sys.executable, *sys.version_info[:3]]))')
+# That of a virtual environment is the one that it was made with.
+ASK_VERSION = ('import json, os, sys; print(json.dumps(['
+               'os.path.realpath(sys._base_executable), '
+               '*sys.version_info[:3]]))')
 STAMP = 'fuel-environment.json'
 
-# What a build needs. Some of it also decides which requirements an
-# environment has.
+# They decide which requirements an environment has.
 REQUIREMENT_FILES = ['setup.cfg', 'setup.py', 'pyproject.toml']
 BUILD_INPUTS = [*REQUIREMENT_FILES, 'MANIFEST.in', 'README.rst', 'LICENSE',
                 'fuel']
-# What the source distribution holds besides.
-SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CITATION.cff',
-           'CONTRIBUTING.rst', '.fuelrc.example', 'constraints-oldest.txt',
-           'SECURITY.md', '.editorconfig', '.github',
-           '.pre-commit-config.yaml', '.readthedocs.yaml',
-           'docs', 'tests', 'examples', 'bin', 'benchmarks']
+GENERATED = ['.c', '.cpp', '.so', '.pyd', '.pyc']
 DISTRIBUTIONS = 'fuel-distributions'
+KERNELS = '.venv-kernels'
+# Of each some 150 kB, the last used: a dozen states of the sources.
+MOST_KERNELS = 500
 # Seconds between signs of life of a command that prints nothing.
 HEARTBEAT = 30
-# The last three are of the manual.
-GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__',
-             '_build', 'generated', 'tutorials']
 
 
 def prepare(name, extras, constraints=None, fresh=False, before=(),
-            interpreter=None, share_wheel=False, editable=False):
-    """Make an environment with the package in it, or bring it up to date.
+            interpreter=None, editable=False):
+    """Make an environment with the package and some of its extras, or bring
+    it up to date; return its interpreter.
 
-    Parameters
-    ----------
-    name : str
-        The start of its directory's name; the version is added.
-    extras : list of str
-        The package's extras that are installed too.
-    constraints : str, optional
-        A file of pip constraints for all requirements.
-    fresh : bool, optional
-        Throw an environment of that name away first.
-    before : list of str, optional
-        What is installed before the package: the arguments of one ``pip
-        install`` each.
-    interpreter : str, optional
-        The interpreter. Default: that of the environment variable PYTHON.
-    share_wheel : bool, optional
-        Install the wheel that another environment was made from, if there is
-        one of these sources, rather than build it again.
-    editable : bool, optional
-        Link the checkout, with its kernels built in place, so that Python
-        works from the checkout's root.
-
-    Returns
-    -------
-    pathlib.Path
-        The environment's interpreter.
+    `name` is the start of its directory's name, to which the version is
+    added. `constraints` names a file of pip constraints for all requirements;
+    `before` has the arguments of each ``pip install`` that comes before the
+    package. The environment is made anew if it is to be `fresh`, and with an
+    `interpreter` other than that of the environment variable PYTHON if one is
+    named. One that is `editable` links the checkout, with its kernels built
+    in place. One with None as its extras has no package.
     """
     base, version = find_python(
         interpreter or os.environ.get('PYTHON', 'python3'))
@@ -86,56 +65,42 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
     directory = ROOT / f'{name}-{version}{suffix}'
     python = directory / (
         'Scripts/python.exe' if os.name == 'nt' else 'bin/python')
-    files = [ROOT / name for name in REQUIREMENT_FILES]
-    if constraints:
-        files.append(Path(constraints).resolve())
-    link = ['editable'] if editable else []
-    stamp = {'requirements': digest(files, base, *extras, *before, *link),
-             'package': digest(kernel_sources() if editable else
-                               [ROOT / name for name in BUILD_INPUTS])}
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(
-            locked(directory.with_name(directory.name + '.lock')))
-        if editable:  # environments share what is built in place
-            stack.enter_context(locked(ROOT / '.venv-build.lock'))
+    bounds = ['-c', os.path.abspath(constraints)] if constraints else []
+    files, sources = [*REQUIREMENT_FILES, *bounds[1:]], BUILD_INPUTS
+    if editable:
+        sources = kernel_sources()
+    elif extras is None:
+        files = sources = []
+    stamp = {'requirements': digest(files, base, extras, before, editable),
+             'package': digest(sources)}
+    with locked(directory):
         found = read_stamp(directory)
-        wheel = find_wheel(directory, version, stamp) if share_wheel else None
         if fresh or found.get('requirements') != stamp['requirements']:
-            say(f'Making {directory.name}: packages are fetched and kernels '
-                'compiled (a few minutes) ...')
-            shutil.rmtree(directory, ignore_errors=True)
-            run(base, '-m', 'venv', str(directory))
-            options = ['-c', str(files[-1])] if constraints else []
+            say(f'Making {directory.name}: packages are fetched' + (
+                ' ...' if extras is None else
+                ' and kernels compiled (a few minutes) ...'))
+            run(base, '-m', 'venv', '--clear', directory)
             for step in before:
-                pip(python, 'install', *options, *shlex.split(step))
-            install(python, options, extras, wheel, editable)
+                pip(python, 'install', *bounds, *shlex.split(step))
+            if extras is not None:
+                install(python, base, bounds, extras, editable)
         elif found.get('package') != stamp['package'] or (
                 editable and not built_in_place(version)):
             say(f'Installing the package again in {directory.name} ...')
             # A stamp without the package: if this is interrupted, the next
             # run installs it again.
             write_stamp(directory, {**stamp, 'package': None})
-            install(python, ['--no-deps', '--force-reinstall'], extras,
-                    wheel, editable)
+            install(python, base, ['--no-deps', '--force-reinstall'], extras,
+                    editable)
         write_stamp(directory, stamp)
     return python
 
 
-def prepare_tools(name, requirements):
+def prepare_tools(name, requirements, interpreter=None):
     """Make an environment of tools, without the package, unless it is there;
     return its interpreter."""
-    base, version = find_python(os.environ.get('PYTHON', 'python3'))
-    directory = ROOT / f'{name}-{version}'
-    python = directory / 'bin' / 'python'
-    stamp = {'requirements': digest([], base, *requirements)}
-    with locked(directory.with_name(directory.name + '.lock')):
-        if read_stamp(directory) != stamp:
-            say(f'Making {directory.name} ...')
-            shutil.rmtree(directory, ignore_errors=True)
-            run(base, '-m', 'venv', str(directory))
-            pip(python, 'install', *requirements)
-            write_stamp(directory, stamp)
-    return python
+    return prepare(name, None, before=[shlex.join(requirements)],
+                   interpreter=interpreter)
 
 
 def find_python(command):
@@ -163,18 +128,13 @@ def find_lowest_python():
     the versions that pyenv installed.
     """
     version = '.'.join(map(str, OLDEST_PYTHON))
-    folders = dict.fromkeys([
-        *os.environ['PATH'].split(os.pathsep), *SYSTEM_FOLDERS])
-    found = [
-        (numbers, path) for path, numbers in interpreters([
-            *(os.path.join(folder, name) for folder in folders
-              for name in (f'python{version}', 'python3')),
-            *of_pyenv(version)])
-        if numbers[:2] == OLDEST_PYTHON]
-    if not found:
-        return None
-    numbers, path = min(found, key=operator.itemgetter(0))
-    return path, '.'.join(map(str, numbers))
+    commands = [os.path.join(folder, name) for folder in (
+        *os.environ['PATH'].split(os.pathsep), *SYSTEM_FOLDERS)
+        for name in (f'python{version}', 'python3')]
+    found = min(((numbers, path) for path, numbers in interpreters(
+        dict.fromkeys([*commands, *of_pyenv(version)]))
+        if numbers[:2] == OLDEST_PYTHON), default=None)
+    return found and (found[1], '.'.join(map(str, found[0])))
 
 
 def of_pyenv(version):
@@ -193,81 +153,80 @@ def interpreters(commands):
             yield path, tuple(numbers)
 
 
-def find_wheel(directory, version, stamp):
-    """Return a wheel of these sources that another environment has."""
-    for folder in sorted(ROOT.glob(f'.venv*-{version}*/{DISTRIBUTIONS}')):
-        found = read_stamp(folder.parent)
-        if folder.parent != directory and (
-                found.get('package') == stamp['package']):
-            return next(folder.glob('*.whl'), None)
-    return None
-
-
 def kernel_sources():
-    """Return the sources that are compiled."""
+    """Return the files that are compiled, or included in them."""
     return sorted(path for path in (ROOT / 'fuel').rglob('*.p*')
-                  if path.suffix in ('.pyx', '.pxd'))
+                  if path.suffix in ('.pyx', '.pxd', '.pxi'))
 
 
 def built_in_place(version):
     """Return whether the checkout has each kernel, for a version of Python."""
     tag = version.replace('.', '')
-    return all(any(path.parent.glob(f'{path.stem}.{pattern}{tag}-*'))
-               for path in kernel_sources() if path.suffix == '.pyx'
-               for pattern in ['cpython-' if os.name != 'nt' else 'cp'])
+    return all(any(path.parent.glob(f'{path.stem}.cp*{tag}-*'))
+               for path in kernel_sources() if path.suffix == '.pyx')
 
 
-def install(python, options, extras, wheel=None, editable=False):
-    """Install the package from a wheel, or build it away from the checkout,
-    or, if it is editable, in the checkout."""
+def install(python, base, options, extras, editable):
+    """Install the package from its wheel, or link the checkout; compile the
+    kernels that have not been."""
     # Older releases of pip would warn of requirements without pyproject.toml.
-    options = ['--use-pep517', *options]
-    if editable:
-        pip(python, 'install', *options, '-e', f'{ROOT}[{",".join(extras)}]')
-        return
-    if wheel is not None:
-        pip(python, 'install', *options, f'{wheel}[{",".join(extras)}]')
-        return
-    with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
-        keep = 'test' in extras
-        copy_sources(SOURCES if keep else BUILD_INPUTS, build)
-        built = build_distributions(python, build) if keep else build
-        wanted = f'{built}[{",".join(extras)}]' if extras else built
-        pip(python, 'install', *options, wanted)
+    command = ['install', '--use-pep517', *options]
+    names, kernels = ','.join(extras), ROOT / KERNELS
+    with locked(kernels), variables(FUEL_KEPT_KERNELS=str(kernels)):
+        if editable:
+            pip(python, *command, '-e', f'{ROOT}[{names}]')
+        else:
+            wheel = build(base, python.parents[1] / DISTRIBUTIONS)
+        for path in sorted(kernels.iterdir(), key=os.path.getmtime)[
+                :-MOST_KERNELS]:
+            path.unlink()
+    if not editable:
+        pip(python, *command, f'{wheel}[{names}]')
+
+
+def build(base, folder):
+    """Build a source distribution in a folder, and a wheel from it alone;
+    return the wheel."""
+    needed = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))
+    tools = prepare_tools(
+        '.venv-build', ['build', *needed['build-system']['requires']], base)
+    shutil.rmtree(folder, ignore_errors=True)
+    with source_tree() as source:
+        run(tools, '-m', 'build', '--quiet', '--no-isolation', '--outdir',
+            folder, source)
+    wheel, = folder.glob('*.whl')
+    return wheel
+
+
+def forget_kernels():
+    """Let the next build compile all kernels."""
+    with locked(ROOT / KERNELS):
+        for path in (ROOT / KERNELS).iterdir():
+            path.unlink()
 
 
 @contextlib.contextmanager
 def source_tree():
-    """Yield a folder with what the source distribution is made of."""
-    with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
-        copy_sources(SOURCES, build)
-        yield build
+    """Yield a folder of links to the checkout: building a distribution there
+    leaves the checkout as it is."""
+    with tempfile.TemporaryDirectory(prefix='fuel-build-') as folder:
+        for path in ROOT.iterdir():
+            # Setuptools adds to an older list of sources.
+            if path.suffix != '.egg-info':
+                Path(folder, path.name).symlink_to(path)
+        yield folder
 
 
-def copy_sources(names, target):
-    """Copy files and folders of the checkout, without what was generated."""
-    for name in names:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, Path(target, name),
-                            ignore=shutil.ignore_patterns(*GENERATED))
-        else:
-            shutil.copy(ROOT / name, target)
-
-
-def build_distributions(python, source):
-    """Build a source distribution, and a wheel from it alone.
-
-    Returns
-    -------
-    pathlib.Path
-        The wheel, in a folder of the environment.
-    """
-    folder = python.parents[1] / DISTRIBUTIONS
-    shutil.rmtree(folder, ignore_errors=True)
-    pip(python, 'install', 'build')
-    run(python, '-m', 'build', '--quiet', '--outdir', folder, source)
-    wheel, = folder.glob('*.whl')
-    return wheel
+@contextlib.contextmanager
+def variables(**values):
+    """Set environment variables for what is run meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def pip(python, *arguments):
@@ -289,11 +248,26 @@ def call(command, quiet=False):
     with all that it started, and without their tracebacks: it is in a session
     of its own, which the terminal does not interrupt.
     """
-    with start(command) as (process, interrupts):
+    # One that is raised while a process starts would leave it running.
+    interrupts = []
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        process = subprocess.Popen(command, start_new_session=True)
+    finally:
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+    began = time.monotonic()
+    with process:
         try:
             if interrupts:
                 raise KeyboardInterrupt
-            return wait(process) if quiet else process.wait()
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(HEARTBEAT if quiet else None)
+                say(f'  ... still at it after '
+                    f'{round(time.monotonic() - began)} s')
         except BaseException:
             if os.name == 'nt':
                 process.kill()
@@ -304,34 +278,17 @@ def call(command, quiet=False):
             raise
 
 
-@contextlib.contextmanager
-def start(command):
-    """Start a command; give its process, and the Ctrl-C that came meanwhile.
-
-    One that is raised while a process starts would leave it running.
-    """
-    interrupts = []
-    handler = signal.getsignal(signal.SIGINT)
-    if callable(handler):
-        signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
-    try:
-        process = subprocess.Popen(command, start_new_session=True)
-    finally:
-        if callable(handler):
-            signal.signal(signal.SIGINT, handler)
-    with process:
-        yield process, interrupts
-
-
-def wait(process):
-    """Wait for a process that prints nothing, and return its status."""
-    began = time.monotonic()
-    while True:
+def attend(command, **options):
+    """Run a command in the foreground and return its status; leave it time
+    after Ctrl-C, which the terminal sends to it as well."""
+    with subprocess.Popen(command, **options) as process:
         try:
-            return process.wait(HEARTBEAT)
-        except subprocess.TimeoutExpired:
-            say(f'  ... still at it after '
-                f'{round(time.monotonic() - began)} s')
+            return process.wait()
+        except KeyboardInterrupt:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.terminate()
+            raise
 
 
 def say(text):
@@ -342,13 +299,11 @@ def say(text):
 def digest(paths, *texts):
     """Return a hash of texts, and of files with their names."""
     result = hashlib.sha256(json.dumps(texts).encode())
-    for path in paths:
-        for file in sorted(path.rglob('*')) if path.is_dir() else [path]:
-            if file.is_file() and not any(
-                    part.match(pattern) for pattern in GENERATED
-                    for part in [file, *file.parents]):
-                result.update(f'{file.relative_to(path.parent)}'.encode())
-                result.update(hashlib.sha256(file.read_bytes()).digest())
+    for top in map(ROOT.joinpath, paths):
+        for path in sorted(top.rglob('*')) if top.is_dir() else [top]:
+            if path.suffix not in GENERATED and path.is_file():
+                result.update(os.path.relpath(path, ROOT).encode())
+                result.update(hashlib.sha256(path.read_bytes()).digest())
     return result.hexdigest()
 
 
@@ -368,33 +323,19 @@ def write_stamp(directory, stamp):
 
 
 @contextlib.contextmanager
-def locked(path):
-    """Let one process at a time change an environment.
-
-    The file is removed by its last owner: nothing is left in the checkout.
-    """
+def locked(folder):
+    """Let one process at a time change a folder, which is made if missing."""
+    folder.mkdir(exist_ok=True)
     if os.name == 'nt':
         yield
         return
-    file = lock_file(path)
+    import fcntl
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        path.unlink(missing_ok=True)
-        file.close()
-
-
-def lock_file(path):
-    """Return a locked file that is still at its path: who had it before has
-    removed the file, and another process may have made the next."""
-    import fcntl
-    while True:
-        file = open(path, 'w')  # noqa: SIM115 (the caller closes it)
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                return file
-        file.close()
+        os.close(descriptor)
 
 
 def prefer_checkout():

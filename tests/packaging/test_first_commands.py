@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,14 @@ def test_every_command_of_readme_and_quickstart_works(clone, own_home):
             assert 'the batches are the same' in output
             shown = output.splitlines()
             assert '150\n' == run(shown[shown.index('Try next:') + 1])
+    # A change of Python compiles nothing.
+    compiler = own_home / 'venv' / 'bin' / sysconfig.get_config_var(
+        'CC').split()[0]
+    compiler.write_text('#!/bin/sh\nexit 1')
+    compiler.chmod(0o755)
+    with open(clone / 'fuel' / 'version.py', 'a') as file:
+        file.write('# Changed.\n')
+    run(SHORTENED['bin/test'])
     assert (clone / 'docs' / '_build' / 'index.html').exists()
     assert 'Making' not in run('bin/quickstart')
     for folder in (clone, clone.parent, own_home):
