@@ -457,27 +457,19 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
     Raises: ValueError if one is bad, which is said if there is no other.
     """
     try:
-        return _cells_of_rows(encoding, delimiter, quote, contents)
+        if len(contents) == 1 or max(map(len, contents), default=0) > LONG:
+            return [_cells(encoding, delimiter, quote, content)
+                    for content in contents]
+        # Each record is one line to the parser. So a record with two lines
+        # that are not in one cell is an error, and one that leaves a cell
+        # open goes on in the next.
+        found = list(csv.reader(
+            [content.decode(encoding) for content in contents], strict=True,
+            delimiter=delimiter, **_quotes(quote)))
     except UnicodeDecodeError as error:
         raise ValueError(
             f'{error}: pass the encoding of the file as encoding=, such as '
             f"encoding='latin-1'") from error
-
-
-def _cells_of_rows(encoding: str, delimiter: str, quote: str | None,
-                   contents: Sequence[bytes]) -> list[list[str]]:
-    """Return the cells of some records; see `_rows`."""
-    if len(contents) == 1 or max(map(len, contents), default=0) > LONG:
-        return [_cells(encoding, delimiter, quote, content)
-                for content in contents]
-    # Each record is one line to the parser. So a record with two lines that
-    # are not in one cell is an error, and one that leaves a cell open goes on
-    # in the next.
-    rows = csv.reader(
-        [content.decode(encoding) for content in contents], strict=True,
-        delimiter=delimiter, **_quotes(quote))
-    try:
-        found = list(rows)
     except csv.Error as error:
         raise ValueError(error) from error
     if len(found) != len(contents) or not all(found):

@@ -258,10 +258,11 @@ def _kinds_of(values: Sequence[Any]) -> set[type]:
     """Return the types of values; an integer beyond int64 is a floating
     number, as it is in CSV."""
     kinds = set(map(type, values))
-    if int in kinds and any(
-            type(value) is int and not -1 << 63 <= value < 1 << 63
-            for value in values):
-        kinds.add(float)
+    if int in kinds:
+        integers = values if kinds == {int} else [
+            value for value in values if type(value) is int]
+        if min(integers) < -1 << 63 or max(integers) >= 1 << 63:
+            kinds.add(float)
     return kinds
 
 

@@ -154,7 +154,8 @@ def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
     for name, collection in zip(names, collections, strict=True):
         with suppress(TypeError):
             lengths[name] = len(collection)
-    refuse_unequal(lengths, what)
+    if len({*lengths.values()}) > 1:
+        refuse_unequal(lengths, what)
 
 
 def refuse_unequal(lengths: Mapping[Any, int], what: str = 'sources',
