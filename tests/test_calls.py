@@ -26,7 +26,7 @@ MOST_OF_OTHERS = {
 MOST_OF_DATA = {
     'CSVDataset of 1,000 rows and three columns opened': 290,
     'batch of 500 rows of CSV': 45,
-    'JSONLDataset of 1,000 rows and four fields opened': 1180,
+    'JSONLDataset of 1,000 rows and four fields opened': 1185,
     'batch of 500 rows of JSON lines': 64,
     'Windows over robomimic opened': 3760,
     'batch of contiguous HDF5': 0,
