@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from support.process_pipelines import Faulty, assert_same, build
@@ -172,11 +174,23 @@ def test_idle_worker_is_warned_of_once_where_waits_are_unknown(
     """As on macOS: an error might be a false alarm."""
     monkeypatch.setattr(deadlock, '_FUTEX', {})
     monkeypatch.setattr(DeadlockWatch, '_has_warned', False)
-    epoch = ahead(sleep)
+    waiting, warned = os.pipe()
+
+    def sleep_until_warned():
+        os.read(waiting, 1)
+
+    def warn(*arguments, **options):
+        os.write(warned, b'x')
+        warnings.warn(*arguments, **options)
+
+    monkeypatch.setattr(deadlock, 'warnings', SimpleNamespace(warn=warn))
+    epoch = ahead(sleep_until_warned)
     with pytest.warns(RuntimeWarning, match='no processor time') as caught:
         assert_same(build().get_epoch_iterator(), epoch)
     assert len(caught) == 1
     assert 'sleep' in str(caught[0].message)
+    os.close(waiting)
+    os.close(warned)
 
 
 @pytest.mark.parametrize('off', [0, None, 'off', False])
