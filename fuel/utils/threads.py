@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ _ENTRY = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)
 _PLACE = re.compile(r'  File "(.*)", line (?:\d+|\?\?\?),? in (.*)')
 _PROCESS = os.path.join('multiprocessing', 'process.py')
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -243,15 +244,18 @@ def before_fork() -> None:
 
 
 def after_fork_in_parent() -> None:
-    """Let threads start again."""
+    """Let threads start again, also if Ctrl-C has ended this at a fork
+    before, which left the lock to this thread."""
     if not _thread.is_ours:
-        _lock.release()
+        with suppress(RuntimeError):
+            while True:
+                _lock.release()
 
 
 def _after_fork_in_child() -> None:
     """Start anew: whoever held the lock does not exist here."""
     global _lock, _pool
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _pool = None
     _thread.is_ours = False
 

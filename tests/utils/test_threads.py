@@ -117,6 +117,24 @@ def test_map_chunks_around_a_fork_works_in_both_processes():
     sender.close()
 
 
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork on this system')
+@pytest.mark.timeout(30)
+def test_fork_follows_one_that_ctrl_c_has_interrupted():
+    """Before the threads could start again: it took the lock for good."""
+    threads_.before_fork()
+    child = multiprocessing.get_context('fork').Process(
+        target=number_of_threads)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    found = []
+    other = threading.Thread(daemon=True, target=lambda: found.extend(
+        map_chunks(lambda start, stop: stop - start, 8, num_threads=2)))
+    other.start()
+    other.join(10)
+    assert [1] * 8 == found
+
+
 def test_number_of_threads_default_is_the_cores_of_the_process():
     """The setting has a default, and is checked."""
     assert number_of_threads() >= 1
