@@ -135,7 +135,7 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         paths: Any = self.path
         if isinstance(paths, dict):
             several = [paths[source] for source in sorted(paths)]
-            paths = '' if all(isinstance(one, str) for one in several) else [
+            paths = [] if all(isinstance(one, str) for one in several) else [
                 path for one in several for path in as_list(one)]
         return {**super().kept_arguments(), **files_in_order(paths)}
 

@@ -102,8 +102,9 @@ def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
 def files_in_order(paths: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return what a state says of several files, whose rows have an order;
     nothing of one, which may have another name when it is taken up."""
-    return {} if isinstance(paths, str) else {'files': relative_names(
-        list(map(located, paths)))}
+    paths = as_list(paths)
+    return {} if len(paths) < 2 else {
+        'files': relative_names(list(map(located, paths)))}
 
 
 def shown_paths(paths: Sequence[str]) -> list[str]:

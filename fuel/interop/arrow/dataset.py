@@ -11,7 +11,7 @@ import numpy
 import pyarrow
 from numpy.typing import NDArray
 
-from fuel.datasets.columns.part_names import relative_names, shown_paths
+from fuel.datasets.columns.part_names import files_in_order, shown_paths
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.sources import RowPlace
@@ -186,9 +186,6 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         self.readers = readers
         self._bounds, self._categories = bounds, categories
         self._part_paths = [part.path for part in parts]
-        # One file may have another name when a state of it is taken up.
-        self._files = relative_names(
-            self._part_paths) if len(parts) > 1 else None
 
     def _check_files(self, parts: Sequence[ArrowPart],
                      bounds: NDArray[numpy.intp],
@@ -210,7 +207,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments, and several files in their order."""
-        return {**super().kept_arguments(), 'files': self._files}
+        return {**super().kept_arguments(), **files_in_order(
+            [each.path for each in self._paths or ()])}
 
     def place_of_row(self, row: int) -> RowPlace:
         """Return the file that a row lies in."""
