@@ -22,7 +22,7 @@ from fuel.datasets.runs import Runs
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.opening import (
-    ALL, as_pattern, files_by_split, is_of_tables, named_splits, open_files)
+    ALL, FolderFiles, as_pattern, named_splits, open_files)
 from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
@@ -84,9 +84,10 @@ def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
     if not os.path.isdir(files) or is_zarr(files):
         is_hdf5 = is_url(files) or format_of(expand(files)[0]) == 'hdf5'
         return (files, {}) if is_hdf5 else None
-    if is_of_tables(files):
+    found = FolderFiles(files)
+    if found.are_tables():
         return None
-    by_split = files_by_split(files)
+    by_split = found.by_split()
     every = [path for paths in by_split.values() for path in paths]
     if format_of(every[0]) != 'hdf5':
         return None

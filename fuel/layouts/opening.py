@@ -63,9 +63,11 @@ def open_files(files: Files, split: Split, layout: str | None,
     named = files
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):
-        if is_of_tables(os.fsdecode(files)):
-            return _open_tables(os.fsdecode(files), split, layout, kwargs)
-        files, split, kwargs = _of_folder(os.fsdecode(files), split, kwargs)
+        found = FolderFiles(
+            os.fsdecode(files), () if split is None else _names_of(split))
+        if found.are_tables():
+            return _open_tables(found.folder, split, layout, kwargs)
+        files, split, kwargs = _of_folder(found, split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
     if isinstance(given, str) and given != paths[0]:
@@ -157,11 +159,11 @@ def _format_of_all(paths: Sequence[str]) -> str:
     return kind
 
 
-def _of_folder(folder: str, split: Split, kwargs: dict[str, Any],
+def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
     """Return the files of a folder, and what is left of the split."""
     names = [split] if isinstance(split, str) else split
-    by_split = files_by_split(folder, names or ())
+    folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
     by_name = _by_name(every, folder, names, kwargs)
     _warn_of_values(every, folder)
@@ -337,52 +339,68 @@ MOST_LEVELS = 8
 SHOWN = 10
 
 
-def is_of_tables(folder: str) -> bool:
-    """Return whether the data files of a folder are Parquet and Arrow, those
-    that are looked for in it, or else those at any depth.
-
-    Raises: ValueError if one of them has no format that is known.
-    """
-    splits, last, is_loop = _search(folder, (), DATA_ENDINGS)
-    every = [path for paths in splits.values() for path in paths]
-    if not every and not is_loop:
-        every = [path for below in _with_files(last)
-                 for path in _look_into(below)[0]]
-    by_ending = {_ending(path): path for path in reversed(every)}
-    return bool(every) and by_ending.keys() <= {*TABLES_OF_ARROW} and all(
-        format_of(path) in ('arrow', 'parquet')
-        for path in by_ending.values())
-
-
-def files_by_split(folder: str, wanted: Sequence[str] = (),
-                   ) -> dict[str, list[str]]:
-    """Return the paths of the data files of a folder, by split.
+class FolderFiles:
+    """The data files of a folder, which is listed once.
 
     They are in the folder itself, which makes one split without a name; or
     in its subfolders, which are splits, unless their names say the value of
     something, as in ``healpix=7``. A folder of one folder is looked into,
     unless that is a split which is wanted.
 
-    Raises: FileNotFoundError if there are none.
+    `folder`: the path of the folder.
+    `wanted`: the names of the splits to read, if there are such splits.
     """
-    splits, last, is_loop = _search(folder, wanted, DATA_ENDINGS)
-    if not splits and _has_tables(folder):
-        splits, last, is_loop = _search(folder, wanted, tuple(TABLES_OF_TEXT))
-    if splits:
-        return splits
-    if is_loop and not any(names for _, _, names in os.walk(folder)):
-        raise looping_link(last, 'a folder that it lies in')
-    deeper = list(itertools.islice(_with_files(last), SHOWN + 1))
-    if deeper:
+
+    def __init__(self, folder: str, wanted: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self._wanted = wanted
+        self._found = _search(folder, wanted, DATA_ENDINGS)
+
+    def are_tables(self) -> bool:
+        """Return whether they are Parquet and Arrow, or else, if there are
+        none, those at any depth below.
+
+        Raises: ValueError if one of them has no format that is known.
+        """
+        splits, last, is_loop = self._found
+        if not splits and self._wanted:
+            # A split that is wanted may have them further below.
+            splits, last, is_loop = _search(self.folder, (), DATA_ENDINGS)
+        every = [path for paths in splits.values() for path in paths]
+        if not every and not is_loop:
+            every = [path for below in _with_files(last)
+                     for path in _look_into(below)[0]]
+        by_ending = {_ending(path): path for path in reversed(every)}
+        return bool(every) and by_ending.keys() <= {*TABLES_OF_ARROW} and all(
+            format_of(path) in ('arrow', 'parquet')
+            for path in by_ending.values())
+
+    def by_split(self) -> dict[str, list[str]]:
+        """Return the paths of the files by split, of tables of text where
+        there are no others.
+
+        Raises: FileNotFoundError if there are none.
+        """
+        folder = self.folder
+        splits, last, is_loop = self._found
+        if not splits and _has_tables(folder):
+            splits, last, is_loop = _search(
+                folder, self._wanted, tuple(TABLES_OF_TEXT))
+        if splits:
+            return splits
+        if is_loop and not any(names for _, _, names in os.walk(folder)):
+            raise looping_link(last, 'a folder that it lies in')
+        deeper = list(itertools.islice(_with_files(last), SHOWN + 1))
+        if deeper:
+            raise FileNotFoundError(
+                f'{folder!r} has no files of data, nor have its folders, but '
+                f'folders further down have: load one of them, such as '
+                f'{", ".join(map(repr, deeper[:SHOWN]))}'
+                f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
         raise FileNotFoundError(
-            f'{folder!r} has no files of data, nor have its folders, but '
-            f'folders further down have: load one of them, such as '
-            f'{", ".join(map(repr, deeper[:SHOWN]))}'
-            f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
-    raise FileNotFoundError(
-        f'{folder!r} has no files of data, nor have its folders; they '
-        f'end with {", ".join((*DATA_ENDINGS, *TABLES_OF_TEXT))}'
-        f'{_what_it_has(folder)}')
+            f'{folder!r} has no files of data, nor have its folders; they '
+            f'end with {", ".join((*DATA_ENDINGS, *TABLES_OF_TEXT))}'
+            f'{_what_it_has(folder)}')
 
 
 def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],

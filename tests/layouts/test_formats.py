@@ -1,5 +1,6 @@
 """`fuel.load` opens files of other formats, told by their content."""
 import gzip
+import os
 import tracemalloc
 
 import h5py
@@ -194,6 +195,24 @@ def test_folders_are_splits(tmp_path):
         fuel.load(tmp_path, 'test')
     several = str(tmp_path / 'train' / '*.h5')
     assert [0] * 4 + [1] * 4 == rows(fuel.load(several)).tolist()
+
+
+def test_folder_of_splits_is_listed_once(tmp_path, monkeypatch):
+    """Listing takes a while where a server has the files."""
+    for split in ('train', 'valid'):
+        (tmp_path / split).mkdir()
+        with h5py.File(tmp_path / split / 'x.h5', 'w') as file:
+            file['x'] = X
+    listed = []
+
+    def scandir(folder, scandir=os.scandir):
+        listed.append(os.path.relpath(folder, tmp_path))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, 'scandir', scandir)
+    with fuel.load(tmp_path, 'train') as dataset:
+        numpy.testing.assert_array_equal(X, rows(dataset))
+    assert ['.', 'train', 'valid'] == sorted(listed)
 
 
 @pytest.mark.parametrize('name, text', [
