@@ -121,7 +121,7 @@ def _open_tables(folder: str, split: Split, layout: str | None,
     tables = import_module('fuel.interop.arrow.files')
     located = tables.paths_of(folder, kwargs.get('storage_options'))
     names = None if split is None else _names_of(split)
-    by_split = {} if 'splits' in kwargs else tables.located_by_split(
+    by_split = {} if 'splits' in kwargs else tables.tables_by_split(
         folder, located, names, HOW_TO_SPLIT)
     if by_split and names is not None and (
             names != (ALL,) or ALL in by_split):
@@ -166,7 +166,7 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
     folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
     by_name = _by_name(every, folder, names, kwargs)
-    _warn_of_values(every, folder)
+    _warn_of_folder_values(every, folder)
     if '' in by_split and not by_name:
         return as_pattern(by_split['']), split, kwargs
     if 'splits' in kwargs:
@@ -190,9 +190,12 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
     return [path for name in names for path in by_split[name]], None, kwargs
 
 
-def _warn_of_values(paths: Sequence[str], folder: str) -> None:
-    """Warn if folders ``name=value`` tell what no source has; HDF5 files of
-    other people have it too."""
+def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
+    """Warn if the names of folders, such as ``year=2024``, hold values that
+    become no source.
+
+    HDF5 files in such folders hold the values too.
+    """
     told = [below for path in paths if '=' in (
         below := os.path.dirname(os.path.relpath(path, folder)))]
     if told and _format_of_all(paths) != 'hdf5':

@@ -20,7 +20,7 @@ from fuel.datasets.source_dataset import (
 from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
-    is_divided, located_by_split, paths_of)
+    is_divided, paths_of, tables_by_split)
 from fuel.interop.arrow.parts import (
     Column, ArrowPart, TablePart, columns_of_all, open_tables)
 from fuel.remote.location import WithStorageOptions
@@ -133,7 +133,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self._paths = paths_of(data, storage_options)
-        by_split = {} if splits is not None else located_by_split(
+        by_split = {} if splits is not None else tables_by_split(
             data, self._paths or (), which_sets, 'which_sets=({},)')
         if by_split.keys() >= set(which_sets or ()):
             # No others are opened, which may have other columns.

@@ -53,15 +53,17 @@ def paths_of(data: Tables, storage_options: StorageOptions | None = None,
     return None
 
 
-def located_by_split(data: Tables, located: Sequence[Located],
-                     names: Sequence[str] | None, how: str,
-                     ) -> dict[str, list[Located]]:
-    """Return the files of a folder by split, where some splits are to be
-    read; nothing of other data, or if all files are.
+def tables_by_split(data: Tables, located: Sequence[Located],
+                    names: Sequence[str] | None, how: str,
+                    ) -> dict[str, list[Located]]:
+    """Return the files of each split of a folder; an empty dict if `data` is
+    not a folder, or all its files are to be read.
 
-    Where no names tell splits, its folders are splits that can be asked for.
+    A split is in the name of a file, or of a folder above it; without such
+    names, each folder is a split that can be named.
 
-    `names`: of the splits to read; None if none is named.
+    `located`: the files in the folder.
+    `names`: the splits to read; None if none is named.
     `how`: see `must_name_splits`.
 
     Raises: ValueError if there are several splits, and none is named.
