@@ -1,13 +1,14 @@
 """Text files whose lines are examples, as lists of numbers."""
 from __future__ import annotations
 
+import codecs
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.rows import only_in_order
 from fuel.datasets.text_files import (
-    Paths, TextPosition, as_files, check_exists, ends_lines_with_a_byte)
+    Paths, TextPosition, as_files, check_exists)
 from fuel.datasets.vocabulary import (
     Dictionary, Vocabulary, as_vocabulary, check_level, check_token)
 from fuel.epochs.read_options import ReadOptions
@@ -137,7 +138,7 @@ class TextFile(Dataset, WithStorageOptions):
         self.encoding = 'utf-8' if encoding is None else encoding
         if isinstance(dictionary, Vocabulary):
             _compare(dictionary, level, preprocess is not None)
-        ends_lines_with_a_byte(self.encoding)
+        codecs.lookup(self.encoding)
         super().__init__()
 
     def details(self) -> Sequence[str]:

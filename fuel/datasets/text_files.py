@@ -122,15 +122,20 @@ def not_there(path: str, what: str) -> FileNotFoundError:
         f'the name')
 
 
-def ends_lines_with_a_byte(encoding: str) -> bool:
-    """Return whether the byte 10 is always, and alone, the end of a line."""
+def counts_bytes(encoding: str) -> bool:
+    """Return whether positions in a text count bytes; of other encodings they
+    count characters.
+
+    Saved states have positions: the answer for an encoding must not change.
+    """
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
         ('iso8859', 'cp125', 'koi8', 'mac-'))
 
 
 def check_line_ends(encoding: str) -> None:
-    """Refuse an encoding in which other bytes than 10 end a line."""
+    """Refuse an encoding in which records cannot be found by the byte 10,
+    since other bytes end a line."""
     one, two = '\n'.encode(encoding), '\n\n'.encode(encoding)
     if two != one + b'\n':
         raise ValueError(
@@ -156,7 +161,7 @@ class TextLines:
         self.start, self.line = start, line
         self.lines: list[str] = []
         self.ends = True
-        self._by_bytes = ends_lines_with_a_byte(encoding)
+        self._by_bytes = counts_bytes(encoding)
         self._handle: IO[Any] | None = None
         # It is read in one state, from the first block to the last.
         self._file: FileBytes | None = None
