@@ -87,16 +87,13 @@ class NPYDataset(RowsDataset, WithStorageOptions):
     """
 
     unsaved_arguments = ('path', 'storage_options')
-    # The sources that are looked at alone; None for all.
-    _asked: Sequence[str] | None = None
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.path = _as_paths(path, storage_options)
-        self._asked = kwargs.get('sources')
-        self.load()
+        self._load_for(kwargs.get('sources'))
         super().__init__(which_sets, splits, **kwargs)
 
     def load(self) -> None:

@@ -174,6 +174,9 @@ class RowsDataset(SourceDataset, SplitDataset):
 
     readers: dict[str, Reader]
     read_hooks = ('get_data', '_read')
+    # The sources that files must have; None if all files must have all
+    # sources of the first. The default is that of older pickles.
+    _asked: Sequence[str] | None = ()
 
     def __init__(self, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None,
@@ -228,6 +231,11 @@ class RowsDataset(SourceDataset, SplitDataset):
     def load(self) -> None:
         """Open the readers again."""
         raise NotImplementedError
+
+    def _load_for(self, sources: Sequence[str] | None) -> None:
+        """Open the readers, now and later, for the argument `sources`."""
+        self._asked = sources
+        self.load()
 
     def _open_anew(self) -> None:
         self._forget()

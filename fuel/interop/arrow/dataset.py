@@ -121,8 +121,6 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 
     unsaved_arguments = ('cache_bytes', 'storage_options')
     paths_in = '_paths'
-    # The sources that are looked at alone; None where files must be alike.
-    _asked: Sequence[str] | None = ()
 
     def __init__(self, data: Tables,
                  columns: Columns | None = None,
@@ -148,10 +146,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         else:
             self._table = as_table(data)
         self.columns = columns
-        self._asked = kwargs.get('sources')
         self.masks = masks
         self.cache_bytes = as_budget(cache_bytes)
-        self.load()
+        self._load_for(kwargs.get('sources'))
         if by_split:
             lasts = numpy.cumsum([len(paths) for paths in by_split.values()])
             bounds = self._bounds[[0, *lasts]].tolist()
