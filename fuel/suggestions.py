@@ -1,7 +1,7 @@
-"""Asking whether a known name was meant."""
+"""Errors about names: whether a known one was meant, and which differ."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # Shorter beginnings have too many ends.
 LEAST = 4
@@ -44,6 +44,45 @@ def sources_of_fields(source: str, fields: Iterable[str]) -> str:
     return (f'make each field a source of its own, such as Rows({source!r}, '
             f'field={next(iter(fields), "name")!r}) among the columns of '
             f'HDF5Dataset')
+
+
+def unlike_first(path: str, first: str, what: str, found: Sequence[str],
+                 expected: Sequence[str], choose: str = '',
+                 place: str = '') -> ValueError:
+    """Return the error that a file has other columns or arrays than the first
+    of several.
+
+    `what`: 'column' or 'array'.
+    `found`, `expected`: their names in the file, and in the first.
+    `choose`: the argument that chooses one, with ``{!r}`` for its name; ''
+        where all files must have all.
+    `place`: where files have the names, if that must be said.
+
+    Examples
+    --------
+    >>> unlike_first('b.csv', 'a.csv', 'column', ['x'], ['x', 'y'])
+    ValueError("b.csv has no column 'y', which a.csv has: files that are one \
+data set have the same columns, got ['x'] in the place of ['x', 'y']; make \
+them alike, or a data set of each")
+    """
+    missing = [name for name in expected if name not in found]
+    more = [name for name in found if name not in expected]
+    common = [name for name in expected if name in found]
+    if missing:
+        hint = did_you_mean(missing[0], more, ' ({})')
+        differs = f'has no {what} {missing[0]!r}, which {first} has{hint}'
+    elif more:
+        article = 'an' if what == 'array' else 'a'
+        differs = f'has {article} {what} {more[0]!r}, and {first} has none'
+    else:
+        differs = f'has its {what}s in another order than {first}'
+    remedy = (f'name those to read, such as {choose.format(common[0])}'
+              if choose and common else
+              'make them alike, or a data set of each')
+    return ValueError(
+        f'{path} {differs}: files that are one data set have the same '
+        f'{what}s{place}, got {found!s:.200} in the place of '
+        f'{expected!s:.200}; {remedy}')
 
 
 def nearest(name: object, known: Iterable[str],

@@ -27,6 +27,7 @@ from fuel.describe import SourceType
 from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import FileBytes
+from fuel.suggestions import unlike_first
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS
 from fuel.utils.warn import warn_user
@@ -313,17 +314,8 @@ class CSVDataset(RecordsDataset):
                 raise ValueError(
                     f'{file.path} has {len(found)} columns, but {where} has '
                     f'{len(expected)}')
-            names = [name for name in expected if name not in found]
-            more = [name for name in found if name not in expected]
-            raise ValueError(
-                f'{file.path} ' + (
-                    f'has no column {names[0]!r}, which {where} has'
-                    if names else
-                    f'has a column {more[0]!r}, and {where} has none'
-                    if more else
-                    f'has its columns in another order than {where}')
-                + f': files that are one data set have the same columns in '
-                  f'their first line, got {found} in the place of {expected}')
+            raise unlike_first(file.path, where, 'column', found, expected,
+                               place=' in their first line')
 
     def _transposed(self, rows: Sequence[Sequence[str]],
                     ) -> list[Sequence[str]]:

@@ -22,7 +22,7 @@ from fuel.storage.layout import native_type
 from fuel.storage.mapped import (
     ArrayReader, MappedReader, copies_as_bytes, one_part, parts_of_arrays)
 from fuel.storage.reader import PartsReader, Reader
-from fuel.suggestions import did_you_mean
+from fuel.suggestions import unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors
 
 # What `zipfile` was seen to raise for an archive with some bytes changed.
@@ -102,17 +102,9 @@ def open_npz(paths: Sequence[str],
         found = [{name: arrays[name] for name in common if name in arrays}
                  for arrays in found]
     for path, arrays in zip(paths, found, strict=True):
-        for name in found[0]:
-            if name not in arrays:
-                hint = did_you_mean(name, arrays, '{} ')
-                raise ValueError(
-                    f'{path} has no array {name!r}, which {paths[0]} has: '
-                    f'{hint}the arrays are {", ".join(map(repr, arrays))}')
-        for name in arrays:
-            if name not in found[0]:
-                raise ValueError(
-                    f'{path} has an array {name!r}, and {paths[0]} has none: '
-                    f'files that are one data set have the same arrays')
+        if arrays.keys() != found[0].keys():
+            raise unlike_first(path, paths[0], 'array', list(arrays),
+                               list(found[0]), 'sources=({!r},)')
     readers: dict[str, Reader] = {}
     for name in list(found[0]):
         try:

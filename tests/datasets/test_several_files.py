@@ -577,6 +577,31 @@ def test_empty_array_beside_others_is_not_a_difference(tmp_path):
             assert [0, 1] == dataset[:][0].tolist()
 
 
+@pytest.mark.parametrize(('build', 'remedy'), [
+    (CSVDataset, 'make them alike, or a data set of each'),
+    (NPYDataset, r"such as sources=\('x',\)"),
+    (HDF5Dataset, r"such as columns=\['x'\]")])
+def test_error_about_files_that_differ_says_what_to_do(
+        tmp_path, build, remedy):
+    """After what the file has, and what the first has."""
+    paths = []
+    for names in ('xy', 'xyz'):
+        path = tmp_path / names
+        paths.append(path)
+        if build is CSVDataset:
+            path.write_text(','.join(names) + '\n')
+        elif build is NPYDataset:
+            with open(path, 'wb') as stream:
+                numpy.savez(stream, **{name: [1] for name in names})
+        else:
+            with h5py.File(path, 'w') as file:
+                file.update({name: [1] for name in names})
+    with pytest.raises(ValueError, match=(
+            r"xyz'? has an? \w+ 'z', and .*xy'? has none: .*, got "
+            r"\['x', 'y', 'z'\] in the place of \['x', 'y'\]; .*" + remedy)):
+        build(paths)
+
+
 @pytest.mark.parametrize('build', [
     CSVDataset, JSONLDataset, NPYDataset, HDF5Dataset])
 def test_folder_in_the_place_of_a_file_is_said_to_be_one(tmp_path, build):

@@ -24,6 +24,7 @@ from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays, text_of_name
 from fuel.storage.part_index import Arrays
 from fuel.storage.reader import part_numbers
+from fuel.suggestions import unlike_first
 from fuel.utils.hdf5_errors import naming_file
 
 
@@ -233,13 +234,12 @@ def refuse_other_arrays(files: LinkedFiles, besides: Sequence[str]) -> None:
                     if not f'{below}/'.startswith(hidden)}
             if not number:
                 known = {*found}
-            for below in sorted(found.keys() - known):
-                if found[below]:
-                    raise ValueError(
-                        f'{path!r} has an array {below!r}, and '
-                        f'{files.paths[0]!r} has none: files that are one '
-                        f'data set have the same arrays; name those to '
-                        f'read, such as columns={sorted(known)[:1]}')
+            if any(found[below] for below in found.keys() - known):
+                raise unlike_first(
+                    repr(path), repr(files.paths[0]), 'array',
+                    [below for below, size in found.items()
+                     if size or below in known],
+                    sorted(known), 'columns=[{!r}]')
         return {'alike': numpy.ones(len(files.paths), bool)}
 
     if len(files.paths) > 1:

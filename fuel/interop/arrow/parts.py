@@ -23,7 +23,7 @@ from fuel.interop.arrow.columns import (
 from fuel.remote.location import RemotePath, ask_all
 from fuel.storage.file_bytes import FileBytes, is_remote, raw_file_at
 from fuel.storage.reader import own_objects
-from fuel.suggestions import did_you_mean
+from fuel.suggestions import did_you_mean, unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 # What a file of the random-access format begins with, padded.
@@ -449,13 +449,9 @@ def columns_of_all(parts: Sequence[ArrowPart],
     first = parts[0]
     for part in parts[1:] if asked is None else ():
         # Of a file that lacks one, that is the error.
-        for name in part.names if {*first.names} <= {*part.names} else ():
-            if name not in first.names:
-                raise ValueError(
-                    f'{part.path} has a column {name!r}, and {first.path} '
-                    f'has none: files that are one data set have the same '
-                    f'columns; name those to read, such as columns='
-                    f'{first.names[:1]}')
+        if {*first.names} < {*part.names}:
+            raise unlike_first(part.path, first.path, 'column', part.names,
+                               first.names, 'columns=[{!r}]')
     names = [*dict.fromkeys(first.names)]
     return names if asked is None else [
         name for name in names if name in asked or all(
