@@ -15,7 +15,7 @@ from fuel.datasets.splits import (
     files_by_folder, files_by_name, must_name_splits)
 from fuel.describe.samples import label_source
 from fuel.layouts.formats import TABLES_OF_ARROW
-from fuel.remote.location import as_path
+from fuel.remote.location import as_path, fixed_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 
@@ -40,7 +40,7 @@ def paths_of(data: Tables, storage_options: StorageOptions | None = None,
     if isinstance(data, (str, os.PathLike)):
         path = as_path(os.fspath(data), storage_options)
         return _in_folder(path) if os.path.isdir(path) else [
-            Located(each, {}) for each in expand(path)]
+            Located(fixed_path(each), {}) for each in expand(path)]
     if isinstance(data, (list, tuple)):
         if not data:
             raise ValueError('at least one file is needed, got none')
@@ -99,7 +99,7 @@ def _in_folder(path: str) -> list[Located]:
                 is_hugging_face_cache(each.path)):
             values = pyarrow.dataset.get_partition_keys(
                 each.partition_expression)
-            found.append(Located(each.path, {
+            found.append(Located(fixed_path(each.path), {
                 field.name: pyarrow.scalar(values[field.name], field.type)
                 for field in schema if field.name in values}))
     if not found:

@@ -20,7 +20,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import (
     as_tensor_type, as_tensors, common_type, is_there, rows_of, type_of,
     without_nulls)
-from fuel.remote.location import RemotePath, ask_all
+from fuel.remote.location import RemotePath, ask_all, located
 from fuel.storage.file_bytes import FileBytes, is_remote, raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean, unlike_first
@@ -283,7 +283,7 @@ def _open_watched(path: str) -> tuple[pyarrow.NativeFile, FileBytes]:
     file = raw_file_at(path)
     if is_remote(file):
         return pyarrow.PythonFile(file.open(), 'r'), file
-    source = pyarrow.OSFile(path)
+    source = pyarrow.OSFile(located(path))
     # PyArrow opens a name, and many of its releases tell no descriptor.
     if not file.is_current():
         raise DamagedFileError(
@@ -430,12 +430,12 @@ def open_part(path: str,
         return kind(path, constants or {})
 
 
-def open_tables(located: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
+def open_tables(files: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
                 ) -> list[ArrowPart]:
     """Open several files, of remote ones some at a time."""
-    if any(isinstance(path, RemotePath) for path, _ in located):
-        return ask_all(lambda each: open_part(*each), located)
-    return [open_part(*each) for each in located]
+    if any(isinstance(path, RemotePath) for path, _ in files):
+        return ask_all(lambda each: open_part(*each), files)
+    return [open_part(*each) for each in files]
 
 
 def columns_of_all(parts: Sequence[ArrowPart],
