@@ -17,7 +17,7 @@ from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.datasets.text_files import not_there
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import (
-    RemotePath, WithStorageOptions, as_path)
+    RemotePath, WithStorageOptions, fixed_path, located)
 from fuel.remote.stores import filesystem_of
 from fuel.remote.urls import Secrets, StorageOptions
 from fuel.storage.grouped import Groups, NoFile, open_groups
@@ -97,8 +97,8 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
                  cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self._origin = as_path(store, storage_options) if isinstance(
-            store, str) else store
+        self._origin = fixed_path(os.fspath(store), storage_options) if (
+            isinstance(store, (str, os.PathLike))) else store
         self.cache_bytes = as_budget(cache_bytes)
         self._labels: dict[str, tuple[str, ...]] = {}
         self.load()
@@ -109,7 +109,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
     def load(self) -> None:
         """Open the store."""
         for _ in range(ATTEMPTS):
-            before = (Folder(os.fspath(self._origin)) if isinstance(
+            before = (Folder(located(os.fspath(self._origin))) if isinstance(
                 self._origin, (str, os.PathLike)) and not isinstance(
                     self._origin, RemotePath) else None)
             arrays = self._open()
@@ -139,9 +139,11 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
         if isinstance(found, RemotePath):
             found = _open_remote(found)
         elif not isinstance(found, (zarr.Array, zarr.Group)):
-            if isinstance(found, (str, os.PathLike)) and not os.path.exists(
-                    found):
-                raise not_there(os.fspath(found), 'Zarr store')
+            if isinstance(found, (str, os.PathLike)):
+                name = os.fspath(found)
+                found = located(name)
+                if not os.path.exists(found):
+                    raise not_there(name, 'Zarr store')
             found = zarr.open(found, mode='r')
         arrays = {'data': found} if isinstance(found, zarr.Array) else {
             name: array for name, array in sorted(found.arrays())
