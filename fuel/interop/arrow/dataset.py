@@ -164,8 +164,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
             else self.columns)
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
-        bounds = numpy.cumsum([0, *[
-            sum(part.lengths(parts[0].names[0])) for part in parts]])
+        bounds = numpy.cumsum([0, *[part.num_rows for part in parts]])
         categories = _classes(parts, columns)
         self._check_files(parts, bounds, categories)
         files = [file for part in parts for file in part.files]

@@ -142,12 +142,14 @@ class ArrowPart(ABC):
     `schema`, `names`: of the columns, those of `constants` among them.
     `constants`: the values of columns that are the same in all rows, which
         the names of folders tell.
+    `num_rows`: of all groups.
     """
 
-    def __init__(self, path: str, schema: pyarrow.Schema,
+    def __init__(self, path: str, schema: pyarrow.Schema, num_rows: int,
                  constants: Mapping[str, pyarrow.Scalar] | None = None,
                  ) -> None:
         self.path = path
+        self.num_rows = num_rows
         self.constants = constants or {}
         self.names = schema.names
         for name, value in self.constants.items():
@@ -235,7 +237,7 @@ class TablePart(ArrowPart):
     """A table in memory, whose groups are its chunks."""
 
     def __init__(self, table: pyarrow.Table) -> None:
-        super().__init__('the table', table.schema)
+        super().__init__('the table', table.schema, table.num_rows)
         self._table = table
 
     def lengths(self, name: str) -> Sequence[int]:
@@ -260,13 +262,13 @@ class FilePart(ArrowPart):
     def __init__(self, watched: FileBytes, schema: pyarrow.Schema,
                  counts: Sequence[int],
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
-        super().__init__(watched.path, schema, constants)
+        super().__init__(watched.path, schema, sum(counts), constants)
         self._watched = watched
         self.files = (watched,)
         self._counts = counts
-        if min(counts, default=0) < 0 or sum(counts) > MAX_ROWS:
+        if min(counts, default=0) < 0 or self.num_rows > MAX_ROWS:
             raise DamagedFileError(
-                f'{self.path} should have {sum(counts)} rows: the file is '
+                f'{self.path} should have {self.num_rows} rows: the file is '
                 f'damaged: restore it from its origin')
 
     def check(self) -> None:

@@ -193,6 +193,12 @@ def test_two_columns_of_one_name_are_refused():
         ArrowDataset(data)
 
 
+def test_columns_beside_two_of_one_name_are_read():
+    """Those are not looked at."""
+    data = pyarrow.table([[1], [2], [3]], names=['x', 'x', 'y'])
+    assert [3] == ArrowDataset(data, ['y'])[:][0].tolist()
+
+
 def test_numbers_are_read_without_pandas():
     """PyArrow would ask it for their types."""
     found = subprocess.run([sys.executable, '-c', textwrap.dedent("""
