@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import shutil
 from argparse import ArgumentError
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from importlib import import_module
@@ -118,6 +118,10 @@ def load(name: Files,
         raise TypeError(
             f'split and which_sets are one argument: pass split={split!r} or '
             f'which_sets={kwargs["which_sets"]!r}, not both')
+    if split is not None and not isinstance(split, Iterable):
+        raise TypeError(
+            f'split must be the name of a split, or several, got '
+            f'{split!r:.80}: what random_split draws is splits=')
     if not isinstance(name, (str, os.PathLike)):
         return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)

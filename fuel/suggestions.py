@@ -90,7 +90,8 @@ def nearest(name: object, known: Iterable[str],
     """Return the known name nearest to an unknown one, if one is near."""
     # Only errors need it.
     import difflib
-    known, name = list(known), str(name)
+    # Keys of the user's dicts may be anything.
+    known, name = [one for one in known if isinstance(one, str)], str(name)
     ends = {other.rpartition('/')[2]: other for other in reversed(known)}
 
     def alike(one: str, other: str) -> bool:

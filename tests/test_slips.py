@@ -1,9 +1,12 @@
 """Slips of those who come from other libraries, answered where they are
 made."""
+import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 
+import h5py
 import numpy
 import pytest
 
@@ -11,6 +14,8 @@ import fuel
 from fuel.datasets import (
     CSVDataset,
     Dataset,
+    H5PYDataset,
+    HDF5Dataset,
     IndexableDataset,
     IterableDataset,
     JSONLDataset,
@@ -221,6 +226,78 @@ def test_what_is_no_path_of_a_file(cls, given, text):
     with pytest.raises(TypeError, match=(
             f'{cls.__name__} reads one file, by its path or URL, got {text}')):
         cls(given)
+
+
+@pytest.fixture(name='opened', params=['npz', 'csv', 'own.h5', 'plain.h5'])
+def opened_file(request, tmp_path):
+    """Return what opens a file of ten rows with some arguments."""
+    path = tmp_path / f'rows.{request.param}'
+    if request.param == 'npz':
+        numpy.savez(path, x=numpy.arange(10))
+        return partial(NPYDataset, path)
+    if request.param == 'csv':
+        path.write_text('x\n' + ''.join(f'{row}\n' for row in range(10)))
+        return partial(CSVDataset, path)
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.arange(10)
+    if request.param == 'own.h5':
+        return partial(H5PYDataset, path)
+    return partial(HDF5Dataset, path, ['x'])
+
+
+@pytest.mark.parametrize('names', [None, ('train',)])
+@pytest.mark.parametrize('given', [('train',), 7, .8, [0, 1, 2]])
+def test_splits_are_a_dict(opened, given, names):
+    """Anything else would be all rows, where no split is named."""
+    more = {} if names is None else {'which_sets': names}
+    with pytest.raises(ValueError, match=(
+            r'^splits must be a dict from names to \(start, stop\)')):
+        opened(splits=given, **more)
+
+
+@pytest.mark.parametrize('rows', [None, 3, .5, 0., (0., 3.), (0, 3.5),
+                                  (0, 3, 5, 7), slice('a', 'b'),
+                                  (0, 4, 0), ()])
+def test_rows_of_a_split_are_a_range_or_a_list(opened, rows):
+    """The error names the split, and what was given."""
+    with pytest.raises(ValueError, match=(
+            f"^split 'train' must be .*, got {re.escape(repr(rows))}$")):
+        opened(splits={'train': rows}, which_sets=('train',))
+
+
+@pytest.mark.parametrize('names', [0, 1.5, True, object()])
+def test_which_sets_are_names(opened, names):
+    """As they are where a file says its splits."""
+    with pytest.raises(ValueError, match=(
+            '^which_sets must be a tuple of split names, got ')):
+        opened(splits={'train': (0, 3)}, which_sets=names)
+
+
+def test_names_of_splits_may_be_numbers(opened):
+    """As those of folds are; a text that is none of them is refused."""
+    folds = {0: (0, 5), 1: (5, 10)}
+    assert [7] == opened(splits=folds, which_sets=(1,))[[2]][0].tolist()
+    with pytest.raises(ValueError, match=(
+            r"there is no split '1'; the splits are \(0, 1\)$")):
+        opened(splits=folds, which_sets=('1',))
+
+
+@pytest.mark.parametrize('source', [1, None])
+def test_number_as_a_source_is_refused(opened, source):
+    """As an unknown name is."""
+    with pytest.raises(ValueError, match=f'there is no source {source}'):
+        opened(splits={'train': (0, 3)}, which_sets=('train',),
+               sources=(source,))
+
+
+@pytest.mark.parametrize('split', [0, .8, object()])
+def test_split_to_load_is_a_name(tmp_path, split):
+    """A share is for `random_split`."""
+    numpy.savez(tmp_path / 'rows.npz', x=numpy.arange(10))
+    with pytest.raises(TypeError, match=(
+            'split must be the name of a split, or several, got .*: what '
+            'random_split draws is splits=')):
+        fuel.load(tmp_path / 'rows.npz', split)
 
 
 def test_stream_is_not_divided():

@@ -183,7 +183,8 @@ class HDF5Dataset(RowsDataset):
             self.columns = dict(default_columns(parts, besides, self._used))
         self._used = self._used or tuple(self.columns)
         for source in self._used:
-            hint = source not in self.columns and parts.field_hint(0, source)
+            hint = source not in self.columns and parts.field_hint(
+                0, str(source))
             if hint:
                 raise ValueError(
                     f'there is no source {source!r}{hint}; name it among '

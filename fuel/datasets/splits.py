@@ -60,12 +60,20 @@ def order_of_splits(splits: Mapping[str, Any] | None,
     `which_sets`: None for all rows.
     `parts`: those that the rows are of, which splits may name.
     """
+    if splits is not None and not isinstance(splits, Mapping):
+        raise ValueError(
+            f'splits must be a dict from names to (start, stop) or to a list '
+            f'or array of rows, got {splits!r:.80}; which_sets=, or split= '
+            f'of fuel.load, names those to use')
     if which_sets is None:
         return slice(0, num_rows)
     if isinstance(which_sets, str):
         raise ValueError(
             'which_sets must be a tuple of split names, got the string '
             f'{which_sets!r}: write ({which_sets!r},)')
+    if not isinstance(which_sets, Iterable):
+        raise ValueError(f'which_sets must be a tuple of split names, got '
+                         f'{which_sets!r:.80}')
     in_order('which_sets', which_sets)
     splits = {} if splits is None else splits
     _check_counted(splits, num_rows)
@@ -117,17 +125,17 @@ def _no_split_of(parts: FileParts | None, name: object,
 
 def _order(name: str, rows: Any, num_rows: int) -> Order:
     """Return the rows that a range or a list stands for."""
-    given = rows
-    if isinstance(rows, tuple):
-        rows = slice(*rows)
-    if isinstance(rows, slice):
-        start, stop, step = rows.indices(num_rows)
-        wanted = num_rows if rows.stop is None else rows.stop
-        if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
+    if isinstance(rows, (tuple, slice)):
+        found = _range(rows, num_rows)
+        if found is None:
             raise ValueError(
                 f'split {name!r} must be rows within the {num_rows} of the '
-                f'file, the first and where it ends, got {given!r}')
-        return slice(start, stop)
+                f'file, the first and where it ends, got {rows!r}')
+        return found
+    if not isinstance(rows, Iterable):
+        raise ValueError(
+            f'split {name!r} must be (start, stop), or a list or array of '
+            f'rows, got {rows!r:.80}')
     try:
         indices = as_indices(
             rows if isinstance(rows, numpy.ndarray) else list(rows), num_rows)
@@ -136,6 +144,20 @@ def _order(name: str, rows: Any, num_rows: int) -> Order:
     if not len(indices):
         raise ValueError(f'split {name!r} is empty')
     return simplify(indices)
+
+
+def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
+    """Return the rows of a range, None if it is none within so many."""
+    try:
+        rows = slice(*given) if isinstance(given, tuple) else given
+        start, stop, step = rows.indices(num_rows)
+        wanted = num_rows if rows.stop is None else rows.stop
+    except (TypeError, ValueError):
+        # Of other than two numbers, or of other than integers.
+        return None
+    if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
+        return None
+    return slice(start, stop)
 
 
 def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
