@@ -20,6 +20,7 @@ from fuel.datasets.columns.rows import Rows
 from fuel.datasets.hdf5.format import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.rows import check_same_length
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
@@ -222,6 +223,10 @@ class HDF5Dataset(RowsDataset):
                         row - int(parts.bounds[part]))
 
     def _check_renewed(self, before: Any, now: Any) -> None:
+        for path, count, new in zip(
+                now.parts.files.paths, before.parts.rows_of_files(),
+                now.parts.rows_of_files(), strict=True):
+            check_same_length(path, count, new)
         super()._check_renewed(before, now)
         for what, value in now.summary().items():
             if before.summary()[what] != value:

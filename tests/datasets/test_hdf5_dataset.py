@@ -727,6 +727,20 @@ def test_replaced_file_is_read_in_the_next_epoch(tmp_path):
             next(stream.get_epoch_iterator())
 
 
+@pytest.mark.parametrize('parts', [None, 'run_*'])
+def test_one_of_several_files_that_has_other_rows_is_named(tmp_path, parts):
+    """With how many it had itself, not the first file with those of all."""
+    group = '' if parts is None else 'run_1__'
+    paths = [write(tmp_path / f'{number}.h5', **{
+        f'{group}x': numpy.arange(4 + number)}) for number in range(3)]
+    dataset = HDF5Dataset(paths, ['x'], parts=parts)
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(15, 4))
+    replace(paths[1], **{f'{group}x': numpy.arange(9)})
+    with pytest.raises(StateMismatchError, match=(
+            "1.h5' had 5 examples .* now has 9")):
+        next(stream.get_epoch_iterator())
+
+
 def test_file_written_to_in_use_is_an_error(tmp_path):
     """Never wrong rows."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(1000))

@@ -89,6 +89,14 @@ class FileParts:
         """Return the path of the file that a part is in."""
         return self.files.paths[self.names.file_numbers[number]]
 
+    def rows_of_files(self) -> list[int]:
+        """Return how many rows each file has."""
+        assert self.bounds is not None
+        rows = numpy.zeros(len(self.files.paths), numpy.intp)
+        numpy.add.at(rows, self.names.file_numbers, numpy.diff(self.bounds))
+        found: list[int] = rows.tolist()
+        return found
+
     def describe(self, number: int) -> str:
         """Return what a part is called in errors."""
         name = self.names.names[number]
