@@ -414,7 +414,7 @@ class FilesystemStore:
             async with asyncio.timeout(self._idle):
                 return await self._fetch(start, stop, validator)
         except (FileNotFoundError, PermissionError, ChangedError,
-                IsADirectoryError, TransientError):
+                IsADirectoryError, NotADirectoryError, TransientError):
             raise
         except TimeoutError:
             raise TransientError(

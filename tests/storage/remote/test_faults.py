@@ -9,6 +9,7 @@ import pytest
 from support import range_server as faults
 from support.async_filesystem import ObjectFilesystem
 
+import fuel
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
@@ -387,3 +388,15 @@ def test_every_kind_of_fault_in_one_epoch(server, url, data, waits):
     for _ in range(2):
         assert list(range(NUM_EXAMPLES)) == sorted(read_epoch(stream, data))
     assert waits
+
+
+@pytest.mark.parametrize('name, error', [
+    ('absent', FileNotFoundError), ('there/in_it', NotADirectoryError)])
+def test_path_of_this_machine_that_leads_nowhere_is_asked_for_once(
+        tmp_path, waits, name, error):
+    """A file in the place of a folder is one tomorrow too."""
+    config.remote_timeout = 2
+    (tmp_path / 'there').write_bytes(b'\0')
+    with pytest.raises(error, match=name):
+        fuel.load(f'file://{tmp_path}/{name}')
+    assert not waits
