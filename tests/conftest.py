@@ -132,17 +132,20 @@ def pytest_collection_modifyitems(config, items):
 def pytest_generate_tests(metafunc):
     """Leave a `pipeline` that the seed does not draw to ``--full``.
 
-    The marker ``pipelines`` names those that it is one of; default: all.
+    Each test draws its own. The marker ``pipelines`` names those that it
+    draws from; by default, all that are not named by `besides`.
     """
     marker = metafunc.definition.get_closest_marker('pipelines')
     if marker is not None:
         from support import drawing
-        drawn = drawing.draw_some(
-            marker.args, f'{SEED} {metafunc.function.__name__}') if (
-            marker.args) else drawing.draw(SEED)
+        seed = f'{SEED} {metafunc.function.__name__}'
+        besides = marker.kwargs.get('besides', ())
+        drawn = (drawing.draw_some(marker.args, seed) if marker.args
+                 else drawing.draw(seed, besides))
         metafunc.parametrize('pipeline', [
             pytest.param(name, marks=() if name in drawn else pytest.mark.full)
-            for name in marker.args or drawing.PIPELINES])
+            for name in marker.args or drawing.PIPELINES
+            if name not in besides])
 
 
 @pytest.hookimpl(wrapper=True)

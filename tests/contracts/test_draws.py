@@ -40,6 +40,16 @@ def test_every_pipeline_is_drawn_by_some_seeds():
     assert drawing.draw(7) == drawn[7]
 
 
+def test_pipelines_that_are_left_out_are_not_drawn():
+    """Though a regression test names them."""
+    left_out = {drawing.NAMED[0], *list(
+        pipelines.PIPELINES)[:20]}
+    for seed in range(30):
+        drawn = drawing.draw(seed, left_out)
+        assert not drawn & left_out
+        assert drawn > set(drawing.NAMED) - left_out
+
+
 def test_a_third_of_some_names_is_drawn():
     """Each by some seeds."""
     drawn = [drawing.draw_some('abcdefg', f'{seed} test')
@@ -63,5 +73,5 @@ def test_failure_names_the_pipeline_and_the_seed(tmp_path, options):
     assert 1 == status, output.decode()
     assert b"'Rename' is drawn by FUEL_TEST_SEED=7" in output
     passed = len(pipelines.PIPELINES if '--full' in options
-                 else drawing.draw(7)) - 1
+                 else drawing.draw('7 test_probe')) - 1
     assert f'1 failed, {passed} passed'.encode() in output

@@ -19,23 +19,26 @@ NAMED = (
     'sparse Cache')
 
 
-def draw(seed):
+def draw(seed, besides=()):
     """Return the names of pipelines that a seed draws.
 
     They have each kind of `kinds` at least once, and all of `NAMED`.
 
     Parameters
     ----------
-    seed : int
+    seed : int or str
+    besides : collection of str
+        The names of pipelines that are not drawn.
 
     Returns
     -------
     set of str
 
     """
-    every = list(PIPELINES)
+    every = [name for name in PIPELINES if name not in besides]
     by_chance = random.Random(seed).sample(every, len(every))
     drawn = {*NAMED, *by_chance[:round(SHARE_BY_CHANCE * len(every))]}
+    drawn.difference_update(besides)
     lacking = set().union(*map(kinds, every)).difference(*map(kinds, drawn))
     for name in by_chance:
         if kinds(name) & lacking:
