@@ -1,12 +1,12 @@
 """What a pipeline takes is a part of one of its stages, and of one alone."""
 import pytest
-from support.pipelines import PIPELINES, build
+from support.pipelines import build
 
 
-@pytest.mark.parametrize('name', PIPELINES)
-def test_parts_add_up(name, files):
+@pytest.mark.pipelines
+def test_parts_add_up(pipeline, files):
     """Of all stages, whatever they read and keep."""
-    stream = build(name, files)
+    stream = build(pipeline, files)
     for _ in range(2):
         for _ in stream:
             pass

@@ -45,11 +45,11 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_declarations_of_all_stages_are_true(name, files):
+@pytest.mark.pipelines
+def test_declarations_of_all_stages_are_true(pipeline, files):
     """Of what data keep and of their types, which are known before anything
     is read; of rows, which ranks read alone."""
-    check_stage(lambda _: pipelines.build(name, files),
+    check_stage(lambda _: pipelines.build(pipeline, files),
                 over=[pipelines.batches],
                 promises=['rows', 'kept', 'known types'])
 

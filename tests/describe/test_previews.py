@@ -61,12 +61,12 @@ def global_states():
         state, default=lambda array: array.tolist())
 
 
-@pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_preview_disturbs_nothing(name, files):
+@pytest.mark.pipelines
+def test_preview_disturbs_nothing(pipeline, files):
     """No epoch, order, state or generator, whatever the stages are; before
     an epoch it shows what that begins with."""
     expected_stream, stream = (
-        pipelines.build(name, files) for _ in range(2))
+        pipelines.build(pipeline, files) for _ in range(2))
     with expected_stream, stream:
         before = global_states()
         start = stream.preview(3)

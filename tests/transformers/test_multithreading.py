@@ -132,13 +132,11 @@ def outcome(epoch):
         return Raised(error)
 
 
-@pytest.mark.parametrize('name', [
-    name for name in pipelines.PIPELINES
-    if name not in pipelines.REFUSED_BY_THREADS])
-def test_every_pipeline_has_the_same_items_and_states(name, files, ahead):
+@pytest.mark.pipelines(besides=pipelines.REFUSED_BY_THREADS)
+def test_every_pipeline_has_the_same_items_and_states(pipeline, files, ahead):
     """At each step, and in the epochs after it."""
-    plain, threads = pipelines.build(name, files), ahead(
-        pipelines.build(name, files))
+    plain, threads = pipelines.build(pipeline, files), ahead(
+        pipelines.build(pipeline, files))
     for _ in range(2):
         one, other = plain.get_epoch_iterator(), threads.get_epoch_iterator()
         for _ in range(12):

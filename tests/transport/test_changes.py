@@ -4,7 +4,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pipelines import PIPELINES, build, write_files
+from support.pipelines import build, write_files
 
 from fuel.epochs.state_delta import state_of
 from fuel.epochs.state_delta import StateDelta, changed, changes
@@ -58,11 +58,11 @@ def test_changes_of_a_position_are_small():
     assert changes(old, new) == [(['children', 0, 'position'], 2)]
 
 
-@pytest.mark.parametrize('name', PIPELINES)
-def test_course_follows_every_pipeline(name, tmp_path):
+@pytest.mark.pipelines
+def test_course_follows_every_pipeline(pipeline, tmp_path):
     """What it finds without making a state makes the state."""
     write_files(tmp_path)
-    iterator = build(name, tmp_path).get_epoch_iterator()
+    iterator = build(pipeline, tmp_path).get_epoch_iterator()
     course = StateDelta(iterator)
     for _ in zip(iterator, range(6), strict=False):
         assert (json.dumps(changed(course.base, course.changes(iterator)))

@@ -29,6 +29,14 @@ pytestmark = pytest.mark.timeout(60)
 WORKERS = [1, 2]
 
 
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """Return a folder with the files of the pipelines."""
+    folder = tmp_path_factory.mktemp('files')
+    write_files(folder)
+    return folder
+
+
 @pytest.fixture
 def parallel(start_method):
     """Return a maker of streams that are closed at the end."""
@@ -91,26 +99,25 @@ def restored_children(stream):
             if process.pid in stream.worker_pids]
 
 
-@pytest.mark.parametrize('name', [
-    name for name in PIPELINES if 'MultiProcessing' not in name])
+@pytest.mark.pipelines(besides=[
+    name for name in PIPELINES if 'MultiProcessing' in name])
 # To spawn two workers for each would take minutes, and pickles no more.
 @pytest.mark.parametrize('start_method', [
     'fork', pytest.param('forkserver', marks=pytest.mark.full)])
-def test_state_fits_with_and_without_workers(parallel, name, tmp_path):
+def test_state_fits_with_and_without_workers(parallel, pipeline, files):
     """What was saved around a pipeline loads in it, and the reverse."""
-    write_files(tmp_path)
-    bare = build_pipeline(name, tmp_path)
-    wrapped = parallel(build_pipeline(name, tmp_path))
+    bare = build_pipeline(pipeline, files)
+    wrapped = parallel(build_pipeline(pipeline, files))
     epochs = bare.get_epoch_iterator(), wrapped.get_epoch_iterator()
     # Endless epochs are left in the middle.
     count = len(list(itertools.islice(
-        build_pipeline(name, tmp_path).get_epoch_iterator(), 4)))
+        build_pipeline(pipeline, files).get_epoch_iterator(), 4)))
     for taken in range(count + 2):
         states = [json.loads(json.dumps(stream.state_dict()))
                   for stream in (bare, wrapped)]
         assert states[0] == states[1]
         if taken in (1, count + 1):
-            inside, outside = (build_pipeline(name, tmp_path)
+            inside, outside = (build_pipeline(pipeline, files)
                                for _ in range(2))
             outside.load_state_dict(states[1])
             around = parallel(inside)
