@@ -7,7 +7,7 @@ import numpy
 import pytest
 from support.layouts import MINIATURES
 from support.layouts.comparing import as_lists, stream_over
-from support.processes import run_python
+from support.processes import start_python
 
 import fuel
 from fuel.datasets import (
@@ -24,13 +24,17 @@ TESTS = Path(__file__).parents[1]
 EACH = pytest.mark.parametrize('miniature', MINIATURES, ids=str)
 RESUME = """
 import json, sys
-import numpy, fuel
+sys.path.append(sys.argv[1])
+import fuel
 from support.layouts.comparing import as_lists, stream_over
-with open(sys.argv[1]) as file:
-    files, state = json.load(file)
-stream = stream_over(fuel.load(files))
-stream.load_state_dict(state)
-print(json.dumps([as_lists(batch) for batch in stream.get_epoch_iterator()]))
+for line in sys.stdin:
+    files, state = json.loads(line)
+    dataset = fuel.load(files)
+    stream = stream_over(dataset)
+    stream.load_state_dict(state)
+    batches = [as_lists(batch) for batch in stream.get_epoch_iterator()]
+    dataset.close(None)
+    print(json.dumps(batches), flush=True)
 """
 
 
@@ -79,8 +83,26 @@ def test_shuffled_batches_have_the_rows_of_the_file(written):
     dataset.close(None)
 
 
+@pytest.fixture(scope='module')
+def resume():
+    """Return a function that continues an epoch in another process: of the
+    files, from the state."""
+    process = start_python('-c', RESUME, str(TESTS), stdin=True)
+
+    def continued(files, state):
+        process.stdin.write(json.dumps([files, state]).encode() + b'\n')
+        process.stdin.flush()
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        return json.loads(line)
+
+    yield continued
+    process.communicate()
+    assert 0 == process.returncode
+
+
 @EACH
-def test_epochs_resume_in_another_process(written, tmp_path, monkeypatch):
+def test_epochs_resume_in_another_process(written, resume):
     """In their middle, exactly; the shares of two ranks are the epoch."""
     dataset = fuel.load(written.files)
     stream = stream_over(dataset)
@@ -88,12 +110,7 @@ def test_epochs_resume_in_another_process(written, tmp_path, monkeypatch):
     stream = stream_over(dataset)
     epoch = stream.get_epoch_iterator()
     first = [as_lists(next(epoch)) for _ in range(2)]
-    path = tmp_path / 'state.json'
-    path.write_text(json.dumps([written.files, stream.state_dict()]))
-    monkeypatch.setenv('PYTHONPATH', str(TESTS))
-    status, found, errors = run_python('-c', RESUME, str(path))
-    assert 0 == status, errors
-    assert whole == first + json.loads(found)
+    assert whole == first + resume(written.files, stream.state_dict())
     shares = [[as_lists(batch) for batch in stream_over(
         dataset).shard(rank, 2).get_epoch_iterator()] for rank in range(2)]
     assert whole == [batch for pair in zip(*shares, strict=False)
