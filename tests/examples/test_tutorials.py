@@ -1,4 +1,4 @@
-"""The programs of the tutorials run, and pass mypy --strict."""
+"""The programs of the tutorials run."""
 import os
 import re
 import subprocess
@@ -46,11 +46,3 @@ def test_interrupted_language_model_has_the_same_weights(tmp_path):
     before, after = map(int, re.findall(r'perplexity \w+: +(\d+)', output))
     assert after < before / 3
     assert 'the same weights as without the interruption: True' in output
-
-
-@pytest.mark.parametrize('script', SCRIPTS)
-def test_tutorial_passes_mypy(script, tmp_path):
-    """In its strict mode, with the types that Fuel ships."""
-    run(tmp_path, '-m', 'mypy', '--strict', '--config-file', os.devnull,
-        '--cache-dir', tmp_path / 'cache', '--follow-imports=silent',
-        '--ignore-missing-imports', ROOT / 'examples' / script)

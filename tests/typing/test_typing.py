@@ -10,11 +10,14 @@ import pytest
 import fuel
 
 FOLDER = Path(__file__).parent
+EXAMPLES = FOLDER.parents[1] / 'examples'
+TUTORIALS = 'photographs.py', 'sentences.py'
 
 
 @pytest.fixture(scope='module')
 def reported(tmp_path_factory):
-    """Return what mypy reports of the files here, by file and line."""
+    """Return what mypy reports of the files here and of the tutorials, by
+    file and line: one run, which checks Fuel's own types once."""
     folder = tmp_path_factory.mktemp('mypy')
     (folder / 'mypy.ini').write_text('[mypy]\n')
     package = Path(fuel.__file__).parents[1]
@@ -24,7 +27,8 @@ def reported(tmp_path_factory):
         [sys.executable, '-m', 'mypy', '--strict', '--config-file', 'mypy.ini',
          '--follow-imports', 'silent', '--cache-dir', folder / 'cache',
          '--no-error-summary', '--hide-error-codes', '--no-color-output',
-         FOLDER / 'good.py', FOLDER / 'mistakes.py'],
+         '--ignore-missing-imports', FOLDER / 'good.py',
+         FOLDER / 'mistakes.py', *(EXAMPLES / name for name in TUTORIALS)],
         cwd=folder, env=environment, capture_output=True, text=True,
         check=False, timeout=110)
     assert '' == done.stderr
@@ -42,6 +46,13 @@ def test_users_parts_and_loop_are_accepted(reported):
     """Data set, scheme, stage, stream and training loop, checked strictly."""
     assert {} == {place: texts for place, texts in reported.items()
                   if place[0] == 'good.py'}
+
+
+@pytest.mark.parametrize('script', TUTORIALS)
+def test_tutorial_passes_mypy(reported, script):
+    """In its strict mode, with the types that Fuel ships."""
+    assert {} == {place: texts for place, texts in reported.items()
+                  if place[0] == script}
 
 
 def expected_mistakes():
