@@ -57,11 +57,12 @@ class RemoteEpoch:
 
     def open(self, answer: bytes, *, failed: bool) -> None:
         """Record that the worker has begun the epoch, or could not."""
-        self.opened = True
         if failed:
             self.fail(pipeline_error(answer))
         else:
             self.base = pickle.loads(answer)
+        # Last: Ctrl-C may come before.
+        self.opened = True
 
     def fail(self, error: Exception) -> None:
         """Record that there is no epoch, and why."""
@@ -473,6 +474,11 @@ class WorkerSession(RemoteSession[StreamLike]):
             last = (self.delivered - 1) % len(self.parts)
             return self._with_skipped(self.receipts[last].state(), last)
         assert self.team is not None
+        if self.team.interrupted and not self.has_begun():
+            # Ctrl-C came before the first state: another team begins.
+            stream = self.stream()
+            if stream is not None:
+                self._move(stream)
         try:
             self.team.workers[0].wait_until_open(self.parts[0])
         except WorkerError as error:

@@ -1,4 +1,5 @@
 """Ctrl-C in a loop over a worker: no batch is lost, repeated or late."""
+import json
 import multiprocessing
 import os
 import threading
@@ -13,10 +14,12 @@ from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import WorkerError
-from fuel.schemes import ConstantScheme, SequentialScheme
+from fuel.schemes import (
+    ConstantScheme, SequentialScheme, ShuffledScheme)
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, MultiProcessing
 from fuel.transport.channel import Channel
+from fuel.workers.team import RemoteEpoch
 from fuel.workers.worker import Worker
 
 pytestmark = [
@@ -73,15 +76,16 @@ class Interrupting:
         self.call = call
         self.calls = 0
         self.process = os.getpid()
-        monkeypatch.setattr(owner, name, lambda *args: self.run(*args))
+        monkeypatch.setattr(
+            owner, name, lambda *args, **kwargs: self.run(*args, **kwargs))
 
-    def run(self, *args):
+    def run(self, *args, **kwargs):
         """Stand for the method."""
         self.calls += os.getpid() == self.process
         if self.calls != self.call or os.getpid() != self.process:
-            return self.method(*args)
+            return self.method(*args, **kwargs)
         if not self.before:
-            self.method(*args)
+            self.method(*args, **kwargs)
         raise KeyboardInterrupt
 
 
@@ -117,6 +121,36 @@ def test_ctrl_c_in_each_step(monkeypatch, owner, name, before, call):
                 for part, other_part in zip(batch, other, strict=True):
                     numpy.testing.assert_array_equal(part, other_part)
             found.clear()
+
+
+@pytest.mark.parametrize('before', [True, False])
+@pytest.mark.parametrize('num_workers', [1, 2])
+@pytest.mark.parametrize(('owner', 'name'), [
+    (RemoteEpoch, 'open'), (Worker, 'start'), (Worker, '_handle')])
+def test_state_is_known_after_ctrl_c_at_the_start(
+        monkeypatch, owner, name, before, num_workers):
+    """Its first answer may be lost."""
+    def build_shuffled():
+        return DataStream(
+            IndexableDataset(list(range(20))), iteration_scheme=ShuffledScheme(
+                20, 4, rng=numpy.random.RandomState(2)))
+
+    expected = [list(batch) for batch, in build_shuffled()]
+    with MultiProcessing(build_shuffled(), num_workers=num_workers,
+                         start_method='fork') as stream:
+        Interrupting(monkeypatch, owner, name, before, 1)
+        epoch = None
+        with pytest.raises(KeyboardInterrupt):
+            epoch = stream.get_epoch_iterator()
+            next(epoch)
+        monkeypatch.undo()
+        state = json.loads(json.dumps(stream.state_dict()))
+        if epoch is None:
+            epoch = iter(stream)
+        assert expected == [list(batch) for batch, in epoch]
+        with build_shuffled() as restored:
+            restored.load_state_dict(state)
+            assert expected == [list(batch) for batch, in restored]
 
 
 def wait(data):
