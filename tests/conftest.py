@@ -29,8 +29,9 @@ SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
 
 # Their tests share what takes long to make, or the port that the manual's
 # programs name, so one process runs them all.
-ONE_PROCESS = ('tests/docs/test_parallel.py', 'tests/interop/ray/',
-               'tests/packaging/test_distributions.py', 'tests/typing/')
+ONE_PROCESS = ('tests/docs/test_parallel.py', 'tests/house/',
+               'tests/interop/ray/', 'tests/packaging/test_distributions.py',
+               'tests/typing/')
 
 STDERR = pytest.StashKey[int]()
 

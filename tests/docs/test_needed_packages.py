@@ -17,6 +17,14 @@ from support.requirements import (
 )
 
 
+@pytest.fixture(scope='module', autouse=True)
+def trees():
+    """Forget the syntax trees after these tests: they are a million objects,
+    which each later collection of garbage would look at."""
+    yield
+    sources.modules.cache_clear()
+
+
 def programs(text):
     """Yield the examples of a page or docstring, but for those that show an
     error, and the programs of a page."""

@@ -1,6 +1,7 @@
 """The sources are laid out as the page on developing Fuel says."""
 import ast
 
+import pytest
 from support import sources
 
 # Bounds that only go down: lower one as soon as less is reached.
@@ -19,6 +20,14 @@ OF_STREAMS = ('fuel.epochs', 'fuel.sharding', 'fuel.iterator', 'fuel.streams',
 STAGE_OF = 'fuel.epochs.stage'
 # The parts that a user's class is asked by; `benchmarks/structure.py` too.
 CORE = 'fuel.epochs', 'fuel.schemes', 'fuel.sharding'
+
+
+@pytest.fixture(scope='module', autouse=True)
+def trees():
+    """Forget the syntax trees after these tests: they are a million objects,
+    which each later collection of garbage would look at."""
+    yield
+    sources.modules.cache_clear()
 
 
 def test_root_of_the_package_shows_concepts():
