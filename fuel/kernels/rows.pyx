@@ -160,7 +160,7 @@ cdef bint is_plain(cnp.ndarray array):
     if not cnp.PyArray_IS_C_CONTIGUOUS(array) or kind == cnp.NPY_OBJECT:
         return False
     if kind == cnp.NPY_VOID:
-        return array.dtype.isnative and not array.dtype.hasobject
+        return is_native(array.dtype) and not array.dtype.hasobject
     # Types of later NumPy (variable-width strings) own memory of their own.
     return kind <= HALF and cnp.PyArray_ISNOTSWAPPED(array)
 
@@ -194,14 +194,18 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices,
     return out
 
 
+cdef bint is_native(dtype):
+    """Tell if a type, and those of its fields, have native byte order."""
+    # `isnative` does not look into fields that are arrays.
+    return dtype.isnative and (dtype.names is None or (
+        dtype == dtype.newbyteorder('=')))
+
+
 def native(array):
     """Return `array` in native byte order, copied only where it is not."""
     dtype = array.dtype
-    # `isnative` does not look into fields that are arrays.
-    if dtype.isnative and (dtype.names is None or (
-            dtype == dtype.newbyteorder('='))):
-        return array
-    return array.astype(dtype.newbyteorder('='))
+    return array if is_native(dtype) else array.astype(
+        dtype.newbyteorder('='))
 
 
 def own_record(record):

@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from fuel.kernels import as_indices, take, take_row
 
 DTYPES = ['?', 'u1', '<i2', '>i2', '<f4', '>f8', 'c8', 'S3', '<U2', '>U2',
-          'M8[s]', 'f2', 'O', [('a', '<i4'), ('b', '>f4')]]
+          'M8[s]', 'f2', 'O', [('a', '<i4'), ('b', '>f4')],
+          [('a', '<i4'), ('b', '>f4', (2,))]]
 
 
 @st.composite
@@ -21,7 +22,7 @@ def arrays(draw):
     if dtype.kind == 'V':
         array = numpy.zeros(count, dtype)
         array['a'] = numpy.arange(count)
-        array['b'] = -numpy.arange(count)
+        array['b'].T[...] = -numpy.arange(count)
     else:
         array = numpy.arange(count).astype(dtype)
     array = array.reshape(shape)
@@ -57,6 +58,19 @@ def test_take_any_array_equals_numpy(array, data):
     assert rows.dtype == array.dtype.newbyteorder('=')
 
 
+@pytest.mark.parametrize('shape', [(4,), (4, 3), (4, 0)])
+def test_arrays_in_fields_come_in_native_order(shape):
+    """NumPy says of their types alone whether these are native."""
+    dtype = numpy.dtype([('a', '<i4'), ('b', '>f4', (2,))])
+    array = numpy.zeros(shape, dtype)
+    array['b'].T[...] = 2
+    for rows, expected in [
+            (take(array, [2, 0]), array[[2, 0]]),
+            (take_row(array, 1), array[1])]:
+        assert_array_equal(expected, rows)
+        assert rows.dtype == dtype.newbyteorder('=')
+
+
 @given(array=arrays(), data=st.data())
 def test_take_row_any_array_equals_numpy(array, data):
     """A row of any array is the one that NumPy indexes."""
@@ -66,7 +80,7 @@ def test_take_row_any_array_equals_numpy(array, data):
     if isinstance(row, numpy.ndarray):
         assert_own(row, array)
     elif isinstance(row, numpy.void):
-        assert row.dtype.isnative
+        assert row.dtype == array.dtype.newbyteorder('=')
         before = array.copy()
         row['a'] = 99
         assert_array_equal(before, array)
