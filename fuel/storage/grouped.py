@@ -160,6 +160,8 @@ class WholeReader(Reader):
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         batch: NDArray[Any] = self._rows().read(rows)
+        if self._groups.check is not None:
+            self._groups.check(0)
         return batch
 
 

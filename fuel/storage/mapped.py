@@ -552,8 +552,7 @@ class ArrayReader(Reader):
     """Rows of an array in memory.
 
     `files`: those that its rows were read from.
-    `lengths`: how many rows are of each file. Defaults to all of the only
-        one.
+    `lengths`: how many rows are of each file; None for all of the only one.
     """
 
     def __init__(self, path: str, name: str, array: NDArray[Any],
@@ -577,12 +576,13 @@ class ArrayReader(Reader):
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         self._check_list(rows)
+        if self._rows is not None:
+            batch = empty((len(rows), *self.shape[1:]), self.dtype)
+            if self._rows.copy(rows, batch):
+                return batch
+            for file in self.files:
+                file.check()
         return own_objects(take(self.array, rows))
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        if start < stop:
-            self._check_rows(start, stop - 1)
-        return own_objects(self.array[start:stop].copy())
 
 
 def _mapped(array: NDArray[Any], files: Sequence[Versioned],

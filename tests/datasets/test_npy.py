@@ -17,7 +17,7 @@ import fuel
 from fuel.datasets import IndexableDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.storage import npy
 from fuel.storage.mapped import MappedReader
 from fuel.streams import DataStream
@@ -385,6 +385,26 @@ def test_batches_of_archives_call_no_python(tmp_path, save):
     x, y = numpy.arange(80.).reshape(40, 2), numpy.arange(40, dtype='>i4')
     save(tmp_path / 'a.npz', x=x, y=y.astype('i4'))
     assert [] == calls_of_batches(NPYDataset(tmp_path / 'a.npz'), [x, y], 4)
+
+
+@pytest.mark.parametrize('number', [1, 2])
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+def test_archive_written_to_in_use_is_an_error(tmp_path, save, number):
+    """Even if all of it is in memory; the next epoch has the new rows."""
+    paths = [tmp_path / f'{one}.npz' for one in range(number)]
+    for path in paths:
+        save(path, x=numpy.arange(8))
+    dataset = NPYDataset(paths)
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+        len(dataset), 4))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    save(paths[0], x=numpy.arange(8) + 8)
+    for read in (lambda: list(epoch), lambda: dataset[2],
+                 lambda: dataset.get_data(None, slice(0, 2))):
+        with pytest.raises(DamagedFileError, match='0.npz'):
+            read()
+    assert [8, 9, 10, 11] == next(stream.get_epoch_iterator())[0].tolist()
 
 
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])

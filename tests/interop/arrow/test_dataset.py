@@ -630,6 +630,30 @@ def test_file_of_the_only_row_group_is_watched(tmp_path):
         assert is_intact == rows.copy(numpy.arange(5), batch)
 
 
+@pytest.mark.parametrize('kind', ['parquet', 'arrow'])
+@pytest.mark.parametrize('source', ['weight', 'name'])
+def test_rows_of_the_only_row_group_are_refused_once_the_file_is_changed(
+        tmp_path, kind, source):
+    """As those of several are; the next epoch reads the new file."""
+    path = str(tmp_path / 'data')
+    write_file = {
+        'parquet': pyarrow.parquet.write_table,
+        'arrow': pyarrow.feather.write_feather}[kind]
+    write_file(table(), path)
+    dataset = ArrowDataset(path, sources=(source,))
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(N, 5))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    new = table(N + 1).slice(1)
+    write_file(new, path)
+    for read in (lambda: next(epoch), lambda: dataset[2]):
+        with pytest.raises(DamagedFileError, match='while in use'):
+            read()
+    first, = next(stream.get_epoch_iterator())
+    expected, = ArrowDataset(new, sources=(source,))[:5]
+    assert expected.tolist() == first.tolist()
+
+
 def test_table_without_row_groups_has_no_examples(tmp_path):
     """A file without any has none, too."""
     schema = table().select(['number', 'pair', 'name']).schema
