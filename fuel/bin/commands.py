@@ -1,6 +1,9 @@
-"""What all commands have in common: parsers with a version, examples and
-suggestions for typos; and how they end if they are interrupted, if their pipe
-is closed, or if a setting is invalid."""
+"""Parser and exit statuses of all commands.
+
+The parser adds a version, examples and suggestions for typos. A command prints
+one line if it is interrupted or if a setting is invalid, and nothing if its
+pipe is closed.
+"""
 import argparse
 import functools
 import os
@@ -20,7 +23,7 @@ UNKNOWN = 'unrecognized arguments: '
 # No argument of a program has the first character.
 DASHES = '\0--'
 F = TypeVar('F', bound=Callable[..., Any])
-# What a shell says of a program that a signal has ended.
+# A shell reports 128 + the number of the signal that ended a program.
 CLOSED_PIPE = 128 + 13
 INTERRUPTED = 128 + 2
 USAGE = 2

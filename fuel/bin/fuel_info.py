@@ -38,7 +38,7 @@ Relevant versions are
     fuel.converters  {converters}
 """
 
-# What the columns of the table of shuffles say.
+# Explains the columns of the table of shuffles.
 MEANING = """\
 window: blocks that are shuffled together, and how many examples they have
 distance: how far examples are moved; a true shuffle gives 1
@@ -203,7 +203,7 @@ def _text(facts: Mapping[str, Any]) -> str:
     if 'layout' in facts:
         lines += [*_layout_text(facts), *_no_splits(facts)]
         if is_foreign:
-            # What is in the root says little of these.
+            # The sources in other layouts are not the items in the root.
             sources = {}
     else:
         lines += _table('Splits', _splits(facts['splits']))

@@ -1,4 +1,4 @@
-"""What is recognised in files that are not in Fuel's own format."""
+"""Describe data sets in files that are not in Fuel's own format."""
 from __future__ import annotations
 
 import os

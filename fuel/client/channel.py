@@ -30,7 +30,7 @@ from fuel.wire.wakeup import WakeUp
 log = logging.getLogger(__name__)
 
 _RETRY = 0.1
-# What libzmq reports where one side has keys, and the other has none.
+# libzmq's error number if only one of client and server has CURVE keys.
 _MECHANISM_MISMATCH = 0x11000002
 
 
@@ -48,7 +48,7 @@ class Delivery(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How to connect.
+    """Options of a connection to a server.
 
     `sources`: the names that the client has for what arrives.
     `timeout`: seconds to wait for a server that is not there yet.

@@ -28,7 +28,7 @@ _GLANCE = 0.05
 _ABSENCE = 1.0
 # Seconds after which somebody who waits looks at what else has happened.
 _SLICE = 0.25
-# What a client waits for that others may keep it from.
+# Clients wait for it while others hold places: errors name this obstacle.
 _PLACE = 'a place in an epoch'
 # Seconds between questions about what the stages took.
 _REPORT = 1.0

@@ -140,7 +140,7 @@ class ServerSession(RemoteSession[Connector]):
             error = as_exception(get_field(fields, 'error', dict))
         else:
             data = take_data(delivery, num_sources)
-            # What was reported may be of items before.
+            # The measurements that came last may be of earlier items.
             take_note(self._run, *take_took(fields), connection.measured)
         self.held = data, error, (fields, delivery.base)
         connection.report(

@@ -65,7 +65,7 @@ class ServedStage(RemoteStage):
 
     @property
     def queue(self) -> tuple[int, int]:
-        """How many batches are ready, and how many may be (int, int)."""
+        """Number of prefetched batches, and limit (int, int)."""
         made = vars(self.stream).get('_made', [])
         return sum(len(one.queue) for one in made), self.stream.hwm
 
@@ -190,7 +190,7 @@ class ServerDataStream(RemoteStream):
         self.stalled: float = (
             config.stall_timeout if stalled is None else stalled)
 
-    # What only the server may know.
+    # Attributes that may need a request to the server.
     remote_attributes = ('produces_examples', 'axis_labels')
 
     @property

@@ -39,11 +39,11 @@ _HELP = {
     'bytes_fetched': 'Bytes that servers of files sent to the {}',
     'retries': 'Requests to servers of files that the {} made again'}
 _UNITS = ('seconds', 'bytes')
-# What the names of these fields leave out.
+# Names of metrics that say more than those of their fields.
 _IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
-# What MLflow and TensorBoard do not take in a name.
+# Characters that MLflow or TensorBoard refuse in a name.
 _UNWANTED = re.compile(r'[^A-Za-z0-9_.-]+')
-# What is logged of each step, of all that `as_flat` returns.
+# Metrics of `as_flat` that are logged every n steps.
 _OF_A_STEP = (
     'fuel.pipeline.stall.ratio', 'fuel.pipeline.examples_per_second',
     'fuel.stage.stall.ratio', 'fuel.stage.queue.ratio')
@@ -147,11 +147,11 @@ def place_of(stage: StageMeasurements) -> str:
 
 
 class StepLog:
-    """What a stream took between some steps and the next, for a logger.
+    """Measure a stream over every n training steps, for a logger.
 
-    It leaves alone what ``stream.measurements()`` calls the interval.
+    It does not reset the interval of ``stream.measurements()``.
 
-    `every_n_steps`: how many there are in between; None as the trainer says.
+    `every_n_steps`: the number n of steps; None: the one of the trainer.
     """
 
     def __init__(self, every_n_steps: int | None) -> None:

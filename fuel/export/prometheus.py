@@ -66,7 +66,7 @@ def text_of(samples: Iterable[Sample]) -> bytes:
 
 
 def _escape(value: object) -> str:
-    # What is no text is no reason to say nothing.
+    # Text with a lone surrogate cannot be encoded: export it with '?'.
     text = str(value)[:_LONGEST].encode(errors='replace').decode()
     return text.translate(_ESCAPES)
 
