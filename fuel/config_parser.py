@@ -77,7 +77,7 @@ class Configuration:
 
     @property
     def config(self) -> dict[str, dict[str, Any]]:
-        """What is known of each setting, by its name.
+        """Type and values of each setting, by its name.
 
         A dict with ``type`` and, as far as they exist, ``default``,
         ``yaml``, ``env_var`` and ``value`` (what was assigned)."""
@@ -115,14 +115,14 @@ class Configuration:
         """Read the configuration file.
 
         It is the file that the environment variable ``FUEL_CONFIG`` names
-        now, else ``~/.fuelrc``. What an earlier file said is forgotten. A
-        file that does not exist and an empty one say nothing.
+        now, else ``~/.fuelrc``. Its values replace those of an earlier file.
+        A missing file counts as an empty one.
 
         Raises
         ------
         ConfigurationError
-            If the file cannot be read, is no YAML mapping, or has a key
-            that is no setting. Nothing is changed then.
+            If the file cannot be read, is not a YAML mapping, or has a key
+            that is not a setting. Nothing is changed then.
         """
         path = os.path.expanduser(
             os.environ.get('FUEL_CONFIG') or DEFAULT_FILE)

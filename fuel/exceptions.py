@@ -13,8 +13,8 @@
     +-- ServerError                  a server is gone, or refused a client
     +-- DamagedFileError             a file's bytes are not what they were
     +-- BadRecordsError              too many examples could not be made
-    +-- UndecodableImageError        bytes are no image, or a damaged one
-    +-- UndecodableAudioError        bytes are no audio file, or a damaged one
+    +-- UndecodableImageError        bytes are not an image, or a damaged one
+    +-- UndecodableAudioError        bytes are not audio, or a damaged file
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
     +-- NeedURLPrefix                a raw file has no public address

@@ -74,7 +74,7 @@ class DataIterator(EpochIterator):
         return iterator_text(self)
 
     def __bool__(self) -> bool:
-        # Also at the end of an epoch.
+        # Without this, `__len__` would make it false at the end of an epoch.
         return True
 
     def __len__(self) -> int:
@@ -173,8 +173,8 @@ class DataIterator(EpochIterator):
 
 
 def checked_naming(naming: Naming, data_stream: StreamLike) -> Naming:
-    """Return an argument `as_dict`; refuse another, and names of sources of
-    which no tree can be made."""
+    """Return a valid `as_dict`; raise ValueError for another value, or for
+    names of sources that cannot make a tree."""
     if naming != NESTED:
         if isinstance(naming, bool):
             return naming

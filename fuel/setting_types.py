@@ -99,7 +99,7 @@ def float_type(value: object) -> str:
 
 
 def _whole_number(value: object) -> int:
-    """Return an integer; a fraction or a truth value is no such number."""
+    """Return an integer; refuse a fraction or a truth value."""
     if isinstance(value, str):
         return int(value)
     if isinstance(value, float) and value.is_integer():

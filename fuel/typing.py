@@ -31,11 +31,11 @@ Batch: TypeAlias = tuple[Any, ...]
 #: The data of one request by name of source, as ``as_dict=True`` gives them.
 NamedBatch: TypeAlias = dict[str, Any]
 
-#: Whether data come by name: as a dict, or as a dict of dicts by the parts of
-#: names between slashes.
+#: Form of the data: True for a dict by name of source, ``'nested'`` for a dict
+#: of dicts by the parts of names between slashes, False for a tuple.
 Naming: TypeAlias = "bool | Literal['nested']"
 
-#: Which examples to read, as a list of indices, an index array or a slice.
+#: The examples to read, as a list of indices, an index array or a slice.
 Indices: TypeAlias = 'Sequence[int] | NDArray[numpy.integer[Any]] | slice'
 
 #: The index of an example, or indices of several; from a scheme of the user's
@@ -67,7 +67,7 @@ class SchemeLike(Protocol):
 
     @property
     def requests_examples(self) -> bool:
-        """Whether requests are for examples, as opposed to batches."""
+        """True if requests are for examples, False if for batches."""
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""
@@ -101,7 +101,7 @@ class StreamLike(Protocol):
 
     @property
     def produces_examples(self) -> bool:
-        """Whether the stream gives examples, as opposed to batches."""
+        """True if the stream gives examples, False if batches."""
 
     def get_epoch_iterator(self, as_dict: bool = False) -> Iterator[Any]:
         """Return an iterator over the data of a new epoch."""
@@ -122,7 +122,7 @@ class EpochIterator(Protocol[Item_co]):
 
 
 class GetEpochIterator(Protocol):
-    """What ``get_epoch_iterator`` takes and returns."""
+    """The signature of ``get_epoch_iterator``."""
 
     @overload
     def __call__(self, as_dict: Literal[False] = ...
