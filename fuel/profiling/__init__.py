@@ -1,4 +1,4 @@
-"""Where the time of a pipeline goes, stage by stage."""
+"""Measure the time that each stage of a pipeline takes."""
 from fuel.profiling.measurements import Measurements, StageMeasurements
 from fuel.profiling.profiler import profile
 from fuel.profiling.report import Headroom, Profile, StageProfile

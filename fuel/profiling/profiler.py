@@ -19,9 +19,9 @@ from fuel.profiling.measurements import (
 from fuel.profiling.report import Headroom, Profile, StageProfile
 from fuel.utils.checks import not_negative, positive
 
-# How many items are looked at to find one with as many examples as usual.
+# Most items that are read to find one with as many examples as the average.
 _MOST_TRIED = 10
-# What a step takes that the clock does not see.
+# Stands for a time of zero seconds, which the rates are divided by.
 _TICK = 1e-9
 
 

@@ -29,14 +29,14 @@ _OTHER_PID = 1 << 22
 
 @dataclass(frozen=True)
 class StageProfile:
-    """What one stage took.
+    """Time, items and bytes of one stage.
 
     Attributes
     ----------
     name : str
         Class of the stage.
     depth : int
-        How many stages read it.
+        Number of stages above it.
     runs_in : str
         ``'this process'``, ``'2 workers'``, ``'server host:port'``.
     seconds : float
@@ -44,7 +44,7 @@ class StageProfile:
         the workers. For what comes from other processes, the time that was
         spent in taking batches.
     waiting : float
-        How much of that was waiting for another process, in seconds.
+        Part of `seconds` that was spent waiting for another process.
     share : float
         Part of the time of all stages in the same place, from 0 to 1; in
         this process the training step counts, too.
@@ -52,12 +52,11 @@ class StageProfile:
         Batches or examples.
     examples : int
     written : int
-        Bytes of the arrays that the stage made anew; the others it passed
-        on.
+        Bytes of the arrays that the stage made; it passed the others on.
     processes : int
-        How many workers share the work.
+        Number of workers that share the work.
     remedy : str
-        What usually helps if this stage takes the most time.
+        The usual remedy if this stage takes the most time.
     """
 
     name: str
@@ -74,24 +73,24 @@ class StageProfile:
 
     @property
     def examples_per_second(self) -> float:
-        """How many examples the stage makes in its own time (float)."""
+        """Examples that the stage makes per second of its own time (float)."""
         return self.examples / self.seconds if self.seconds else float('inf')
 
 
 @dataclass(frozen=True)
 class Headroom:
-    """How fast training could be if data cost nothing, and is.
+    """Speed of training if loading took no time, and the present speed.
 
     Attributes
     ----------
     steps_per_second, examples_per_second : float
-        With a batch that is there when a step begins.
+        With a batch that is ready when a step begins.
     steps_per_second_now, examples_per_second_now : float
         With the pipeline.
     factor : float
-        How many times as many examples: 1.0 where nothing is to be gained
-        from faster data. What is measured differs by some percent each time,
-        so it may be a little below.
+        Ratio of these speeds: 1.0 where faster loading gains nothing.
+        Measurements differ by some percent each time, so it may be a little
+        below.
     """
 
     steps_per_second: float
@@ -109,7 +108,7 @@ class Headroom:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a pipeline went.
+    """Time that a pipeline took, by stage.
 
     Attributes
     ----------
@@ -118,18 +117,17 @@ class Profile:
     seconds : float
         From the first batch to the last, with `step_seconds`.
     step_seconds : float
-        How much of it the training step took.
+        Part of `seconds` that the training step took.
     batches, examples : int
     bottleneck : str
-        What the pipeline spends most of its time on, and what usually
-        helps, in a sentence.
+        The slowest stage and the usual remedy, in a sentence.
     skipped : int
-        How many examples were left out, since they could not be made.
+        Number of examples that were skipped, since making them failed.
     headroom : Headroom or None
-        How fast training could be, if that was asked for.
+        Speed of training if loading took no time; None unless requested.
     spans : list
-        When each stage made which item: what :meth:`trace` writes. Not
-        among the data of :meth:`as_dict`.
+        Start and end of each item in each stage, which :meth:`trace`
+        writes. :meth:`as_dict` leaves them out.
     """
 
     stages: list[StageProfile]
@@ -145,12 +143,12 @@ class Profile:
 
     @property
     def batches_per_second(self) -> float:
-        """How many batches came per second (float)."""
+        """Batches per second (float)."""
         return self.batches / self.seconds if self.seconds else float('inf')
 
     @property
     def examples_per_second(self) -> float:
-        """How many examples came per second (float)."""
+        """Examples per second (float)."""
         return self.examples / self.seconds if self.seconds else float('inf')
 
     def as_dict(self) -> dict[str, Any]:
