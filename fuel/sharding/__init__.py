@@ -1,1 +1,1 @@
-"""Pipelines of which several ranks share the order."""
+"""Share the items of a pipeline among ranks."""

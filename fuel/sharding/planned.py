@@ -1,9 +1,8 @@
-"""Epochs of which any item can be made, at any time, from indices alone.
+"""Make any item of an epoch directly, from its number.
 
-A stage such as Batch or Unpack gives items in an order that does not depend
-on the data, if that of the stream it reads does not either. Then each item has
-a number, and a rank makes those that are its own, of the examples that they
-need and no others.
+The order of the items of a stage such as Batch or Unpack does not depend on
+the data, if that of its input does not either. Then each item has a number. A
+rank makes only its own items, and reads only the examples that they need.
 """
 from __future__ import annotations
 

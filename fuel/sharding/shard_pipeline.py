@@ -1,9 +1,9 @@
-"""Pipelines of which several ranks share the order.
+"""Make the pipeline of a rank.
 
-A rank's pipeline is a copy, without the data, in which one stage or scheme
-takes the rank's share of its own items. That is the topmost one of which the
-items are known without making them; what follows it makes one item of one,
-or depends on the data.
+It is a copy of the whole pipeline, without the data. In it, one stage or
+scheme takes the rank's share of its items: the topmost one whose items are
+known without making them. Each stage above it makes one item of one, or
+depends on the data.
 """
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
     return ours
 
 
-# How often this process has shared a pipeline, by its description.
+# Number of times that this process has sharded each pipeline.
 counts: collections.Counter[str] = collections.Counter()
 
 

@@ -1,4 +1,4 @@
-"""What crosses a network: a checked header in JSON and raw frames.
+"""Encode and decode network messages: a header in JSON and raw frames.
 
 Pure functions over bytes; the format is specified in ``docs/format``.
 """

@@ -55,7 +55,7 @@ class Decoder:
         self.buffers = buffers
         self.limits = limits
         self.next = 0
-        # How many more ragged arrays there may be.
+        # Number of ragged arrays that the message may still have.
         self._arrays = limits.most_arrays(
             sum(len(memoryview(buffer)) for buffer in buffers))
 

@@ -17,11 +17,11 @@ _BYTES_AN_ARRAY = 128
 
 
 class WireError(ValueError):
-    """What came from outside is not what the protocol allows."""
+    """A message from outside violates the protocol."""
 
 
 class Limits(NamedTuple):
-    """What a message may have at most.
+    """Limits of a message.
 
     `header`: bytes of the header.
     `frames`: frames after the header.

@@ -116,17 +116,17 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
 
 
 class ClientStatus(NamedTuple):
-    """What a client of a server does.
+    """Status of a client of a server.
 
     `client`: the first half of its name.
     `rank`: None if it has none.
     `is_local`: whether it gets batches in shared memory.
     `seconds`: since it connected.
-    `batches`: how many its user got since.
-    `lag`: how many were sent to it that its user has not got.
-    `hwm`: how many these may be.
+    `batches`: number that its user got since.
+    `lag`: number of sent batches that its user has not got yet.
+    `hwm`: limit of `lag`.
     `is_waiting`: whether its user waits for one.
-    `host`, `pid`: what it says of itself; '' and 0 if it says nothing.
+    `host`, `pid`: as the client reports them; '' and 0 if it does not.
     `waited`: seconds that its user has waited for batches.
     """
 

@@ -1,4 +1,4 @@
-"""How a client shows that it is on the server's host: it reads memory."""
+"""Check that a client is on the server's host: it reads shared memory."""
 from __future__ import annotations
 
 import hashlib
@@ -12,7 +12,7 @@ _SECRET = 32
 
 
 def prove(secret: bytes, client: str) -> str:
-    """Return what shows that a client has read a segment."""
+    """Return the proof that a client has read a segment."""
     return hashlib.sha256(secret + client.encode()).hexdigest()
 
 

@@ -19,7 +19,7 @@ def check_platform(user: str) -> None:
 class WakeUp:
     """A pipe that makes a poll in another thread return."""
 
-    # Also where no pipe could be made.
+    # `__del__` reads it even if os.pipe failed in `__init__`.
     descriptor = -1
 
     def __init__(self) -> None:
@@ -45,6 +45,6 @@ class WakeUp:
         self._end = self.descriptor = -1
 
     def __del__(self) -> None:
-        # Who made it may never have started, or failed to.
+        # `close` is not called if the owner fails before it starts.
         if self.descriptor >= 0:
             self.close()
