@@ -1,4 +1,4 @@
-"""What objects of Fuel show of themselves: text, tables and drawings."""
+"""Describe objects of Fuel as text, tables and drawings."""
 from fuel.describe.graph import PipelineGraph
 from fuel.describe.source_types import SourceType, SourceTypes
 

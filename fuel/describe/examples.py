@@ -25,7 +25,7 @@ MAX_PIXELS = 1 << 26
 FORMATS = ('PNG', 'JPEG', 'GIF', 'BMP', 'WEBP', 'TIFF', 'PPM', 'JPEG2000')
 # Of matrices; smaller ones say more as curves.
 SMALLEST_SHEET = 8
-# What audio files begin with, and how much of them is drawn.
+# First bytes of audio files, and the number of samples that are drawn.
 AUDIO = re.compile(rb'RIFF....WAVE|RF64|fLaC|OggS|FORM....AIF|ID3|'
                    rb'\xff[\xf2\xf3\xfa\xfb]|\.snd|caff', re.DOTALL)
 MOST_SAMPLES = 1 << 20
@@ -39,8 +39,8 @@ _short.maxstring = _short.maxother = 2 * LONGEST
 
 
 def shown_array(part: Any) -> Array:
-    """Return the data of a source in an example, with its zeros; samples of
-    what is an audio file; of what is no array, one of that object."""
+    """Return the data of a source in an example as a dense array: an audio
+    file as samples, another object as an array that holds it."""
     if is_sparse(part):
         return numpy.asarray(to_dense(part)[0])
     if isinstance(part, (bytes, bytearray, memoryview)) and safely(
@@ -55,7 +55,7 @@ def shown_array(part: Any) -> Array:
 
 
 def _is_file(content: bytes) -> bool:
-    """Return whether bytes are no text."""
+    """Return whether bytes are not text in UTF-8."""
     try:
         content.decode('utf8')
     except UnicodeDecodeError:
@@ -159,7 +159,7 @@ def cell_of(example: Array) -> str:
 
 
 def numbers_in(examples: Sequence[Array]) -> str:
-    """Say which numbers examples hold, nothing of what are no numbers."""
+    """Return the range of numeric examples as text, '' for others."""
     numbers = [numpy.ravel(example) for example in examples]
     numbers = [array for array in numbers if array.size]
     if not numbers or not all(map(is_numeric, numbers)):

@@ -37,7 +37,7 @@ def table_html(rows: Sequence[Sequence[str]]) -> str:
 
 
 def lines_html(text: str) -> str:
-    """Return lines, none of which has a character that is no text."""
+    """Return lines of printable text as HTML."""
     return ('<pre style="white-space: pre-wrap; text-align: left">'
             f'{escape_html(text)}</pre>')
 

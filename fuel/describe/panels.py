@@ -1,4 +1,4 @@
-"""What is drawn of the examples of one source."""
+"""Images, curves and histograms of the examples of one source."""
 from __future__ import annotations
 
 from collections import Counter
@@ -33,7 +33,7 @@ Point = tuple[float, float]
 
 
 class Plot(NamedTuple):
-    """What is drawn of numbers, in a box from (0, 0) to (1, 1), upwards.
+    """Curves or bars in a box from (0, 0) to (1, 1), upwards.
 
     `lines`: the points of each curve.
     `bars`: left, right and height of each bar.
@@ -78,7 +78,7 @@ class Panel:
 
     @cached_property
     def title(self) -> str:
-        """How many examples there are, and the range of their numbers."""
+        """Number of examples, and the range of their numbers (str)."""
         shown = self.examples if self.column is None or not (
             self.column.size) else [self.column]
         return f'{self.count}{numbers_in(shown)}'
@@ -115,9 +115,9 @@ class Panel:
 
     @cached_property
     def counts(self) -> list[tuple[str, int]]:
-        """How often each class, or number, is found, where examples are
-        single numbers, integers or sorted ones, or a few texts that come
-        again and again; else empty."""
+        """Number of examples of each value, or in each bin of a histogram if
+        values are many. Empty for unsorted floats, for examples of several
+        numbers, and for texts that seldom repeat (list)."""
         if self.column is not None:
             numbers = self.column.ravel()
         elif self.is_single:
@@ -157,12 +157,12 @@ class Panel:
 
     @property
     def classes(self) -> list[tuple[str, int]]:
-        """How often each class is found, if there are few."""
+        """Number of examples of each class, if the classes are few (list)."""
         return self.counts if len(self.counts) < MOST_CLASSES else []
 
     @property
     def kind(self) -> str:
-        """What the examples are, '' where a table shows them (str)."""
+        """Type, shape and range of the examples; '' for a table (str)."""
         if self.is_tabular:
             return ''
         kinds = sorted({f'{one.dtype} {one.shape}' for one in self.examples})
@@ -259,7 +259,7 @@ def thinned(curve: Array) -> Array:
 
 def _waves(examples: Sequence[Array]) -> list[Image.Image]:
     """Return a small picture of each long curve, all on one scale; none if
-    some are no curves, or all are short."""
+    an example is not a curve, or if all are short."""
     if not examples or any(
             curve.ndim != 1 or not is_numeric(curve)
             or curve.size < THUMBNAIL for curve in examples) or max(

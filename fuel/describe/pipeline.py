@@ -1,4 +1,4 @@
-"""What is known of each stage of a pipeline, without reading any data."""
+"""Describe each stage of a pipeline, without reading data."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
         number, parent, depth, stage_name(stream),
         safely([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
-    # What a worker makes is made there stage by stage.
+    # The stages below one of workers or threads run there as well.
     inside = here if here.endswith(
         ('worker', 'workers', 'thread', 'threads')) else runs_in
     for child in safely(list[Any](), child_streams, stream):

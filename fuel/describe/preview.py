@@ -177,7 +177,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
                for column in zip(*rows, strict=True)]
     if not columns:
         return []
-    # What is wider than its share is cut, where others need the room.
+    # Cut the cells of wide columns, so that all columns fit in a line.
     share = LINE
     while share > LINE // len(columns) and sum(
             min(share, max(map(len, column))) + 2 for column in columns

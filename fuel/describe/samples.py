@@ -30,7 +30,7 @@ from fuel.utils.sparse import count_bytes, count_rows, iterate_rows
 
 # Of all examples that are drawn, unless the first has more.
 MOST_BYTES = 1 << 28
-# How many examples are read of what lies elsewhere, or is shown unasked.
+# Number of examples of a remote data set, or in a notebook's own display.
 FEW = 8
 # Errors before one example, at which all others are taken for bad too.
 MOST_ERRORS = 3
@@ -106,7 +106,7 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
     size = _size_of(dataset)
     count = max(1, min(count, MOST_BYTES // max(1, size)))
     rows = numpy.linspace(0, total - 1, count).astype('int64').tolist()
-    # What lies elsewhere is not asked again: that may take minutes.
+    # Read a remote data set once only: a second attempt may take minutes.
     batch = dataset[rows] if is_elsewhere(dataset) else safely(
         None, dataset.__getitem__, rows)
     if batch is not None and all(
@@ -221,7 +221,7 @@ def _rows_of(part: Any, count: int) -> list[Array]:
 
 
 def _refuse_used_up(stream: Any) -> None:
-    """Refuse a pipeline of which something would be taken away."""
+    """Refuse a pipeline whose data a preview would use up."""
     for one in _streams(stream):
         runs_in = safely(None, getattr, one, 'runs_in')
         if runs_in is not None and not child_streams(one):
@@ -255,8 +255,8 @@ def _streams(stream: Any) -> Iterator[Any]:
 
 
 def _without_copies(stream: Any) -> Any:
-    """Return a pipeline without the stages that pass on what others make,
-    such as worker processes, none of which is started."""
+    """Return a pipeline without the stages that pass items on as they are,
+    such as one of worker processes: the preview starts no process."""
     stage = stage_of(stream)
     inputs = list(map(_without_copies, stage.inputs))
     if stage.passes_items_on and len(inputs) == 1:

@@ -56,7 +56,7 @@ class SourceType(NamedTuple):
         return self.example().in_batches(rows.stop - rows.start)
 
 
-#: By name of source; those of which nothing is known are left out.
+#: Types by name of source; sources of unknown type are left out.
 SourceTypes: TypeAlias = 'Mapping[str, SourceType]'
 
 
