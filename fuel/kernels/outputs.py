@@ -1,8 +1,8 @@
-"""Where the last stage of a pipeline puts its arrays.
+"""Allocate the arrays of the last stage of a pipeline.
 
 A stage that makes a new array of known shape asks :func:`empty` for it.  In
 a worker process the array may then lie in the memory that the consumer
-reads, so that nothing is copied; anywhere else it is an ordinary array.
+reads, which saves a copy. Anywhere else it is an ordinary array.
 """
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Placement(Outputs):
 
 
 class _Local(threading.local):
-    """What is offered to the stages that run in a thread."""
+    """The outputs that are offered to the stages of a thread."""
 
     outputs: Outputs | None = None
 

@@ -80,25 +80,25 @@ cdef Py_ssize_t _FIRST = 256
 
 
 cdef class StageMeter:
-    """What one stage took, in all its epochs in this process.
+    """Time, items and bytes of one stage, in all its epochs in this process.
 
-    `items`, `examples`, `bytes`: of what it gave.
-    `written`: bytes of arrays that were in no item of the stages below.
-    `timed`: how many items were timed one by one.
-    `restarts`: how often what makes its items elsewhere was started again.
+    `items`, `examples`, `bytes`: numbers that the stage returned.
+    `written`: bytes of the arrays that are not in items of the stages below.
+    `timed`: number of items that were timed one by one.
+    `restarts`: number of restarts of its workers or its connection.
     `counts_rows`: whether an item is a batch, whose rows are examples.
-    `is_placed`: whether the meter was told so, and of its inputs.
-    `spans`: while every item is timed, of each: (thread, number of the item
-        since then, begin, end), in nanoseconds of CLOCK_MONOTONIC; the
-        number is -1 for an error, and the end, in the place of one.
-    `spans_below`: of stages that run elsewhere: what they have reported.
-    `num_left_out`: how many there were too many.
-    `reports`: of stages that run elsewhere: what each process has reported
-        last.
-    `cause`: path to the stage elsewhere that took most of the time of the
-        item that is being taken, if that was waited for.
-    `owner`: of a copy of the stage, whose items are none of the pipeline's,
-        the meter that its time goes to.
+    `is_placed`: whether :meth:`place` was called.
+    `spans`: (thread, number, begin, end) of each item while all are timed,
+        in nanoseconds of CLOCK_MONOTONIC; the number counts from there on,
+        and is -1 for an error or the end of the epoch.
+    `spans_below`: spans that stages in other processes have reported.
+    `num_left_out`: number of spans that were dropped, beyond the limit.
+    `reports`: of a stage whose items come from other processes: the last
+        report of each process.
+    `cause`: path to the stage in another process that took most of the time
+        of the present item, if the consumer waited for it.
+    `owner`: the meter that the time is added to, if this is the meter of a
+        copy of the stage whose items are not part of the pipeline.
     """
 
     def __cinit__(self):
@@ -130,7 +130,7 @@ cdef class StageMeter:
 
     @property
     def is_exact(self):
-        """Whether every item is timed."""
+        """Whether every item is timed (bool)."""
         return self._is_exact
 
     @is_exact.setter
@@ -157,19 +157,19 @@ cdef class StageMeter:
 
     @property
     def work_seconds(self):
-        """What its items took, without the stages below and waiting."""
+        """Seconds of work, without those of the stages below and waits."""
         self._most_work = max(self._most_work, self._work)
         return self._most_work / 1e9
 
     @property
     def input_seconds(self):
-        """How long it waited for what other threads and processes make."""
+        """Seconds of waiting for other threads or processes."""
         self._most_input = max(self._most_input, self._input)
         return self._most_input / 1e9
 
     @property
     def room_seconds(self):
-        """How long it could have gone on, had there been room for items."""
+        """Seconds in which it had no room for its next item."""
         return self._room / 1e9
 
     def stalls_by(self, StageMeter stage not None):
@@ -189,12 +189,12 @@ cdef class StageMeter:
 
     @property
     def awaited_seconds(self):
-        """How long its own consumer waited for its items."""
+        """Seconds in which its own consumer waited for its items."""
         return self._waited_for / 1e9
 
     @property
     def consumer_seconds(self):
-        """How long its own consumer did something else in its epochs."""
+        """Seconds in which its own consumer did something else."""
         self._most_spent = max(
             self._most_spent, self._passed - self._waited_for)
         return self._most_spent / 1e9
@@ -661,10 +661,10 @@ cdef void _note_extent(Frame *frame, size_t low, size_t high) noexcept:
 
 
 cdef class Waiting:
-    """Counts what passes in it as waiting for others, of the present stage.
+    """Counts the time of its block as a wait of the present stage.
 
-    `is_told`: whether what was waited for says what took its time, by
-        `StageMeter.credit`, so that the wait itself is no stage's.
+    `is_told`: whether the awaited thread reports its time by
+        `StageMeter.credit`; then no stage is blamed for the wait itself.
     """
 
     cdef bint is_told
