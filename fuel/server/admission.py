@@ -118,7 +118,7 @@ class Admission:
         self._check_loadable = check_state
         self.run = secrets.token_hex(8)
         self.epoch: ServedEpoch | None = None
-        # What an epoch that cannot begin gives way to again.
+        # The run and epoch to return to if the present one cannot begin.
         self._former: tuple[str, ServedEpoch | None] = self.run, None
         self.joiners: list[Joiner] = []
         self.found: tuple[str, Ledger] | None = None
@@ -374,7 +374,7 @@ class Admission:
         """Record the epoch of a former server; its clients may come back."""
         self.run, self.epoch = run, epoch
         for client in epoch.ledger.accounts:
-            # Which of them had closed their streams is not in the journal.
+            # The journal does not record which of them closed their streams.
             self._attendance.lose(client)
 
     def on_broken(self) -> None:

@@ -200,7 +200,7 @@ class ServedEpoch:
         return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
-        """Return for whom to make a batch now; None to make none yet."""
+        """Return the members to make a batch for; None to make none yet."""
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger
@@ -276,7 +276,7 @@ class ServedEpoch:
         return None
 
     def lender(self, now: float) -> Member | None:
-        """Return whom to ask for batches that another one waits for.
+        """Return the member whose batches to revoke for one that waits.
 
         A client that does not ask for its batches (its user does something
         else) must not keep the others from the end of the epoch.
@@ -300,7 +300,7 @@ class ServedEpoch:
             count and now - rich.last_sent > _RECENT) else None
 
     def ended(self) -> list[Member]:
-        """Return the members for whom the epoch is over."""
+        """Return the members that are at the end of the epoch."""
         ledger = self.ledger
         if not self.is_exhausted or self.is_torn:
             return []
@@ -308,7 +308,7 @@ class ServedEpoch:
                 self.free or ledger.pending() or any(
                     member.reserved for member in self.members.values())):
             return []
-        # Of another client of the rank, whose successor may not come.
+        # The rank waits for batches that its former client may still hold.
         held = ledger.pending() if ledger.sharing == RANK else ()
         return [member for member in self.members.values()
                 if not member.load() and not any(

@@ -161,7 +161,7 @@ def _apply(ledger: Ledger, event: Event) -> None:
         ledger.record = record
 
 
-# What applies an event, and what checks each of its fields.
+# The method that applies each event, and the checks of its fields.
 _EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
     'join': (Ledger.join, _text, _rank, _text, from_ranges),
     'sent': (Ledger.send, _text, _number),

@@ -21,7 +21,7 @@ SHARINGS = (SPLIT, ALL, RANK)
 Event = list[object]
 Recorder = Callable[[Event], object]
 
-# How many states are kept of the batches that everybody has.
+# Most states that are kept of batches which all clients have.
 _MOST_OLD = 64
 
 
@@ -127,18 +127,18 @@ class Account:
 
 
 class Ledger:
-    """Who was sent, and has delivered, what of one epoch.
+    """Records the batches of an epoch that each client got and delivered.
 
     `number`: number of the epoch.
     `sharing`: ``'split'``, ``'all'`` or ``'rank'``.
-    `num_ranks`: how many clients share by rank.
-    `is_adopted`: whether the epoch began with the saved state of a client, so
-        that nothing is known of what was sent before.
+    `num_ranks`: number of clients that share by rank.
+    `is_adopted`: whether the epoch began with the saved state of a client:
+        the batches that were sent before are unknown.
     `record`: called with each event, after it was applied.
     `accounts`: by name of the client.
-    `delivered`: what all clients together have acknowledged to this server.
+    `delivered`: the batches that clients have acknowledged to this server.
     `checkpoints`: states of the pipeline.
-    `length`: how many batches the epoch has, once that is known.
+    `length`: number of batches of the epoch; None until it is known.
     `final`: the state of the pipeline after the epoch.
     """
 

@@ -134,8 +134,8 @@ class Listener:
         # A name that two peers give themselves is the later one's: what the
         # other one sent would never be read.
         router.router_handover = 1
-        # Messages to, and from, one peer: far more than a client leaves
-        # unread, of which `hwm` are batches.
+        # Limits of the messages to, and from, one peer: far more than a
+        # client leaves unread, which includes up to `hwm` batches.
         router.sndhwm = router.rcvhwm = _MOST_WAITING + 2 * hwm
         router.maxmsgsize = largest
         router.heartbeat_ivl, router.heartbeat_timeout = HEARTBEAT

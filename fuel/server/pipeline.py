@@ -27,13 +27,13 @@ _ONLY = 1
 
 
 class Result(NamedTuple):
-    """What came of a request.
+    """The result of a request.
 
     `request`: the request itself.
     `fields`: for the header of the message to the client.
     `buffers`: arrays of a batch, unless they are in the request's slot.
     `extents`: where in the slot they are.
-    `placement`: what of the slot the stages were offered.
+    `placement`: the parts of the slot that the stages were offered.
     """
 
     kind: str

@@ -11,19 +11,19 @@ from fuel.wire.index_sets import IndexSet, from_ranges
 
 @dataclass(frozen=True)
 class ClientPosition:
-    """Where a client stands, or the client whose state it restored.
+    """Position of a client, or of the client whose state it restored.
 
     `run`: names the epochs of the server that it read from.
     `epoch`: number of the epoch.
     `client`: the client that saved the position.
     `is_over`: whether the epoch was finished or left: the next one is wanted.
-    `index`: batch before which the pipeline's state is known.
-    `state`: that state.
+    `index`: number of the batch that `state` precedes.
+    `state`: state of the pipeline.
     `done`: batches that the client delivered to its user.
-    `num_ranks`: how many clients shared the epoch by rank; 0 if they shared
-        it otherwise, None if that is not known.
-    `is_loaded`: whether it is over, and was loaded from a state, rather than
-        come to by the client itself.
+    `num_ranks`: number of clients that shared the epoch by rank; 0 if they
+        shared it otherwise, None if unknown.
+    `is_loaded`: whether it is the end of an epoch, loaded from a state; False
+        if the client itself read up to it.
     """
 
     run: str

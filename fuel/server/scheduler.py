@@ -49,7 +49,7 @@ class Scheduler:
     `admission`: decides which client joins which epoch.
     `journal`: records the epochs; None for none.
     `counts`: numbers of what was sent, and so on.
-    `measuring`: the clients for whom each item of each stage is timed.
+    `measuring`: the clients that request the time of each item of each stage.
     `waited`: seconds that the pipeline and the clients were waited for.
     """
 
@@ -95,7 +95,7 @@ class Scheduler:
         """Note that a client wants to join an epoch."""
         number = get_field(fields, 'join', int)
         resume = get_field(fields, 'resume', dict, None)
-        # Whom this client follows may have died a moment ago.
+        # The client that this one succeeds may have died a moment ago.
         self._find_dead()
         try:
             position = check_position(resume)
@@ -323,7 +323,8 @@ class Scheduler:
         self._since = now
 
     def _finish(self, epoch: ServedEpoch) -> None:
-        """End the epoch of the members for whom nothing is left."""
+        """Revoke batches that another member waits for, and send the end to
+        the members that have all their batches."""
         lender = epoch.lender(self.clock())
         if lender is not None:
             lender.revoked = self.clock()

@@ -137,7 +137,7 @@ class Server:
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
-        # Who holds this uses the sockets, and all but the pipeline.
+        # Guards the sockets and all other state, except the pipeline.
         self._turn = threading.Lock()
         self._busy_since = 0.0
         self._thread: threading.Thread | None = None

@@ -1,4 +1,4 @@
-"""What the server does with its sockets: reads messages, and answers."""
+"""Receive and send the server's messages."""
 from __future__ import annotations
 
 import logging
@@ -105,7 +105,7 @@ class Service:
             if time.monotonic() > deadline:
                 self.listener.credit(size)
                 return False
-        # Also if nothing came: the turn before may have read the last message.
+        # Reset it even if nothing came: the turn before may have read all.
         self.listener.reset()
         return True
 

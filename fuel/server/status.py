@@ -51,7 +51,7 @@ def clients_of(connections: Iterable[ClientConnection],
     for one in connections:
         member = None if epoch is None else epoch.members.get(one.client)
         yield ClientStatus(
-            # Who says the whole name takes the place of the client.
+            # Only half of it: a peer with the whole name replaces the client.
             one.client[:len(one.client) // 2], one.rank, one.is_local,
             one.connected(),
             one.num_delivered,
