@@ -43,7 +43,7 @@ class StreamOptions(LabelOptions, total=False):
 
 
 def refuse_no_scheme(stream: object, scheme: object) -> None:
-    """Refuse what is no iteration scheme."""
+    """Raise TypeError unless a scheme is an iteration scheme or None."""
     if scheme is None or is_scheme(scheme):
         return
     name = type(stream).__name__

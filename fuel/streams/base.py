@@ -90,7 +90,7 @@ class AbstractDataStream(NamedArguments):
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).
     keeps: frozenset[str] = frozenset()
-    #: What Fuel asks a stream of this class, by :func:`stage_of`.
+    #: The class of the stage that :func:`stage_of` makes of a stream.
     __fuel_stage__: type[Stage] = StreamStage
     #: The class of the plans that make its items by their numbers, if any.
     __fuel_plan__: Any = None
@@ -98,7 +98,7 @@ class AbstractDataStream(NamedArguments):
     __fuel_passes_on__: Any = False
     #: True if what it draws for an item depends on the item's number alone.
     __fuel_draws_by_seed__: Any = False
-    #: What `as_dataset` returns of it, set by `fuel.datasets`.
+    #: The class that `as_dataset` calls, set by `fuel.datasets`.
     __fuel_view__: Callable[[Any], Any] | None = None
     _produces_examples: bool | None = None
     unsaved_arguments: tuple[str, ...] = (
@@ -750,7 +750,8 @@ class AbstractDataStream(NamedArguments):
 
     @property
     def runs_in(self) -> str | None:
-        """What makes the items (str); None for the reader's process."""
+        """The workers, threads or server that make the items (str), or None
+        for the reader's process."""
         return None
 
     def known_types(self) -> SourceTypes:
@@ -816,11 +817,11 @@ class AbstractDataStream(NamedArguments):
             raise
 
     def __dir__(self) -> list[str]:
-        # Without what only says what to write instead.
+        # Hide the names that only raise an error with advice.
         return names_shown(self, super().__dir__())
 
     def __getstate__(self) -> dict[str, Any]:
-        # What belongs to an epoch goes with its iterator.
+        # The iterator of an epoch keeps the attributes of the epoch.
         state = vars(self).copy()
         for name in self.epoch_attributes:
             state.pop(name, None)

@@ -36,7 +36,7 @@ class DatasetStage(StreamStage):
 
     @property
     def most_skipped(self) -> int:
-        """How many examples that fail an epoch may leave out; 0 for none."""
+        """Number of failing examples that an epoch may skip (int)."""
         return 0 if self.stream.on_error == 'raise' else skip_limit(
             self.stream.max_skipped, known_length(self.dataset))
 

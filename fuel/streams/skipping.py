@@ -158,8 +158,8 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
     for row in range(len(again.examples)):
         text, is_data = _failure_of(again, row)
         if text and is_data:
-            # What only one read meets, such as the first of a file, says
-            # nothing of the example.
+            # Read it again: an error that only one read meets, such as the
+            # first of a file, is not an error of the example.
             text, is_data = _failure_of(again, row)
         if not text:
             good.append(row)

@@ -1,4 +1,4 @@
-"""What Fuel's own streams answer to the questions of a stage."""
+"""The stage of Fuel's own streams."""
 from __future__ import annotations
 
 from typing import Any
@@ -59,7 +59,7 @@ class StreamStage(Stage):
 
     @property
     def _is_planned(self) -> bool:
-        """Whether a plan makes the rank's items."""
+        """Whether a plan makes the rank's items (bool)."""
         return self.own_shard is not None and self.has_plan
 
     def share_in_order(self, shard: Shard) -> None:
@@ -85,7 +85,7 @@ class StreamStage(Stage):
 
     @property
     def gives_batches(self) -> bool:
-        """Whether its items are batches; not where that is not known."""
+        """Whether its items are batches; False if unknown (bool)."""
         try:
             return not self.stream.produces_examples
         except ValueError:
@@ -222,7 +222,7 @@ class StreamStage(Stage):
             self._set_generator(state)
 
     def _take_leftover(self, leftover: object) -> None:
-        """Give the stream its left-overs, of which a plan needs less."""
+        """Restore the left-overs of the stream, or those that a plan needs."""
         if self._is_planned:
             self.stream.__fuel_plan__.resume(self.stream, leftover)
         else:
