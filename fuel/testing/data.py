@@ -1,4 +1,4 @@
-"""What can be done to the data of any stream: compare, walk, overwrite."""
+"""Compare, walk through and overwrite the data of any stream."""
 from __future__ import annotations
 
 import hashlib
@@ -46,7 +46,7 @@ def freeze_all(items: Iterable[object]) -> list[Frozen]:
 def _plain(data: object) -> object:
     """Return data as something whose ``repr`` says everything."""
     if is_masked(data) and not data.dtype.names:
-        # What lies under the mask is nobody's.
+        # Masked values are undefined.
         return 'masked', data.dtype.str, _plain(mask_of(data)), _plain(
             numpy.ma.getdata(data)[~mask_of(data)])
     if isinstance(data, numpy.ndarray) and data.dtype.hasobject:

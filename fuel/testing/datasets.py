@@ -1,4 +1,4 @@
-"""What every data set promises to the streams that read it."""
+"""Check what a data set promises to the streams that read it."""
 from __future__ import annotations
 
 import itertools
@@ -177,7 +177,7 @@ def check_requests(case: DatasetCase) -> None:
 
 
 def check_states(case: DatasetCase) -> None:
-    """What is read with one state does not depend on other states."""
+    """Data that are read with one state do not depend on other states."""
     with case.opened() as (dataset, state):
         expected = case.read(dataset, state)
     with case.opened() as (dataset, first):
@@ -212,7 +212,7 @@ def check_streams(case: DatasetCase) -> None:
                      another_process=case.another_process)
 
 
-#: What is checked of a data set, by name.
+#: The checks of a data set, by name.
 DATASET_PROMISES: Promises[DatasetCase] = {
     'sources': check_sources,
     'labels': check_labels,

@@ -74,7 +74,7 @@ class Saved(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What followed a position: rest of the epoch, next one, requests."""
+    """Rest of an epoch, the next epoch, and the number of requests made."""
 
     rest: list[Frozen]
     following: list[Frozen]

@@ -1,4 +1,4 @@
-"""What every stream promises of saved positions."""
+"""Check what a stream promises of saved positions."""
 from __future__ import annotations
 
 import json
@@ -160,7 +160,7 @@ def check_stream_alone(case: StreamCase) -> None:
                               'Of a pickled stream')
 
 
-#: What is checked of saved positions, by name.
+#: The checks of saved positions, by name.
 RESUMING_PROMISES: Promises[StreamCase] = {
     'state in another process': check_states,
     'pickle in another process': check_pickles,

@@ -1,4 +1,4 @@
-"""What every iteration scheme promises to the streams that use it."""
+"""Check what an iteration scheme promises to the streams that use it."""
 from __future__ import annotations
 
 import json
@@ -212,7 +212,7 @@ def check_state(build: Builder) -> None:
                f'from which {found} came for {both}.')
 
 
-#: What is checked of a scheme, by name.
+#: The checks of a scheme, by name.
 SCHEME_PROMISES: Promises[Builder] = {
     'kind': check_kind,
     'iterator': check_iterator,

@@ -1,4 +1,4 @@
-"""What every stage promises to the streams below and above it."""
+"""Check what a stage promises to the streams below and above it."""
 from __future__ import annotations
 
 import sys
@@ -386,7 +386,7 @@ def check_stage_stream(case: StageCase) -> None:
                  another_process=case.another_process)
 
 
-#: What is checked of a stage, by name.
+#: The checks of a stage, by name.
 STAGE_PROMISES: Promises[StageCase] = {
     'parts': check_parts,
     'refused requests': check_requests,

@@ -1,4 +1,4 @@
-"""What every stream promises to whoever iterates over it."""
+"""Check what a stream promises to the program that iterates over it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -343,7 +343,7 @@ def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
         stream, scheme and scheme.get_request_iterator()))
 
 
-#: What is checked of a stream, by name.
+#: The checks of a stream, by name.
 STREAM_PROMISES: Promises[StreamCase] = {
     'items': check_items,
     'equal': check_equal,
