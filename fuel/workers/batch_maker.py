@@ -36,13 +36,13 @@ _REPORT = 0.1
 
 
 class Note(NamedTuple):
-    """What a batch took, for whoever waited for it.
+    """Measurements of a batch, for the consumer that waited for it.
 
-    `path`: to the stage that took most of the time; None if none is known.
-    `seconds`: what the batch took.
-    `report`: what each stage took so far; None if it was reported just now.
-    `num_ahead`: how many batches before it have not reached the user.
-    `spans`: when each stage made its items since the last report, if every
+    `path`: to the stage that took most of the time; None if unknown.
+    `seconds`: time that the batch took.
+    `report`: measurements of each stage; None if they were sent just now.
+    `num_ahead`: number of earlier batches that have not reached the user.
+    `spans`: times of each item in each stage since the last report, if every
         item is timed.
     """
 
@@ -66,7 +66,7 @@ class Made(NamedTuple):
         none.
     `is_end`: whether this is the end.
     `placement`: the parts of the slot that the stages were offered.
-    `note`: of what it took.
+    `note`: its measurements.
     """
 
     buffers: Buffers
@@ -100,7 +100,7 @@ class ReceivedItem(NamedTuple):
     `changes`: difference of the state from the first, pickled.
     `final`: at the end, and only there: the state after it, or why there is
         none, pickled.
-    `note`: of what it took.
+    `note`: its measurements.
     """
 
     data: Any

@@ -127,8 +127,8 @@ def sets_generators(stage: Stage) -> bool:
 
 
 def refuse_global(stages: Iterable[Stage]) -> None:
-    """Refuse stages whose generator is one of them."""
-    # Of which the functions of the modules are methods.
+    """Refuse stages that draw from a global generator."""
+    # The functions of both modules are methods of these.
     ours = [getattr(function, '__self__', None) for function in (
         random.getstate, numpy.random.get_state)]
     for stage in stages:
@@ -174,7 +174,7 @@ def _as_bytes(state: object) -> bytes:
 
 
 class _Present(NamedTuple):
-    """Where they are, to put them back.
+    """States of the global generators, to restore them.
 
     `bit_generator`: NumPy's, None where it cannot be exchanged.
     `torch`: the state of PyTorch's on the CPU, None where it is not loaded.
@@ -187,7 +187,7 @@ class _Present(NamedTuple):
 
     @classmethod
     def take(cls) -> _Present:
-        """Return where they are now."""
+        """Return their present states."""
         module: Any = numpy.random
         state: Any = module.get_state(legacy=False)
         torch = _generator_of_torch()
@@ -197,14 +197,14 @@ class _Present(NamedTuple):
             None if torch is None else torch.get_state())
 
     def put_back(self) -> None:
-        """Let them go on from here."""
+        """Restore the states."""
         random.setstate(self.python)
         if self.torch is not None:
             _generator_of_torch().set_state(self.torch)
         module: Any = numpy.random
         if self.bit_generator is not None:
             module.set_bit_generator(self.bit_generator)
-            # A second normal that waits to be drawn is no part of that.
+            # The bit generator lacks the second normal that NumPy keeps.
             if self.bit_generator is not _ours() and not (
                     self.numpy['has_gauss']):
                 return

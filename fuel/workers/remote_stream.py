@@ -164,12 +164,12 @@ class RemoteStage(StreamStage):
 
     @property
     def num_processes(self) -> int:
-        """How many processes, or groups of threads, make the epochs (int)."""
+        """Number of processes, or groups of threads (int)."""
         return 1
 
     @property
     def queue(self) -> tuple[int, int]:
-        """How many batches are ready, and how many may be (int, int)."""
+        """Number of prefetched batches, and limit (int, int)."""
         raise NotImplementedError
 
     @property
@@ -201,7 +201,7 @@ class RemoteStream(AbstractDataStream):
     __fuel_stage__ = RemoteStage
     epoch_attributes: tuple[str, ...] = ('session',)
     session: Any
-    # What the next epoch comes after if there is no session.
+    # The state that the next epoch follows, if there is no session.
     _after: Any = None
 
     def start_epoch(self) -> None:

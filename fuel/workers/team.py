@@ -422,7 +422,7 @@ class WorkerSession(RemoteSession[StreamLike]):
         """Return whether the state of the epoch is known without waiting."""
         if not self.parts:
             return False
-        # What was delivered last came from this part.
+        # This part made the last item that was delivered.
         return self.parts[max(0, self.delivered - 1) % len(self.parts)].opened
 
     def state(self) -> State | Exception:

@@ -63,7 +63,7 @@ class ThreadProducer:
         self._full_since = 0.0
         self._is_known_to_draw_nothing = False
         self._refusal: ValueError | None = None
-        # Whether a step is under way, or will be.
+        # Empty while a step is under way or queued.
         self._turn = queue.SimpleQueue[None]()
         self._turn.put(None)
 
@@ -229,7 +229,7 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
         self.waiter = SimpleNamespace(is_waiting=False)
         self._producer = ThreadProducer(
             name, stream, num_threads, max_batches)
-        # Also when this object is gone, and at exit.
+        # Ends the threads when this object is gone, and at exit.
         self.finalizer = weakref.finalize(self, self._producer.close)
 
     @property

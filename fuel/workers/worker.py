@@ -62,16 +62,16 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._load_error: Exception | None = None
         self._deadlock_timeout: float = config.deadlock_timeout
         self._activity: Activity | None = None
-        # Where a worker writes its stacks that cannot answer.
+        # Memory for the stacks of a worker that does not answer.
         self._trace: Segment | None = None
-        # Whether the log says that it is kept from work.
+        # True once the log says what keeps it from work.
         self._has_warned = False
         self._has_answered = False
-        # Whether it was waited for in vain: another one makes new epochs.
+        # True after a wait timed out: another worker makes new epochs.
         self._has_stalled = False
         self.waiter = self._channel = Channel(connection)
         self._process = process
-        # Known also when the process is closed.
+        # ``process.pid`` raises after ``close()``.
         self._pid = None if process is None else process.pid
         if self._pid is not None:
             self._channel.watch(Peer(self._pid))
