@@ -191,7 +191,7 @@ def test_convert_other_package_failing_leaves_the_old_file(
 
 
 def test_convert_other_package_gives_paths_where_files_are(iris):
-    """Also for a name in a folder, a link, and a file written elsewhere."""
+    """The paths of a foreign converter are final; links are followed."""
     (iris / 'sub').mkdir()
     (iris / 'real.hdf5').write_bytes(b'old')
     os.chmod(iris / 'real.hdf5', 0o640)

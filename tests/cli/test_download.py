@@ -30,7 +30,7 @@ def test_download_user_mistakes_print_usage(capsys, arguments, text):
 
 
 def test_download_wrong_content_is_refused(here, capsys):
-    """What does not have the known digest never gets the name."""
+    """A download with another digest never gets the final name."""
     with serving({'iris.data': WRONG}) as server:
         assert 1 == main(['iris', '--url-prefix', server.url('ok')])
     error = capsys.readouterr().err

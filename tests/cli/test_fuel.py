@@ -55,7 +55,7 @@ def test_version_is_printed(main, capsys):
 
 
 def test_package_is_run_as_the_command():
-    """Where no script is on the path."""
+    """The module runs without a script on the path."""
     assert (0, f'Fuel {version}\n'.encode(), b'') == run_python(
         '-m', 'fuel', '--version')
     status, _, errors = run_python('-m', 'fuel', 'lst')
@@ -64,7 +64,7 @@ def test_package_is_run_as_the_command():
 
 
 def test_help_names_each_subcommand(capsys):
-    """And the names that they have by themselves."""
+    """The help lists every subcommand by its name."""
     assert 0 == fuel_main.main(['--help'])
     shown = capsys.readouterr().out
     for name in [*COMMANDS, 'list', 'completion']:
@@ -193,7 +193,7 @@ def test_install_converts_into_the_data_path(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize('option', ['--install', '--output-directory=data'])
 def test_table_does_not_replace_a_built_in_data_set(
         option, tmp_path, monkeypatch, capsys):
-    """Nor is its name taken where it is not yet installed."""
+    """The name of a built-in set is refused, installed or not."""
     raw_data.iris(tmp_path)
     monkeypatch.chdir(tmp_path)
     os.mkdir('data')
@@ -301,7 +301,7 @@ def test_server_on_a_busy_port_is_one_line(capsys):
     ([*STREAM, '--curve', 'nowhere', '--no-restart'], 1,
      'make them with fuel-server keys'),
     ([*STREAM, '--port', '65536'], 2, 'expected a port, 0 to 65535')])
-def test_server_mistake_is_no_traceback(arguments, status, text, capsys):
+def test_server_bad_option_prints_usage(arguments, status, text, capsys):
     """Wrong addresses, keys and ports."""
     assert status == run(fuel_server.main, arguments)
     assert text in capsys.readouterr().err.splitlines()[-1]

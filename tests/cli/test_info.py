@@ -215,7 +215,7 @@ def test_info_tells_how_large_sources_of_any_length_are(tmp_path, capsys):
 
 
 def test_info_with_strange_notes_is_an_error(tmp_path, capsys):
-    """What is no list of inputs is named, not a crash."""
+    """Notes that are not a list of inputs are named; nothing crashes."""
     for number, note in enumerate(['[1]', '{', '{"a": 1}']):
         path = str(tmp_path / f'{number}.hdf5')
         with h5py.File(path, 'w') as h5file:
@@ -227,7 +227,7 @@ def test_info_with_strange_notes_is_an_error(tmp_path, capsys):
 
 @pytest.mark.parametrize('node', ['/', 'targets'])
 def test_info_of_a_damaged_attribute_is_an_error(tmp_path, node):
-    """HDF5 would wait for ever; what is no text is replaced."""
+    """A damaged size is an error, not a hang; invalid UTF-8 is replaced."""
     path = tmp_path / 'a.hdf5'
     name = 'fuel_convert_command' if node == '/' else 'class_names'
     with h5py.File(path, 'w') as h5file:
@@ -255,7 +255,7 @@ def run_info(path):
 
 
 def test_preview_draws_text_as_text(tmp_path, monkeypatch):
-    """Never b'...'; long curves keep their extremes; bombs are no images."""
+    """Text is never b'...'; curves keep their extremes; bombs stay bytes."""
     assert 'a, ä' == examples.shown_text(numpy.array([b'a', 'ä'.encode()]))
     assert 'ä' == examples.shown_text('ä'.encode())
     curve = numpy.zeros(10 ** 6)

@@ -102,7 +102,7 @@ def test_images_are_drawn_with_channels_first_or_last(shape, is_one):
 
 
 def test_preview_of_large_examples_is_of_fewer(tmp_path, monkeypatch):
-    """What is drawn fits into memory."""
+    """A preview of large examples draws as few as fit into memory."""
     monkeypatch.setattr(samples, 'MOST_BYTES', 3000)
     numpy.save(tmp_path / 'x.npy', numpy.arange(5000.).reshape(50, 100))
     with fuel.load(str(tmp_path / 'x.npy')) as dataset:
@@ -116,7 +116,7 @@ def test_preview_of_large_examples_is_of_fewer(tmp_path, monkeypatch):
 @pytest.mark.parametrize('is_folder', [False, True])
 def test_info_recognises_once_and_closes_all(
         is_folder, arguments, tmp_path, monkeypatch, capsys):
-    """However many splits there are."""
+    """A layout is recognised once for all of its splits."""
     monkeypatch.chdir(tmp_path)
     path = miniature_named('The Well' if is_folder else 'robomimic').write(
         tmp_path, numpy.random.default_rng(1)).files
@@ -153,7 +153,7 @@ def test_info_of_a_text_says_what_is_needed(tmp_path, capsys):
 
 
 def test_info_says_why_nothing_is_recognised(tmp_path, capsys):
-    """Or what there is to choose from."""
+    """The output names the ways to open a file that is not recognised."""
     path = str(tmp_path / 'two.h5')
     with h5py.File(path, 'w') as file:
         file['train_x'], file['test_x'] = numpy.zeros(8), numpy.zeros(4)
@@ -177,7 +177,7 @@ def test_info_says_that_cells_have_no_matrix(tmp_path, capsys):
 
 
 def test_info_of_folders_and_other_formats(tmp_path, capsys):
-    """Whatever fuel.load opens."""
+    """The command describes everything that fuel.load opens."""
     (tmp_path / 'fluid').mkdir()
     well = miniature_named('The Well').write(
         tmp_path / 'fluid', numpy.random.default_rng(1)).files

@@ -44,7 +44,7 @@ def test_help_names_the_parts(capsys):
 
 
 def test_status_prints_the_statistics(capsys):
-    """Batches, bytes, clients, queue, and who waits for whom."""
+    """The status has batches, bytes, clients, queue and both waiting times."""
     with Server(build(), port=0) as server:
         with ServerDataStream(('x', 'y'), port=server.port) as client:
             epoch = client.get_epoch_iterator()
@@ -72,7 +72,7 @@ def test_status_without_a_server_fails(capsys, monkeypatch):
 
 
 def test_keys_encrypt_and_admit(tmp_path, capsys):
-    """Who has a key is served; who has none, or another, is not."""
+    """Only clients with a key that the server made are served."""
     keys = tmp_path / 'keys'
     assert main(['keys', str(keys), 'one', 'two']) == 0
     assert main(['keys', str(tmp_path / 'other'), 'three']) == 0
@@ -215,7 +215,7 @@ def test_server_is_not_started_again_unless_wanted(serve):
 
 
 def test_server_ends_with_the_command_that_supervises_it(serve, tmp_path):
-    """Also if that is killed: the port is free again."""
+    """A killed supervisor leaves no server: the port is free again."""
     process, _ = serve(0)
     process.stderr.readline()
     server = int((tmp_path / 'pid').read_text())

@@ -188,7 +188,7 @@ def test_watch_ends_with_an_interrupt(tmp_path):
 
 
 def test_json_has_all_of_the_status(capsys):
-    """Also what the plain lines leave out: stages and clients."""
+    """JSON has the stages and clients, which the plain lines leave out."""
     with Server(build(), port=0) as server, ServerDataStream(
             ('x', 'y'), port=server.port) as client:
         epoch = client.get_epoch_iterator()
@@ -209,7 +209,7 @@ def test_json_has_all_of_the_status(capsys):
 
 
 def test_status_tells_no_name_that_another_could_take():
-    """Who greets with the name of a client gets its batches."""
+    """The status shortens clients' names: a whole one gets the batches."""
     with Server(build(), port=0, metrics_port=0) as server, ServerDataStream(
             ('x', 'y'), port=server.port) as client:
         next(client.get_epoch_iterator())
