@@ -1,4 +1,4 @@
-"""What the manual of Fuel 0.2.0 promises, as data.
+"""Promises of the manual of Fuel 0.2.0, as data.
 
 `SIGNATURES` has a line for each function, class (with its constructor) and,
 after a dot, method of the class above. Defaults are Python expressions;

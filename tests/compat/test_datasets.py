@@ -106,7 +106,7 @@ def test_iterable_dataset_of_unknown_length_has_nan_examples():
 
 
 def test_iterable_dataset_takes_no_request():
-    """And needs a state, whose class is called imap."""
+    """The data set needs a state, whose class is called imap."""
     dataset = IterableDataset([1, 2])
     state = dataset.open()
     assert 'imap' == state.__class__.__name__
@@ -121,7 +121,7 @@ def test_iterable_dataset_takes_no_request():
 
 
 def test_indexable_dataset_gives_its_data_as_attributes():
-    """And by request, never with a state."""
+    """It also gives its data by request, never with a state."""
     x, y = numpy.arange(8).reshape(4, 2), [0, 10, 20, 30]
     dataset = IndexableDataset(OrderedDict([('x', x), ('y', y)]))
     assert_array_equal(x, dataset.x)
@@ -180,7 +180,7 @@ def test_text_file_goes_on_in_the_middle_of_a_file(texts):
 
 
 def test_text_file_characters_are_those_of_the_stripped_line(texts):
-    """From the first to the last that is no white space."""
+    """The characters start and end with one that is not white space."""
     dataset = TextFile(texts, VOCABULARY, bos_token=None, eos_token=None,
                        level='character')
     assert [([3, 5, 4],), ([4, 5, 5, 0, 5, 3],), ([0],)] == list(
@@ -263,7 +263,7 @@ def write_mnist(path):
 
 
 def test_file_names_are_replaced_on_classes(own_home, monkeypatch):
-    """Also by a property."""
+    """A property of a subclass names the file, too."""
     write_mnist(own_home / 'data' / 'mine.hdf5')
     monkeypatch.setattr(MNIST, 'filename', 'mine.hdf5')
     assert 3 == MNIST(('train',)).num_examples

@@ -50,7 +50,7 @@ each_memory = pytest.mark.parametrize('load_in_memory', [False, True])
 
 
 def test_hdf5_arguments_are_checked(path):
-    """A string is no tuple; splits and sources must exist."""
+    """A string is not a tuple of splits; splits and sources must exist."""
     for kwargs in ({'which_sets': 'train'}, {'which_sets': ('valid',)},
                    {'which_sets': ('train',), 'sources': ('labels',)},
                    {'which_sets': ('train',), 'subset': slice(10, 16)},
@@ -60,7 +60,7 @@ def test_hdf5_arguments_are_checked(path):
 
 
 def test_hdf5_sources_are_alphabetical_unless_given(path):
-    """And those that all splits have."""
+    """The default sources are those that all splits have."""
     assert ('features', 'targets') == H5PYDataset(path, ('train',)).sources
     assert ('targets', 'features') == H5PYDataset(
         path, ('train',), sources=('targets', 'features')).sources
@@ -124,7 +124,7 @@ def test_hdf5_split_array_has_seven_fields_and_all_pairs():
 
 
 def test_hdf5_attributes(path):
-    """What subclasses and tools read."""
+    """The data set has the attributes that subclasses and tools read."""
     dataset = H5PYDataset(path, ('train',), subset=[5, 3, 3])
     assert (('train',), [3, 5]) == (
         dataset.which_sets, list(dataset.user_given_subset)) or (
@@ -393,7 +393,7 @@ def test_hdf5_source_may_be_a_group(tmp_path):
 
 
 def test_hdf5_stream_goes_over_files_of_the_old_form(path):
-    """Where bounds are arrays of one element."""
+    """Bounds may be arrays of one element."""
     with h5py.File(path, 'r+') as file:
         old = file.attrs['split']
         new = numpy.empty(len(old), dtype=[

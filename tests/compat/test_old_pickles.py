@@ -174,8 +174,8 @@ def test_old_iterator_says_why_it_has_no_plain_state():
     assert stream.state_dict()['epoch'] == 'finished'
 
 
-# What an old pickle of a stage holds is what its constructor of that time
-# took: remove the rest from a new one.
+# An old pickle of a stage holds only the attributes that its constructor set
+# at that time. Remove the others from a new one.
 def make_old(stage, *names):
     """Remove attributes that an old release did not have."""
     for name in names:

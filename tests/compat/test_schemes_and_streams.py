@@ -187,7 +187,7 @@ def test_abstract_schemes_keep_their_arguments():
     (IterationScheme, ()), (BatchScheme, (4, 2)), (IndexScheme, (4,)),
     (AbstractDataStream, ())])
 def test_abstract_class_cannot_be_built(cls, arguments):
-    """Nor a class whose method has a slip in its name."""
+    """A class whose method has a slip in its name is abstract, too."""
     class Slip(cls):
         def get_request_iterater(self):
             return iter([])
@@ -209,7 +209,7 @@ def test_data_iterator_is_an_iterator_of_nothing_too():
 
 
 def test_abstract_stream_takes_the_scheme_first():
-    """And knows what it produces from that alone."""
+    """The scheme alone decides whether the stream produces examples."""
     scheme = SequentialExampleScheme(3)
     class Stream(AbstractDataStream):
         def get_data(self, request=None):
@@ -277,7 +277,7 @@ def test_labels_that_are_none_are_carried_by_stages():
 
 
 class OnlyLooksLikeADataset:
-    """What the manual's interface asks for, without a base class."""
+    """The interface of a data set in the manual, without a base class."""
 
     sources = ('x',)
     axis_labels = None

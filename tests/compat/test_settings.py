@@ -87,7 +87,7 @@ def test_any_other_attribute_can_be_set_and_deleted():
 
 
 def test_data_path_reads_as_a_list_and_takes_strings_and_lists():
-    """Also the list that was read before."""
+    """The list that was read before can be set again."""
     fuel.config.data_path = os.pathsep.join(['/one', '/two'])
     before = fuel.config.data_path
     assert ['/one', '/two'] == before

@@ -98,7 +98,8 @@ def test_signature_takes_what_the_old_one_took(path):
         assert argument.arg == parameter.name or 'transform_source' in path \
             or argument.arg == '_'
         if default is None:
-            # What was required may be left out where another one is given.
+            # An old required argument may have a default where another one
+            # replaces it.
             assert parameter.default in (KINDS.empty, None) or path.startswith(
                 'fuel.streams.ServerDataStream')
         elif value_of(default) is not ...:

@@ -95,7 +95,7 @@ def epoch(stream, **kwargs):
     lambda stream: AgnosticSourcewiseTransformer(
         stream, stream.produces_examples)])
 def test_bases_can_be_built_and_do_nothing(make):
-    """What is not implemented says so."""
+    """A hook that is not implemented raises NotImplementedError."""
     for stream in (batches(), examples()):
         stage = make(stream)
         assert ('x', 'y') == stage.sources
@@ -141,7 +141,7 @@ def test_stages_that_are_asked_need_requests(make):
 # Mapping and its like.
 
 def test_mapping_returns_a_tuple_or_a_dict():
-    """And may add sources at the end."""
+    """A mapping can append sources."""
     stage = Mapping(batches(), lambda data: (data[1] * 2,),
                     add_sources=('double',))
     assert ('x', 'y', 'double') == stage.sources
@@ -357,7 +357,7 @@ def test_filter_and_filter_sources():
 
 
 def test_multiprocessing_takes_a_lambda():
-    """Where processes are forked."""
+    """A lambda works with the start method "fork"."""
     with MultiProcessing(Mapping(batches(), lambda data: (data[1],)),
                          max_store=3) as stage:
         stage.data_stream.sources = ('y',)
@@ -521,7 +521,7 @@ def test_minimum_image_dimensions_needs_images_of_two_or_three_axes():
 
 
 def test_random_crops_draw_columns_then_rows_for_an_array():
-    """And row, then column, for each image of a list, if there is slack."""
+    """A list of images draws a row, then a column, where there is slack."""
     data = numpy.arange(4 * 2 * 7 * 6, dtype='uint8').reshape(4, 2, 7, 6)
     stage = RandomFixedSizeCrop(
         image_stream(data, axis_labels=IMAGE_LABELS), (3, 6),

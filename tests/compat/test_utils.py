@@ -18,7 +18,7 @@ from fuel.utils.parallel import producer_consumer
 
 
 def test_remember_cwd_comes_back(tmp_path):
-    """Whatever happens within."""
+    """An exception in the block does not keep the new directory."""
     before = os.getcwd()
     with pytest.raises(KeyError), remember_cwd():
         os.chdir(tmp_path)
@@ -57,7 +57,7 @@ def test_subset_keeps_a_sorted_unique_list_or_a_slice(given, kept):
     slice(0, 11), slice(10, 10), slice(11, None), slice(5, 3),
     slice(0, 5, 2)], ids=repr)
 def test_subset_refuses_what_lies_outside(given):
-    """And slices with other steps than 1."""
+    """Negative, far and reversed bounds and steps above 1 are refused."""
     with pytest.raises(ValueError):
         Subset(given, 10)
 

@@ -203,7 +203,7 @@ class Generated(IndexableDataset):
 
 
 def test_generated_data_are_not_in_the_pickle():
-    """And are the same again."""
+    """Data of a generator are made again, equal, by an unpickled stream."""
     stream = DataStream(Generated(3), iteration_scheme=ShuffledScheme(
         1000, 300))
     iterator = stream.get_epoch_iterator()

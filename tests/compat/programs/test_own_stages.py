@@ -175,7 +175,7 @@ def test_stages_of_users_stack_with_those_of_fuel():
 
 
 def test_stage_with_left_overs_pickles_with_its_iterator():
-    """What it keeps in an attribute of its own goes with the stage."""
+    """A stage's own attributes are pickled with the stage."""
     stage = Halves(batches())
     assert [[0], [1], [2], [3]] == [y for _, y in epoch(stage)]
     iterator = stage.get_epoch_iterator()
