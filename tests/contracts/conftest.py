@@ -1,4 +1,4 @@
-"""What all contracts are tried on."""
+"""Fixtures of the contract tests."""
 import pytest
 from support import pipelines
 

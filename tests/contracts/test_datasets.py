@@ -87,7 +87,7 @@ def build(name, folder):
     name for name in DATASET_PROMISES if name != 'streams'])
 @pytest.mark.parametrize('name', DATASETS)
 def test_dataset_keeps_promise(name, promise, files):
-    """What is promised of users' data sets holds for Fuel's own."""
+    """Fuel's own data sets keep the promises of users' data sets."""
     check_dataset(partial(build, name, files), promises=[promise])
 
 

@@ -29,7 +29,7 @@ from fuel.wire.header import get_field, pack_header, unpack_header
     SequentialExampleScheme(300), ShuffledExampleScheme(300)])
 @pytest.mark.parametrize('count', [0, 1, 5, 128, 129, 299, 300])
 def test_request_iterator_stands_where_the_examples_do(scheme, count):
-    """However many are prefetched."""
+    """The request iterator does not run ahead with prefetched examples."""
     stream = DataStream(IndexableDataset({'x': numpy.arange(300)}),
                         iteration_scheme=scheme)
     iterator = stream.get_epoch_iterator()
@@ -72,7 +72,7 @@ def test_iterator_over_a_reiterable_pickles_twice_without_reading(protocol):
 
 @pytest.mark.parametrize('num_read', [0, 2])
 def test_iterator_that_is_read_once_pickles_twice_without_reading(num_read):
-    """What was read before is gone from it, and is not left out again."""
+    """Examples read before a pickle are left out of it once, not twice."""
     iterator = DataStream(IterableDataset({
         'x': iter(range(6)), 'y': iter([*range(6)])})).get_epoch_iterator()
     for _ in range(num_read):
@@ -83,7 +83,7 @@ def test_iterator_that_is_read_once_pickles_twice_without_reading(num_read):
 
 
 def test_pickled_subset_that_is_not_ascending_keeps_its_order(tmp_path):
-    """Where sources have lists of their own, whose pairs must stay pairs."""
+    """Sources with separate index lists keep their pairs."""
     path = str(tmp_path / 'data.hdf5')
     with h5py.File(path, 'w') as file:
         file['x'], file['y'] = numpy.arange(10), numpy.arange(10) * 100
@@ -183,7 +183,7 @@ def test_arrays_decoded_from_read_only_frames_are_writable():
 
 @pytest.mark.parametrize('value', [True, False, 1.0, '1', None, [1]])
 def test_field_of_a_header_that_should_be_an_integer_is_one(value):
-    """JSON's true is no number."""
+    """JSON's true is not a number."""
     fields = unpack_header(pack_header({'type': 'x', 'count': value}))
     with pytest.raises((ServerError, ValueError), match='count'):
         get_field(fields, 'count', int)

@@ -1,4 +1,4 @@
-"""Which streams know their length, take requests, and pickle as they are."""
+"""The promised length, requests and pickles of each stream."""
 import pickle
 
 import pytest
@@ -9,7 +9,7 @@ from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.streams import DataStream
 
-# How many items there are is not known before they were made.
+# The number of items is not known before they are made.
 UNKNOWN_LENGTH = (
     'Expand', 'Expand batches',
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',

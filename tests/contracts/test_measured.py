@@ -1,4 +1,4 @@
-"""What a pipeline takes is a part of one of its stages, and of one alone."""
+"""The time of a pipeline is the sum of its stages' shares."""
 import pytest
 from support.pipelines import build
 
@@ -14,7 +14,7 @@ def test_parts_add_up(pipeline, files):
     assert found.stall_seconds > 0
     assert found.stall_seconds == pytest.approx(
         sum(stage.stall_seconds for stage in found.stages), abs=1e-8)
-    # What workers do is the waiting of the stage that they run for.
+    # The work of workers is waiting time of the stage that runs them.
     here = [stage for stage in found.stages if len(stage.path) == 1]
     assert found.stall_seconds == pytest.approx(sum(
         stage.work_seconds + stage.input_seconds for stage in here),

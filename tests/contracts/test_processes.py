@@ -30,7 +30,7 @@ def end_servers():
 @pytest.mark.parametrize('promise', STREAM_PROMISES)
 @pytest.mark.pipelines(*NAMES)
 def test_worker_keeps_promise(pipeline, promise, files, another_process):
-    """However its stream is made, read, saved and closed."""
+    """A stream in a worker keeps its promises in all its operations."""
     check_stream(partial(elsewhere.in_worker, pipeline, files),
                  promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
@@ -39,7 +39,7 @@ def test_worker_keeps_promise(pipeline, promise, files, another_process):
 @pytest.mark.parametrize('promise', STREAM_PROMISES)
 @pytest.mark.pipelines(*NAMES, 'Cast', 'ImagesFromBytes')
 def test_threads_keep_promise(pipeline, promise, files, another_process):
-    """Also where stages run ahead."""
+    """A stream whose stages run ahead in threads keeps its promises."""
     check_stream(partial(elsewhere.in_threads, pipeline, files),
                  promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
@@ -57,7 +57,7 @@ def test_workers_keep_promise(promise, files, another_process):
     promise for promise in STREAM_PROMISES if promise not in OF_ONE_PROCESS])
 @pytest.mark.pipelines(*NAMES)
 def test_server_keeps_promise(pipeline, promise, files, another_process):
-    """However its client is made, read, saved and connected again."""
+    """A client keeps its promises, also if it reconnects."""
     check_stream(partial(elsewhere.behind_server, pipeline, files),
                  promises=[promise], draws=pipeline in pipelines.DRAWING,
                  another_process=another_process)
@@ -93,7 +93,7 @@ def test_client_that_is_saved_and_closed_is_continued(pipeline, saved, files):
 @pytest.mark.parametrize('count', [1, 2, 5])
 @pytest.mark.pipelines(*NAMES)
 def test_client_can_be_closed_at_any_time(pipeline, count, files):
-    """Also twice, and read again, from the next epoch on."""
+    """A client closed twice goes on with the next epoch."""
     with elsewhere.behind_server(pipeline, files) as client:
         expected = [freeze_all(client.get_epoch_iterator())
                     for _ in range(2)]

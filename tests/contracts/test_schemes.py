@@ -51,5 +51,5 @@ SCHEMES = {
 @pytest.mark.parametrize('promise', SCHEME_PROMISES)
 @pytest.mark.parametrize('name', SCHEMES)
 def test_scheme_keeps_promise(name, promise):
-    """What is promised of users' schemes holds for Fuel's own."""
+    """Fuel's own schemes keep the promises of users' schemes."""
     check_scheme(SCHEMES[name], promises=[promise])

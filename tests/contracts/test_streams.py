@@ -28,7 +28,7 @@ OF_STREAMS = {Chain, Merge, Mix}
 
 @pytest.mark.pipelines
 def test_pipeline_keeps_promises(pipeline, files, another_process):
-    """What is promised to users' objects holds for Fuel's own.
+    """Fuel's own pipelines keep the promises of users' objects.
 
     All promises in one test: they compare with the same two epochs, and an
     error names the broken one.
@@ -59,7 +59,7 @@ def test_each_public_stage_can_be_applied(files):
 
 
 def test_each_public_scheme_and_data_set_is_in_a_pipeline(files):
-    """Or among the exceptions, which are in none."""
+    """Each has a pipeline, or is among the exceptions, which have none."""
     made = {cls for name in pipelines.PIPELINES
             for cls, *_ in pipelines.built_with(name, files)[1]}
     public = public_classes('schemes', IterationScheme) | public_classes(
