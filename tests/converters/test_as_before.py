@@ -1,4 +1,4 @@
-"""What programs written for Fuel 0.2.0 expect of converters, downloaders and
+"""Programs written for Fuel 0.2.0 work with the converters, downloaders and
 commands."""
 import importlib
 import io

@@ -1,4 +1,4 @@
-"""What every converter is built from."""
+"""The parts that every converter is built from."""
 import hashlib
 import json
 import os
@@ -129,7 +129,7 @@ def test_fill_hdf5_file_refuses_senseless_layouts(h5file, options, text):
 
 
 def test_compressed_sources_have_chunks_of_whole_rows(h5file):
-    """Where h5py would cut rows in pieces; empty sources have no chunks."""
+    """Chunks hold whole rows, unlike h5py's; empty sources have none."""
     wide = numpy.zeros((300, 40, 100), 'u1')
     fill_hdf5_file(h5file, [('a', 'wide', wide), ('b', 'none', wide[:0]),
                             ('c', 'flat', wide[:, :0])], compression='gzip')
@@ -188,7 +188,7 @@ with h5py.File(sys.argv[1] + '/x.hdf5') as source, h5py.File(
 
 
 def test_check_exists_missing_files_raise(tmp_path):
-    """All missing files are named; a folder is no file."""
+    """All missing files are named; a folder is not a file."""
     calls = []
 
     @check_exists(required_files=['a', 'b', 'c'])

@@ -126,7 +126,7 @@ def test_download_from_a_mirror_verifies(kind, made, monkeypatch, capsys):
         entry.update(size=len(content), md5=None,
                      sha256=hashlib.sha256(content).hexdigest())
     monkeypatch.setattr(registry, 'registered', lambda: facts)
-    # How a set is downloaded may depend on its form; CelebA's does not.
+    # The options of a download may depend on its form; CelebA's do not.
     options = [] if dataset in ('celeba', 'emnist') else options
     with serving(files) as server:
         assert 0 == fuel_download.main(
@@ -142,7 +142,7 @@ def test_download_from_a_mirror_verifies(kind, made, monkeypatch, capsys):
     assert 0 == fuel_download.main([dataset, *options, '--url-prefix',
                                     '../raw'])
     assert sorted(files) == sorted(os.listdir())
-    # What was downloaded goes all the way.
+    # The downloaded files are converted, described and read.
     assert 0 == fuel_convert.main(raw_data.SETS[kind].command)
     name, = set(os.listdir()) - set(files)
     assert 0 == fuel_info.main([name, '--preview', 'preview.png'])
@@ -220,7 +220,7 @@ def test_missing_input_is_an_error_of_the_system_as_before(kind, made):
 
 
 def test_every_data_set_has_a_miniature():
-    """But those whose raw files are in no one form."""
+    """All sets but the two whose raw files have no single form have one."""
     assert {'one_billion_word', 'youtube_audio'} == (
         set(registry.dataset_names())
         - {raw.dataset for raw in raw_data.SETS.values()})

@@ -1,4 +1,4 @@
-"""What scripts and other packages lean on, beyond the converted files."""
+"""Scripts and other packages rely on more than the converted files."""
 import functools
 import gzip
 import io
@@ -102,7 +102,7 @@ def test_train_set_producer_sends_headers_and_images(train):
 
 @pytest.mark.parametrize('which', ['train', 'valid'])
 def test_unused_patches_are_an_error(train, which):
-    """What fails after the last image is not lost."""
+    """A failure after the last image is raised."""
     archive, _ = train
     socket = Socket()
     if which == 'train':
@@ -242,8 +242,8 @@ def test_read_devkit_keeps_large_identifiers(tmp_path):
 @pytest.mark.parametrize('name', ['ILSVRC2012_img_test.tar',
                                   'ILSVRC2012_img_test_v10102019.tar'])
 def test_ilsvrc2012_counts_images_of_its_folder(tmp_path, monkeypatch, name):
-    """The archive is looked for beside the others, under either
-    name, and directories are no images."""
+    """The archive is beside the others, under either name; folders are not
+    images."""
     (tmp_path / 'raw').mkdir()
     (tmp_path / 'cwd').mkdir()
     raw_data.ilsvrc2012(tmp_path / 'raw', name)
@@ -562,8 +562,8 @@ def test_svhn_image_with_a_side_that_has_no_number_is_refused(tmp_path,
 
 
 def test_ffmpeg_opens_nothing_but_files(tmp_path, monkeypatch):
-    """A playlist in the place of a sound leads nowhere, and a name is no
-    option or address."""
+    """A playlist in place of a sound opens nothing; a name is not an option or
+    an address."""
     import subprocess
     from types import SimpleNamespace
     calls = []

@@ -231,7 +231,7 @@ def peak_of(function):
     (6, 99, 'not a sound archive'),  # the version that is needed
     (8, 32, "the member '1.jpg' is damaged")])  # a patch of another file
 def test_zip_with_confused_headers_is_refused(tmp_path, place, value, text):
-    """What the library does not know how to read is a bad input."""
+    """A header that the library cannot read is a bad input."""
     path = str(tmp_path / 'a.zip')
     with zipfile.ZipFile(path, 'w') as archive:
         archive.writestr('1.jpg', b'123')
@@ -314,7 +314,7 @@ def test_no_more_of_an_idx_file_is_unpacked_than_its_header_tells(tmp_path):
 
 @pytest.mark.parametrize('size', [0, 5, 1 << 20, 3_000_000])
 def test_gzip_files_are_read_that_follow_one_another(tmp_path, size):
-    """Whatever `gzip` reads comes out the same."""
+    """Files that `gzip` can read are unpacked to the same bytes."""
     parts = [os.urandom(size), b'', b'second']
     path = tmp_path / 'a.gz'
     path.write_bytes(b''.join(map(gzip.compress, parts)))
@@ -360,8 +360,8 @@ def test_stl10_with_a_member_named_like_a_split_converts(tmp_path):
     ('labels', [1, 300], 'labels from 1 to 300'),
     ('labels', [1., 2.], 'labels of type float64'),
     ('data', numpy.full((2, 3072), 300), 'data of type int64')])
-def test_cifar10_numbers_that_are_no_bytes_are_refused(key, value, text):
-    """They would wrap around."""
+def test_cifar10_numbers_that_are_not_bytes_are_refused(key, value, text):
+    """Larger numbers would wrap around."""
     from fuel.converters.cifar10 import _read_batch
     batch = {'data': numpy.zeros((2, 3072), 'uint8'), 'labels': [1, 2]}
     with pytest.raises(BadInputFile, match=text):
@@ -372,8 +372,8 @@ def test_cifar10_numbers_that_are_no_bytes_are_refused(key, value, text):
     ([1, 266, 3], 'from 0 to 255'), ([1, 2.5, 3], 'whole numbers'),
     ([1, 11, 3], 'from 1 to 10, got 11'), ([1, -1, 3], 'from 0 to 255'),
     ([1, numpy.nan, 3], 'whole numbers'), (['a', 'b', 'c'], 'numbers in y')])
-def test_svhn_labels_that_are_no_digits_are_refused(tmp_path, labels, text):
-    """They would wrap around."""
+def test_svhn_labels_that_are_not_digits_are_refused(tmp_path, labels, text):
+    """Larger labels would wrap around."""
     from scipy.io import savemat
 
     from fuel.converters.svhn import convert_svhn_format_2
@@ -386,8 +386,8 @@ def test_svhn_labels_that_are_no_digits_are_refused(tmp_path, labels, text):
 
 
 @pytest.mark.parametrize('name', ['train_labels', 'val_data'])
-def test_silhouettes_that_are_no_bytes_are_refused(tmp_path, name):
-    """They would wrap around."""
+def test_silhouettes_that_are_not_bytes_are_refused(tmp_path, name):
+    """Larger values would wrap around."""
     from scipy.io import loadmat, savemat
 
     from fuel.converters.caltech101_silhouettes import convert_silhouettes
@@ -490,7 +490,7 @@ def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
 
 
 def test_members_are_bounded_by_what_they_are(tmp_path, monkeypatch):
-    """An image is no gigabyte, nor are all patches together."""
+    """One image, or all patches together, may not unpack to a gigabyte."""
     from fuel.converters import ilsvrc_images, svhn_numbers
     from fuel.converters.svhn import convert_svhn_format_1
     images = io.BytesIO(raw_data.tar([('val/a.JPEG', bytes(300))]))
@@ -526,7 +526,7 @@ def test_ilsvrc_with_unknown_classes_or_names_is_refused(tmp_path):
 
 
 def test_dogs_vs_cats_with_another_animal_is_refused(tmp_path):
-    """Whatever is no cat was a dog."""
+    """Any name without "cat" used to be taken for a dog."""
     from fuel.converters.dogs_vs_cats import convert_dogs_vs_cats
     raw_data.dogs_vs_cats(tmp_path)
     with zipfile.ZipFile(tmp_path / 'dogs_vs_cats.train.zip',
@@ -562,8 +562,8 @@ def test_idx_shape_that_overflows_is_refused():
         mnist.read_idx(io.BytesIO(content), 'a', 2051, 3)
 
 
-def test_stl10_folds_that_are_no_numbers_are_refused():
-    """The archive is named."""
+def test_stl10_folds_that_are_not_numbers_are_refused():
+    """The error names the fold."""
     from fuel.converters.stl10 import _folds
     with pytest.raises(BadInputFile, match='numbers in fold 0'):
         _folds(None, {'fold_indices.txt': b'1 x\n'}, 3, 'a')
@@ -595,7 +595,7 @@ def test_celeba_that_is_cut_short_is_refused(tmp_path, head, rows, text):
 
 def test_celeba_of_the_full_number_has_the_documented_borders(tmp_path,
                                                               monkeypatch):
-    """Whatever `NUM_EXAMPLES` is at the time of the call."""
+    """The borders do not depend on `NUM_EXAMPLES` at the time of the call."""
     from fuel.converters import celeba
     raw_data.celeba(tmp_path)
     monkeypatch.setattr(celeba, 'NUM_EXAMPLES', raw_data.CELEBA)

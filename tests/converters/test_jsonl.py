@@ -100,7 +100,7 @@ def with_gaps(seed):
 @pytest.mark.parametrize('seed', range(3))
 def test_missing_values_are_filled_as_the_training_split_says(
         here, fill, seed):
-    """Whatever is in the test split; lists stay as they are."""
+    """Values of the test split do not count; lists stay as they are."""
     rows = with_gaps(seed)
     write(rows)
     convert('--hold-out', 'test=0.25', '--seed', str(seed), '--fill',

@@ -17,7 +17,7 @@ from fuel.transformers.image import ImagesFromBytes
 from fuel.transformers.image.orientation import orientation, upright_size
 
 UPRIGHT = numpy.arange(4 * 6 * 3, dtype='uint8').reshape(4, 6, 3)
-# What a camera stores, which its orientation makes upright.
+# Stored pixels that each orientation makes upright.
 STORED = {
     1: UPRIGHT,
     2: UPRIGHT[:, ::-1],
@@ -187,7 +187,7 @@ def test_stage_turns_images_as_the_conversion_does(tmp_path, kind):
 
 
 def test_stage_leaves_images_as_they_are_stored(caplog):
-    """And says so, once, unless it was told to."""
+    """The stage logs it once, unless upright=False is given."""
     files = [encode(number) for number in (1, 6, 8)]
     stored = [numpy.ascontiguousarray(STORED[number].transpose(2, 0, 1))
               for number in (1, 6, 8)]
@@ -212,7 +212,7 @@ def test_jpeg_is_shrunk_to_the_size_of_what_is_upright(number):
 
 
 def test_images_that_are_missing_or_several_are_told():
-    """What is empty or null is left out by skipping, what is a list not."""
+    """Skipping leaves out empty and missing images; a list is an error."""
     good = encode(1)
     stream = DataStream(
         IndexableDataset({'image': [good, b'', None, {

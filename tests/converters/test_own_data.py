@@ -510,9 +510,9 @@ def test_image_bomb_is_refused(here, capsys, monkeypatch):
     ('1.5,2\n3,4\n', [], '--no-header'),
     ('x;y\n1,5;2\n', [], "(--delimiter) is ','")])
 def test_csv_does_not_guess(here, capsys, content, arguments, text):
-    """What looks like other data than it is is refused: numbers with gaps
-    would become classes, an open quotation mark would swallow examples, an
-    example would become the names of columns."""
+    """Data that look like other data are refused. Numbers with gaps would
+    become classes, an open quotation mark would swallow examples, an example
+    would become the names of columns."""
     (here / 'table.csv').write_text(content)
     assert text in fail(capsys, 'csv', 'table.csv', *arguments)
 
@@ -535,8 +535,8 @@ def test_csv_columns_may_have_whole_numbers_for_names(here):
 
 @pytest.mark.parametrize('content', [
     '5.1,3.5,setosa\n6,3,other\n', '0,1\n0,2\n1,2\n'])
-def test_csv_first_line_that_is_no_header_is_refused(here, capsys, content):
-    """Unless the command says what it is."""
+def test_csv_first_line_that_is_not_a_header_is_refused(here, capsys, content):
+    """An option says that the first line is a header or an example."""
     (here / 'a.csv').write_text(content)
     error = fail(capsys, 'csv', 'a.csv', '--one-hot')
     assert 'choose --no-header or --header' in error
@@ -546,8 +546,8 @@ def test_csv_first_line_that_is_no_header_is_refused(here, capsys, content):
             load('a.hdf5', 'train', 'features'))
 
 
-def test_csv_index_of_pandas_is_no_feature(here, caplog):
-    """It has no name; as a target it has one."""
+def test_csv_index_of_pandas_is_left_out(here, caplog):
+    """The column without a name is left out; as a target it is named."""
     (here / 'a.csv').write_text(',x,y\n7,1,2\n8,3,4\n')
     convert('csv', 'a.csv')
     assert [[1, 2], [3, 4]] == load('a.hdf5', 'train', 'features').tolist()
@@ -557,8 +557,8 @@ def test_csv_index_of_pandas_is_no_feature(here, caplog):
 
 
 @pytest.mark.parametrize('options', [[], ['--one-hot'], ['--target', 'x']])
-def test_csv_marks_of_missing_values_are_no_classes(here, capsys, options):
-    """As numbers would become beside them."""
+def test_csv_marks_of_missing_values_are_not_classes(here, capsys, options):
+    """They would become classes beside numbers."""
     (here / 'a.csv').write_text('x,y\n4,1\nNA,2\n6,3\n?,3\n')
     error = fail(capsys, 'csv', 'a.csv', *options)
     assert "choose --missing NA --missing '?' if" in error
@@ -580,8 +580,8 @@ def test_csv_dashes_can_stand_for_missing_values(here, capsys, options):
     assert [4, 5, 6, 5] == load('a.hdf5', 'train', 'features')[:, 0].tolist()
 
 
-def test_csv_times_are_no_classes(here, capsys):
-    """One column for each day would be no feature."""
+def test_csv_times_are_not_classes(here, capsys):
+    """A column for each day would not be a useful feature."""
     (here / 'a.csv').write_text('x,y\n2024-01-02,1\n2024-01-03,2\n')
     assert "'x' holds times: choose --ignore" in fail(
         capsys, 'csv', 'a.csv', '--one-hot')
@@ -656,7 +656,7 @@ def test_command_with_spaces_can_be_run_again(here, capsys):
         capsys.readouterr().out)
 
 
-def test_files_that_are_no_images_by_name_are_told_of(here, caplog):
+def test_files_without_image_suffix_are_logged(here, caplog):
     """An unknown extension may be that of images; hidden files are not."""
     write_images(here)
     convert('image_folder')
@@ -686,7 +686,7 @@ def test_image_folder_with_a_pipe_is_refused(here, capsys):
 
 @pytest.mark.parametrize('name', ['adult.data', 'iris.data'])
 def test_raw_file_that_is_a_pipe_is_refused(here, capsys, name):
-    """Also where a converter opens its file at once."""
+    """A pipe is refused also where a converter opens its file at once."""
     os.mkfifo(here / name)
     assert 'got a pipe' in fail(capsys, name.partition('.')[0])
 
@@ -767,8 +767,7 @@ def test_npy_hostile_header_is_one_line(here, capsys, header, version):
                       max_size=80),
        keep=st.booleans(), length=st.none() | st.integers(0, 2 ** 16 - 1))
 def test_npy_any_header_is_an_array_or_an_error(header, keep, length):
-    """Whatever the header, there is an array of the file's bytes, or a
-    ValueError."""
+    """Any header gives an array of the file's bytes, or a ValueError."""
     text = HEADER.format("'<f8'", False, header) if keep else header
     content = npy(text.encode(), length=length) + bytes(64)
     try:

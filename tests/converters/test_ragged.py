@@ -14,8 +14,7 @@ from fuel.datasets import H5PYDataset
 @pytest.mark.parametrize('start', [0, 3])
 def test_ragged_batch_of_equal_lengths_is_written(tmp_path, shapes,
                                                       start):
-    """All elements of equal length, or only one, are no special case
-    of the last batch of a converter."""
+    """A last batch of equal lengths, or of one element, is read back."""
     path = tmp_path / 'a.hdf5'
     images = [numpy.arange(a * b, dtype='uint8').reshape(a, b)
               for a, b in shapes]

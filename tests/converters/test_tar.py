@@ -58,7 +58,7 @@ def contents(content, in_order=False):
 
 @pytest.mark.parametrize('size', [b'-1', b'-1000', b'1_0', b'+5', b'9'])
 @pytest.mark.parametrize('pack', [bytes, gzip.compress])
-def test_sizes_that_are_no_numbers_are_refused(size, pack):
+def test_sizes_that_are_not_numbers_are_refused(size, pack):
     """A negative size would lead back, to the same member for ever."""
     with pytest.raises(BadInputFile, match='in the place of a number'):
         contents(pack(with_size(size)))
@@ -173,8 +173,8 @@ def test_convert_cifar10_with_a_hostile_header_ends(tmp_path, monkeypatch,
 @settings(max_examples=200, deadline=2000)
 @given(data=st.data())
 def test_any_bytes_in_a_header_are_read_or_refused(data):
-    """Whatever stands in a header with a right check sum, an archive is read
-    in bounded time, or is refused with `BadInputFile`."""
+    """A header of any bytes with a right check sum is read in bounded time, or
+    is refused with `BadInputFile`."""
     header = bytearray(raw_data.tar([('a', b'x' * 600)])[:512])
     for start, stop in data.draw(st.lists(st.sampled_from(
             [(0, 100), (124, 136), (156, 157), (257, 263), (345, 500)]),
