@@ -120,7 +120,7 @@ def test_merged_streams_are_a_tree():
 
 
 def test_client_does_not_connect():
-    """What only the server knows is left out."""
+    """A description leaves out all that only the server knows."""
     stream = ServerDataStream(('x', 'y'), port=1, timeout=0)
     assert ('ServerDataStream: x, y; items; from server localhost:1'
             == repr(stream))
@@ -172,7 +172,7 @@ def test_vocabulary_hides_its_words(tmp_path):
 
 
 def test_configuration_in_one_line(tmp_path, monkeypatch):
-    """What is assigned, or in the environment; the file is not read."""
+    """Assigned and environment settings are shown; the file is not read."""
     (tmp_path / 'rc').write_text('data_path: [')
     monkeypatch.setenv('FUEL_CONFIG', str(tmp_path / 'rc'))
     monkeypatch.setenv('FUEL_FLOATX', 'float32')
@@ -218,7 +218,7 @@ class Raising:
     Transformer], ids=lambda base: base.__name__)
 def test_description_never_raises(base, user):
     """Even if a user's class skipped the constructors."""
-    # What an abstract base needs, and no description calls.
+    # An abstract base needs this method; no description calls it.
     needed = dict.fromkeys(getattr(base, 'must_override', ())[:1])
     subject = type('Mine', (user, base), needed)()
     assert 'Mine' in repr(subject)
@@ -297,7 +297,7 @@ def test_strip_of_images():
     ((4, 3, 5, 6), 'uint8'), ((4, 5, 6), 'float32'), ((4, 1, 5, 6), 'bool')],
     ids=['colour', 'float', 'bool'])
 def test_strip_of_other_images(shape, dtype):
-    """Of three channels, of none, of numbers that are no bytes."""
+    """Images of three channels, of none and of floats are drawn."""
     labels = ('batch', 'channel', 'height', 'width')
     dataset = IndexableDataset(
         {'x': numpy.random.RandomState(0).uniform(0, 1, shape).astype(dtype)},
@@ -380,7 +380,7 @@ def test_what_steers_a_terminal_is_escaped():
         assert r'\x1b[2J' in text.replace('\\\\', '\\')
 
 
-def test_pixels_that_are_no_numbers_are_drawn_as_the_darkest():
+def test_pixels_that_are_not_numbers_are_drawn_as_the_darkest():
     """Of the others, the lowest is black and the highest is white."""
     image = numpy.array([[numpy.nan, 1], [3, -numpy.inf]])
     assert [[0, 0], [255, 0]] == pixels(image).tolist()

@@ -1,4 +1,4 @@
-"""What data sets and streams show of their examples."""
+"""Previews of the examples of data sets and streams."""
 import base64
 import io
 import json
@@ -203,7 +203,7 @@ def test_examples_that_can_be_read_are_shown():
 
 
 def test_nothing_is_used_up():
-    """What can be read only once, and what a server sends, is left alone."""
+    """A preview reads neither data that come only once nor a server."""
     dataset = IterableDataset(iter(range(3)))
     stream = DataStream(dataset)
     for shown in (dataset.preview(), stream.preview()):
@@ -268,7 +268,7 @@ def test_no_more_is_read_than_shown(tmp_path):
 
 
 def test_large_examples_are_fewer(monkeypatch):
-    """Also of what is read in order."""
+    """Fewer examples are shown also of data that are read in order."""
     monkeypatch.setattr(samples, 'MOST_BYTES', 3000)
     dataset = IterableDataset(list(numpy.zeros((50, 100))))
     for shown in (dataset.preview(), DataStream(dataset).preview()):
@@ -277,7 +277,7 @@ def test_large_examples_are_fewer(monkeypatch):
 
 
 def test_nothing_is_asked_again_and_again():
-    """Where all is bad; and a server that does not answer only once."""
+    """A preview asks bad data a few times, and an unreachable server once."""
     class Bad(IndexableDataset):
         asked = 0
 
@@ -429,7 +429,7 @@ def test_many_sources_are_cut_off():
 
 
 def test_long_and_foreign_names_are_drawn(monkeypatch):
-    """Also by the font of old versions of Pillow, which lacks letters."""
+    """The font of old versions of Pillow, which lacks letters, draws them."""
     dataset = all_kinds()
     dataset.class_names = ('cat', '\u732b' * 50, 'a\nb', 'd')
     expected = dataset.preview().picture()
