@@ -1,4 +1,4 @@
-"""What the manual says of the layout is so."""
+"""The manual's statements about the layout are true."""
 import pathlib
 import re
 

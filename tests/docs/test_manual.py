@@ -34,7 +34,7 @@ def test_manual_builds_without_a_warning(tmp_path):
     References are resolved, but no page is written, and the tutorials are
     run by tests of their own.
     """
-    # What a build generates belongs to no checkout.
+    # Generated files of a build must not change the checkout.
     shutil.copytree(DOCS, tmp_path / 'docs', ignore=shutil.ignore_patterns(
         '_build', 'generated', 'tutorials'))
     shutil.copytree(DOCS.parent / 'examples', tmp_path / 'examples')

@@ -49,7 +49,7 @@ def run(path, after=None, number=signal.SIGUSR1):
 @pytest.mark.parametrize('number', [
     signal.SIGUSR1, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_program_that_is_ended_goes_on_with_the_next_batch(tmp_path, number):
-    """However often a signal ends it, no batch is lost or repeated."""
+    """No batch is lost or repeated by any number of signals."""
     rng = random.Random(int(number))
     paths = [tmp_path / name / 'train.py' for name in ('whole', 'ended')]
     for path in paths:

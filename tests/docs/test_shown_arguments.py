@@ -59,7 +59,7 @@ def test_there_are_classes():
 
 @pytest.mark.parametrize('name', CLASSES)
 def test_page_shows_each_argument_by_name(name, pages):
-    """Also of bases; none is ``*args`` or ``**kwargs``."""
+    """Arguments of bases are shown, too; none is ``*args`` or ``**kwargs``."""
     shown = pages.show_arguments(
         None, 'class', name, CLASSES[name], {}, '(...)', '')
     if shown is None:
@@ -128,8 +128,8 @@ def given_to_base(cls, base):
 
 @pytest.mark.parametrize('cls, options', [*typed_constructors()])
 def test_types_of_keywords_are_those_of_the_bases(cls, options):
-    """What a constructor does not give to its bases itself, it takes; with
-    the same types, and a default."""
+    """A constructor takes the keywords that it does not give to its bases
+    itself, with the same types, and a default."""
     base = type('Base', cls.__bases__, {})
     further = {
         name: parameter
@@ -154,7 +154,7 @@ def test_start_server_takes_what_its_server_does():
 
 
 def test_every_constructor_that_hands_on_keywords_says_which():
-    """But for those that stand before any other among the bases."""
+    """The exceptions stand before any other class among the bases."""
     assert {'Expand', 'SeededTransformer', 'RandomTransformer'} == {
         cls.__name__ for cls in constructors() if variable_hint(cls) is Any}
 
