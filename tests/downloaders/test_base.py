@@ -238,8 +238,8 @@ def test_default_downloader_without_prefix_downloads_nothing(
 
 
 def test_default_downloader_clear_deletes(tmp_path):
-    """Files and their unfinished pieces go; missing ones are no error, and
-    nobody is asked."""
+    """Files and their unfinished pieces go. Missing ones are ignored, and no
+    server is asked."""
     for name in ('a', 'a.part', 'c'):
         (tmp_path / name).write_text('')
     default_downloader(str(tmp_path), ['http://x/a', 'http://x/b'],
@@ -261,7 +261,7 @@ def test_default_downloader_lengths_differ_raises(tmp_path):
 
 
 def test_default_downloader_verified_file_is_not_fetched(server, tmp_path):
-    """What is there and right is left alone."""
+    """A complete, valid file is not fetched."""
     fetch(server, tmp_path, 'ok')
     before = os.stat(tmp_path / 'data.bin').st_mtime_ns
     fetch(server, tmp_path, 'ok')
@@ -270,7 +270,7 @@ def test_default_downloader_verified_file_is_not_fetched(server, tmp_path):
 
 
 def test_default_downloader_wrong_file_is_replaced(server, tmp_path):
-    """What is there and wrong is fetched again."""
+    """An invalid file is fetched again."""
     (tmp_path / 'data.bin').write_bytes(b'wrong')
     assert CONTENT == fetch(server, tmp_path, 'ok')
 
@@ -386,7 +386,7 @@ def test_registry_holds_only_what_can_be_true():
 
 
 def test_youtube_audio_clear_and_names(tmp_path):
-    """Deleting what is not there is no error; an identifier is no path."""
+    """Missing files are ignored; an identifier must not be a path."""
     from fuel.downloaders.youtube_audio import download as download_audio
     download_audio(str(tmp_path), 'abc', clear=True)
     (tmp_path / 'abc.m4a').write_bytes(b'')
@@ -414,7 +414,7 @@ def test_encrypted_addresses_come_first(tmp_path, monkeypatch):
 
 
 def test_youtube_audio_goes_where_it_should(tmp_path, monkeypatch):
-    """A folder's name is no template."""
+    """The name of a folder is not used as a template."""
     import sys
     import types
 

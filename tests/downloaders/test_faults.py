@@ -27,7 +27,7 @@ CONTENT = random.Random(1).randbytes(3_200_003)
 KNOWN = {'size': len(CONTENT),
          'sha256': hashlib.sha256(CONTENT).hexdigest()}
 OLD = b'what was there before'
-# How long one would have waited between attempts.
+# Seconds that a program would have waited between attempts.
 WAITS = []
 
 
@@ -112,7 +112,7 @@ def test_cut_at_each_eighth_is_resumed(server, folder, slept, eighths):
 
 
 def test_server_that_always_cuts_gets_there(server, folder, slept):
-    """An attempt that makes progress is not one in vain."""
+    """An attempt that makes progress does not count as a failure."""
     assert CONTENT == fetch(server, folder, 'cut/1')
     assert len(server.requests) in (8, 9)
 
@@ -149,7 +149,7 @@ def test_piece_of_another_file_is_thrown_away(server, folder, slept):
 
 @pytest.mark.parametrize('known', [KNOWN, {}])
 def test_piece_that_is_too_long_is_thrown_away(server, folder, slept, known):
-    """A piece longer than the file is no piece of it (status 416)."""
+    """A piece longer than the file is fetched anew (status 416)."""
     (folder / 'data.bin.part').write_bytes(CONTENT + b'more')
     assert CONTENT == fetch(server, folder, 'ok', known)
 
@@ -177,7 +177,7 @@ def start_process(server, folder, path):
 
 
 def test_kill_in_the_middle_is_resumed_by_a_second_run(server, folder):
-    """What a killed process got is not fetched again."""
+    """A second run fetches only bytes that the killed process did not get."""
     process = start_process(server, folder, 'slow')
     assert server.half_sent.wait(30)
     part = folder / 'data.bin.part'
@@ -317,7 +317,7 @@ def test_file_that_grows_under_its_tag_is_not_pieced_together(
 @pytest.mark.parametrize('path', ['ok', 'cutonce/3', '404'])
 def test_system_without_locks_works(server, folder, slept, monkeypatch,
                                     path):
-    """Where there is no fcntl an open file cannot be renamed or removed."""
+    """An open file cannot be renamed or removed on systems without fcntl."""
     from fuel.downloaders import transfer
     monkeypatch.setattr(transfer, 'fcntl', None)
 
@@ -385,9 +385,9 @@ def test_server_that_crawls_is_given_up(server, folder):
 @pytest.mark.parametrize('path, text', [
     ('crawlhead', 'there was no answer in'),
     ('crawlpacked', 'only 0 bytes came'), ('crawlchunk', 'only 4 bytes came')])
-def test_server_that_crawls_with_what_is_no_content_is_given_up(
+def test_server_that_crawls_without_content_is_given_up(
         server, folder, path, text):
-    """Where each byte comes in time, but no read ever returns."""
+    """The rate limit holds even if each byte comes in time."""
     with pytest.raises(DownloadError, match=text):
         fetch(server, folder, path, {}, slow_seconds=.3, connect_timeout=.2,
               read_timeout=10., attempts=2)
@@ -396,7 +396,7 @@ def test_server_that_crawls_with_what_is_no_content_is_given_up(
 
 
 def test_name_from_a_server_that_crawls_is_given_up(server, tmp_path):
-    """Nor does the question for a name wait for ever."""
+    """A request for a name ends, even if the server's answer never does."""
     from fuel.downloaders.base import filename_from_url
     slow = Options(slow_seconds=.2, connect_timeout=.2)
     with pytest.raises(DownloadError, match='no answer'):
@@ -428,8 +428,8 @@ def test_error_that_looks_like_a_time_out_is_the_works_own():
         within(30, fail, print)
 
 
-def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
-    """The rate is the caller's choice."""
+def test_server_that_crawls_is_read_if_slow_rate_allows(server, folder):
+    """The caller chooses the smallest rate."""
     server.files['data.bin'] = b'abcdefgh'
     assert b'abcdefgh' == fetch(server, folder, 'crawl', {}, slow_seconds=.1,
                                 slow_rate=1)
@@ -482,7 +482,7 @@ def zipped(members):
 
 def test_member_of_an_archive_takes_the_place_of_a_file(server, folder,
                                                         slept):
-    """Where the file is gone; the archive may come in two pieces."""
+    """The archive replaces a missing file; it may come in two pieces."""
     server.files['all.zip'] = zipped({'data.bin': CONTENT, 'b': b''})
     default_downloader(
         str(folder), [None], [RawFile('data.bin', [
@@ -532,8 +532,8 @@ def test_errors_are_in_plain_words(folder, slept, path, text):
     assert 'Pool' not in str(raised.value)
 
 
-def test_local_file_of_another_length_is_no_server(folder, tmp_path, slept):
-    """What is said suits a folder."""
+def test_local_file_of_another_length_is_refused(folder, tmp_path, slept):
+    """The error speaks of a file, not of a server."""
     source = tmp_path / 'mirror'
     source.mkdir()
     (source / 'data.bin').write_bytes(b'x')
@@ -545,9 +545,9 @@ def test_local_file_of_another_length_is_no_server(folder, tmp_path, slept):
     assert 'server' not in str(raised.value)
 
 
-def test_unfinished_file_removed_by_another_is_no_error(server, folder,
-                                                        slept):
-    """Somebody may tidy up just then."""
+def test_unfinished_file_removed_by_another_is_ignored(server, folder,
+                                                       slept):
+    """Another program may remove the file at that time."""
     from fuel.downloaders import transfer
     with transfer.locked_part(str(folder / 'a.part'), 'a', choose()):
         os.remove(folder / 'a.part')
@@ -658,7 +658,7 @@ def test_file_that_changes_in_one_download_is_whole(server, folder, slept):
 
 
 def test_piece_with_damaged_metadata_is_fetched_anew(server, folder, slept):
-    """Whatever stands in the file beside an unfinished one."""
+    """Any content of the file beside an unfinished one is survived."""
     for text in ('', '[]', '{}', 'null', '5', '{"validator": 5}', '\0',
                  '{"source": {}, "validator": []}'):
         (folder / 'data.bin.part').write_bytes(b'x' * 1000)
@@ -682,7 +682,7 @@ def test_second_download_says_that_it_waits(server, folder, caplog):
 
 
 def test_second_download_does_not_wait_for_ever(server, folder):
-    """Where the first makes no progress, since it is stopped."""
+    """A second download raises if the first one makes no progress."""
     first = start_process(server, folder, 'slow')
     assert server.half_sent.wait(30)
     first.send_signal(signal.SIGSTOP)
