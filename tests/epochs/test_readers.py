@@ -1,4 +1,4 @@
-"""What an epoch reads, by whatever reader: positions, changes, overrides."""
+"""Readers of an epoch: positions, changes and overrides."""
 import json
 import pickle
 

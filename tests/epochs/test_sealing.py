@@ -1,4 +1,5 @@
-"""What of a state is encoded once, and what each state has of its own."""
+"""Text of a state that is encoded once, and parts that each state has
+alone."""
 import json
 import pickle
 import random
@@ -25,7 +26,7 @@ from fuel.utils import rng_state
 
 
 def shuffled():
-    """Return a pipeline of which nothing but counts changes."""
+    """Return a pipeline whose state differs only in counts."""
     return Rename(halves(batches(23, 4)), {'x': 'z'})
 
 
@@ -43,7 +44,7 @@ def spoil(value):
 
 @pytest.mark.parametrize('name', sharded_pipelines.PIPELINES)
 def test_checksum_is_that_of_the_state_as_it_is_read(name):
-    """Also where most of its text was made before."""
+    """The checksum is right also where most of the text was made before."""
     stream = sharded_pipelines.build(name, 23, 4)
     iterator = stream.get_epoch_iterator()
     for _ in range(3):

@@ -77,7 +77,7 @@ def failing(bad, size=20, batch_size=4, error=ValueError, **kwargs):
 
 
 class FailsFirst(IndexableDataset):
-    """A data set of which the first reads fail."""
+    """A data set whose first reads fail."""
 
     left = 0
 
@@ -103,7 +103,7 @@ def test_error_that_comes_once_is_of_no_example(count):
 
 @pytest.mark.parametrize('number', NUMBERS)
 def test_batches_are_those_without_faults_less_what_fails(number):
-    """Also what is drawn for the other examples."""
+    """Random draws for the other examples stay the same, too."""
     found = plan(number)
     stream = found.build()
     for _ in range(2):
@@ -142,7 +142,7 @@ def test_epoch_is_resumed_at_each_step(number):
 
 
 def test_epoch_of_examples_is_resumed_at_each_step():
-    """Also where examples wait for their batch."""
+    """It is resumed also where examples wait for their batch."""
     assert_resumes(bad_records.of_examples)
 
 
@@ -210,7 +210,7 @@ def test_other_ranks_take_up_a_state(number):
     MultiProcessing, partial(MultiProcessing, num_workers=2),
     partial(MultiThreading, num_threads=2)])
 def test_workers_leave_out_the_same(run, number):
-    """And report it in the same order, after a resume too."""
+    """Workers report the same in the same order, after a resume too."""
     found = plan(number)
     plain_stream = found.build()
     expected = plain(list(plain_stream))
@@ -258,7 +258,7 @@ def test_one_worker_leaves_out_examples(run):
 
 
 def test_several_workers_do_not_share_examples_of_which_some_go():
-    """Which they are is not known before."""
+    """It is not known in advance which examples are left out."""
     stream = DataStream(source(9), iteration_scheme=ShuffledExampleScheme(9),
                         on_error='skip')
     with pytest.raises(ValueError, match="on_error='skip' leaves out some"):
@@ -317,7 +317,7 @@ def test_stages_above_make_batches_of_what_is_left():
 @pytest.mark.parametrize('outer', [
     partial(Cache, iteration_scheme=ConstantScheme(3)), Unpack])
 def test_stages_that_keep_rows_resume(outer):
-    """Also within a batch that was short."""
+    """They resume also within a short batch."""
     assert_resumes(lambda: outer(bad_records.build(4)), num_epochs=1)
 
 
@@ -336,7 +336,7 @@ def test_batch_of_which_each_example_fails_is_an_error():
 
 
 def with_rest(bad=(5, 12), damaged=()):
-    """Return a pipeline of which the last batch has one example."""
+    """Return a pipeline whose last batch has one example."""
     stream = DataStream(source(13, damaged), batch_size=4, on_error='skip')
     return Mapping(Noise(Mapping(stream, Spoiling(bad)), seed=1), Spoiling(),
                    pure=True)
@@ -444,7 +444,7 @@ def test_address_that_is_not_found_is_of_the_example(code, is_of_example):
     ('aiohttp.client_exceptions', 'ClientConnectionError'),
     ('urllib3.exceptions', 'PoolError')])
 def test_network_errors_of_other_libraries_are_raised(module, name):
-    """Which derive from nothing that tells."""
+    """The classes of such errors derive from nothing that tells."""
     error = type(name, (Exception,), {'__module__': module})
     with pytest.raises(error):
         list(failing({3}, error=type('Derived', (error,), {})))
@@ -465,7 +465,7 @@ def test_error_that_an_error_of_the_network_has_caused_is_raised():
 
 @pytest.mark.parametrize('error', [OSError, ValueError])
 def test_machine_that_has_no_more_files_leaves_out_nothing(error):
-    """Also where a function raises another error of it."""
+    """An error that a function raises from it is raised, too."""
     def fail(example):
         lacking = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if error is OSError:
@@ -482,14 +482,14 @@ def test_machine_that_has_no_more_files_leaves_out_nothing(error):
 @pytest.mark.parametrize('error', [
     ValueError, TypeError, OSError, KeyError, ZeroDivisionError])
 def test_errors_that_may_be_of_the_data_are_not(error):
-    """Whatever a function raises that gets a damaged record."""
+    """Errors that a function may raise of a damaged record are skipped."""
     assert numbers_of(failing({3}, error=error)) == [0, 1, 2, *range(4, 20)]
 
 
 @pytest.mark.parametrize('max_skipped, most', [
     (2, 2), (.1, 2), (None, 10)])
 def test_more_than_the_limit_is_an_error(max_skipped, most):
-    """Which names the first of them."""
+    """The error names the first of the skipped examples."""
     bad = set(range(0, 40, 3))
     stream = failing(bad, size=20, max_skipped=max_skipped, batch_size=4)
     if most < 7:
@@ -545,7 +545,7 @@ def test_default_limit_is_a_hundredth_of_a_large_data_set():
 
 
 def test_limit_counts_all_stages_and_what_was_left_out_before_a_resume():
-    """But each epoch anew."""
+    """The count starts anew in each epoch."""
     def build():
         return Mapping(failing({0, 9}, max_skipped=3), Spoil({5, 17}))
 
@@ -576,7 +576,7 @@ def test_limit_counts_all_stages_and_what_was_left_out_before_a_resume():
 
 
 def test_epoch_of_which_nothing_is_left_is_an_error():
-    """However few examples there are."""
+    """It is an error for any number of examples."""
     def fail(example):
         raise ValueError('no')
 
@@ -590,7 +590,7 @@ def test_epoch_of_which_nothing_is_left_is_an_error():
 
 
 def test_filter_may_leave_nothing():
-    """That is no failure."""
+    """An empty epoch of a filter is not a failure."""
     stream = Filter(failing({3}), lambda batch: False)
     assert list(stream) == []
 
@@ -654,7 +654,7 @@ def test_arguments_are_checked(arguments, text):
 
 
 def test_batches_are_not_split_over_ranks():
-    """What is left of a part may be nothing."""
+    """The rest of a rank's part of a batch may be empty."""
     stream = DataStream(source(8), batch_size=4, on_error='skip')
     with pytest.raises(ValueError, match="use by='batch'"):
         stream.shard(0, 2, by='example')
@@ -694,7 +694,7 @@ def test_damaged_report_in_a_state_is_refused(damaged):
 
 
 def test_data_set_of_a_pipeline_raises():
-    """What is asked for cannot be left out."""
+    """Examples that are asked for cannot be left out."""
     view = failing({3}).as_dataset()
     assert view[[4, 5]][0].tolist() == [4, 5]
     with pytest.raises(ValueError, match='it fails'):
@@ -749,13 +749,13 @@ def test_draws_for_rows_that_a_stage_in_between_has_made():
 
 
 def test_draws_of_batches_have_their_own_numbers():
-    """Where a stage in between leaves out batches."""
+    """The numbers hold also where a stage in between leaves out batches."""
     def build(bad=()):
         return Noise(Filter(Mapping(DataStream(
             source(20), batch_size=4, on_error='skip'), Refusing({*bad})),
             lambda batch: batch[0][0] != 4), seed=2)
 
-    # What is drawn for a batch of three is another thing.
+    # A batch of three gets other draws.
     whole, found = list(build()), list(build({9}))
     assert [batch[0].tolist() for batch in found] == [
         [0, 1, 2, 3], [8, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19]]
@@ -878,7 +878,7 @@ def test_pictures_that_cannot_be_decoded_are_left_out():
 
 
 def test_of_long_errors_the_beginning_is_kept():
-    """Which says so."""
+    """The dots at the end show that it was cut."""
     stream = failing({3}, error=lambda text: ValueError(text * 99))
     list(stream)
     error = stream.skipped_examples().examples[0].error
@@ -905,7 +905,7 @@ def test_rows_of_a_file_are_left_out(tmp_path):
 
 
 def test_started_workers_leave_out_the_same():
-    """Also those that are not forked."""
+    """Workers that are not forked leave out the same examples."""
     found = plan(6)
     expected = plain(list(found.build()))
     with MultiProcessing(found.build(), num_workers=2,
@@ -936,7 +936,7 @@ class SharedState(IndexableDataset):
 
 
 def test_state_of_the_data_set_stays_open():
-    """Where a copy of the pipeline has the same."""
+    """The state stays open where a copy of the pipeline shares it."""
     stream = Mapping(DataStream(
         SharedState(numpy.arange(12)), batch_size=4, on_error='skip'),
         Refusing({1, 5}))

@@ -146,9 +146,9 @@ def test_state_with_one_change_is_refused_or_a_position(data):
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 def test_kept_things_with_one_change_are_refused_or_possible(data):
-    """What a stage kept, or where a data set stood, in a state that somebody
-    sealed again: it is taken up, or the error names it, or what the stage
-    kept of the data there."""
+    """A state with one change of kept data or of the data set's position,
+    sealed again, is loaded or refused. The error names the change or the kept
+    data."""
     build = STREAMS[data.draw(st.sampled_from(KEEPING))]
     stream = build()
     epoch = stream.get_epoch_iterator()
@@ -178,7 +178,7 @@ def refusal(function):
 
 @pytest.mark.parametrize('name', STREAMS)
 def test_state_with_another_byte_is_refused_by_its_checksum(name):
-    """Also where the damaged position is one that there is."""
+    """The checksum fails also where the damaged position exists."""
     stream = STREAMS[name]()
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -270,7 +270,7 @@ class Crop(Mapping):
 ])
 def test_state_of_a_pipeline_with_other_arguments_is_refused(
         saved, loaded, text):
-    """Where an argument decides values or their order."""
+    """Arguments that decide values or their order must be the same."""
     state = saved().state_dict()
     saved().load_state_dict(json.loads(json.dumps(state)))
     with pytest.raises(StateMismatchError, match=text):
@@ -358,7 +358,7 @@ def test_state_of_a_users_scheme_fits_whatever_its_arguments_are_called():
     ids=lambda arguments: '-'.join(arguments))
 def test_state_fits_wherever_data_lie_and_however_fast_they_come(
         tmp_path, arguments):
-    """Arguments that decide no value are no part of it, either way round."""
+    """Arguments that change no value are not part of a state."""
     for folder in 'ab':
         (tmp_path / folder).mkdir()
         with h5py.File(tmp_path / folder / 'images.hdf5', 'w') as file:

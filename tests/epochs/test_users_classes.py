@@ -1,4 +1,4 @@
-"""What users' classes may do is not taken for something else."""
+"""Features of users' classes are not taken for something else."""
 from unittest import mock
 
 import numpy
@@ -104,7 +104,7 @@ def test_abstract_class_of_a_user_keeps_left_overs(count):
 
 
 def test_position_of_a_foreign_iterator_is_not_told():
-    """Where the class has a `start_epoch` of its own, too."""
+    """The class may have a `start_epoch` of its own, too."""
 
     class Foreign(Same):
         def start_epoch(self):
@@ -173,7 +173,7 @@ class Versioned(ShuffledScheme):
 
 
 def test_scheme_of_a_user_takes_up_what_an_older_one_saved():
-    """What it makes of it is its own affair."""
+    """The scheme itself decides how to read the older state."""
     state = batches(Versioned(8, 2)).state_dict()
     del state['crc'], state['scheme']['version']
     stream = batches(Versioned(8, 2))
@@ -199,7 +199,7 @@ class Lines(IterableDataset):
 
 
 def test_data_set_of_a_user_takes_up_what_an_older_one_saved():
-    """What it makes of it is its own affair."""
+    """The data set itself decides how to read the older state."""
     epoch = DataStream(Lines(range(6))).get_epoch_iterator()
     next(epoch)
     state = epoch.state_dict()
