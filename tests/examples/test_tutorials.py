@@ -41,7 +41,7 @@ def test_photographs_are_learned(tmp_path):
 
 
 def test_interrupted_language_model_has_the_same_weights(tmp_path):
-    """And it has learned something."""
+    """Its perplexity falls to a third."""
     output = run(tmp_path, ROOT / 'examples' / 'sentences.py')
     before, after = map(int, re.findall(r'perplexity \w+: +(\d+)', output))
     assert after < before / 3
