@@ -150,7 +150,7 @@ def test_arrays_are_concatenated_along_a_new_first_axis():
 
 
 def test_tuples_and_dicts_are_concatenated_part_by_part():
-    """And stay tuples and dicts."""
+    """The results are a tuple and a dict again."""
     x, y = concat_examples([(numpy.zeros(2), 1), (numpy.ones(2), 2)])
     assert ((2, 2), [1, 2]) == (x.shape, y.tolist())
     named = concat_examples([{'x': numpy.zeros(2), 'y': 1}] * 2)

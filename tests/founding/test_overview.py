@@ -102,7 +102,7 @@ def test_stream_returns_a_data_iterator():
 
 
 def test_scheme_is_optional():
-    """What can only be read in order needs none."""
+    """Data that can only be read in order need no scheme."""
     assert DataStream(IterableDataset([1])).iteration_scheme is None
     assert [(1,)] == list(DataStream(
         IterableDataset([1])).get_epoch_iterator())
@@ -154,7 +154,7 @@ def test_scheme_returns_request_iterators(scheme, requests):
 
 
 def test_data_iterator_uses_a_request_iterator():
-    """And gets the data of each request from the stream."""
+    """The iterator gets the data of each request from the stream."""
     stream = DataStream(IndexableDataset([5, 6, 7]))
     stream.produces_examples = False
     assert [([7, 5],), ([6],)] == list(

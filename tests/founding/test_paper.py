@@ -193,7 +193,7 @@ def test_all_operations_can_run_in_another_process():
 # 3.2: the format.
 
 def test_file_says_which_sources_there_are(hdf5):
-    """And which of them a split has."""
+    """The file also names the sources of a split."""
     with h5py.File(hdf5) as file:
         assert {'features', 'targets'} == set(
             H5PYDataset.get_all_sources(file))

@@ -145,7 +145,7 @@ def test_parameter_with_a_default_keeps_it(tmp_path):
 
 
 def test_iterable_is_anything_that_a_loop_takes():
-    """Also an object with indices alone."""
+    """An object with indices alone is an iterable, too."""
     class Entries:
         def __getitem__(self, index):
             return ([0, 1], [2, 3], [4, 5])[index]
@@ -177,8 +177,8 @@ def test_training_loop_of_the_document_runs():
 
 @pytest.mark.parametrize('reader, text', [
     (5, 'must be an iterable.* got 5'), (mnist, 'when it is called')])
-def test_reader_that_is_no_iterable_is_refused(reader, text):
-    """A provider is called before."""
+def test_reader_that_is_not_iterable_is_refused(reader, text):
+    """A provider must be called first."""
     with pytest.raises(TypeError, match=text):
         next(make_minibatch_generator(reader, 2))
 
@@ -197,7 +197,7 @@ def test_provider_is_called_once_for_each_pass():
 
 def test_online_learning_never_ends():
     """An endless provider is trained on as long as one wants."""
-    class Enough(Exception):  # noqa: N818 (it is no error)
+    class Enough(Exception):  # noqa: N818 (not an error)
         pass
 
     seen = []
