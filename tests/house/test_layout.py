@@ -14,7 +14,7 @@ MOST_NAMES_ASKED_FOR = 140
 MOST_NAMES_ASKED_OF_STREAMS = 16
 MOST_NAMES_ASKED_IN_CORE = 25
 
-# What asks streams, and leaves the questions for names to `stage_of`.
+# Packages that ask streams; `stage_of` alone asks for names.
 OF_STREAMS = ('fuel.epochs', 'fuel.sharding', 'fuel.iterator', 'fuel.streams',
               'fuel.workers', 'fuel.server')
 STAGE_OF = 'fuel.epochs.stage'
@@ -39,7 +39,7 @@ def test_root_of_the_package_shows_concepts():
 
 
 def test_no_private_module_is_imported_from_another_package():
-    """What another package needs has a public name."""
+    """A name that another package needs is public."""
     assert [] == sources.private_imports()
 
 
@@ -49,7 +49,7 @@ def test_imports_point_one_way():
 
 
 def test_utils_import_nothing_that_is_built_on_them():
-    """But for modules that only keep an old import path."""
+    """The exceptions are modules that only keep an old import path."""
     above = sorted(
         f'{name} imports {module}' for name, tree in sources.modules().items()
         if name.startswith('fuel.utils.') and not sources.is_facade(tree)
@@ -100,7 +100,7 @@ def test_parameters_of_epochs_say_what_they_take():
 
 
 def test_few_names_are_asked_for():
-    """What an object may have is asked for in one place."""
+    """Optional attributes of objects are asked for in one place."""
     asked = sources.names_asked_for()
     assert sum(map(len, asked.values())) <= MOST_NAMES_ASKED_FOR
     of_streams = {name: names for name, names in asked.items()
@@ -114,15 +114,15 @@ def test_few_names_are_asked_for():
 
 
 def test_no_private_attribute_is_taken_from_another_package():
-    """What another package needs has a public name."""
+    """An attribute that another package needs is public."""
     assert [] == sources.private_attributes_taken()
 
 
 def test_no_modules_name_each_other():
-    """Also where only a type checker looks."""
+    """Imports for type checkers alone count, too."""
     assert [] == sources.pairs()
 
 
 def test_a_public_name_has_one_meaning():
-    """Also where packages do not know of each other."""
+    """The same name in two packages means the same thing."""
     assert [] == sources.homonyms()
