@@ -144,7 +144,7 @@ def test_large_batches_are_left_to_several_threads():
 
 @pytest.mark.parametrize('nbytes', [24575, 24576, 30001])
 def test_long_rows_of_large_batches_equal_those_of_numpy(nbytes):
-    """Which are copied in another way than those of small ones."""
+    """Long rows are copied in another way than those of small batches."""
     data = numpy.random.RandomState(0).randint(
         0, 256, (40, nbytes), numpy.uint8)
     part = PlainRows(mapped(data, 1), (nbytes,), data.dtype)
@@ -184,7 +184,7 @@ def test_rows_in_several_tiles_are_put_together(missing):
 
 
 def test_chunks_that_are_not_remembered_are_declined():
-    """What a request needs counts as used all the same."""
+    """The chunks that such a request needs count as used all the same."""
     data = numpy.arange(6, dtype='u1')
     rows, slots = remembered(data, 2)
     direct = batches(data, rows)
@@ -209,7 +209,7 @@ def test_sources_can_decline_for_a_time():
 
 @pytest.mark.parametrize('change', ['cut', 'written'])
 def test_files_that_were_changed_are_declined(tmp_path, change):
-    """Also where the bytes could still be read."""
+    """A changed file is declined also where its bytes could be read."""
     path = tmp_path / 'rows'
     path.write_bytes(bytes(range(100)))
     with path.open('rb+') as file:
@@ -254,7 +254,7 @@ def test_examples_may_be_rows_in_any_order(case, data):
 
 
 def test_wrong_arguments_are_refused():
-    """What a kernel could read or write outside of."""
+    """Arguments that would make a kernel leave its buffers are refused."""
     data = numpy.zeros((4, 2), 'u1')
     rows = mapped(data, 2)
     for shape, dtype in (((3,), 'u1'), ((2,), 'u2'), ((), 'u1')):
@@ -300,7 +300,7 @@ def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():
 
 
 class Requests(RequestPosition):
-    """Requests in a given order, of which a reader asks for no more."""
+    """Requests in a given order, which a reader does not extend."""
 
     requests_examples = False
 
@@ -313,7 +313,7 @@ class Requests(RequestPosition):
 
 
 class NoBatch:
-    """What reads where the compiled reader does not."""
+    """The reader in place of the compiled one."""
 
     def read(self):
         raise StopIteration
@@ -495,7 +495,7 @@ def test_ranges_equal_those_of_numpy(case, lengths):
 
 
 def test_ranges_that_are_not_there_are_declined():
-    """Also those of which nothing can be made."""
+    """Ranges that cannot be made into an example are declined, too."""
     data = numpy.arange(10, dtype='u1')
     starts, stops = numpy.array([0, 5, 8, 9, 3]), numpy.array([4, 7, 11, 8, 4])
 

@@ -44,7 +44,7 @@ def arrays(draw):
 @given(arrays(), FACTORS, FACTORS, st.sampled_from('efd'))
 def test_scale_and_shift_equals_doubles_rounded_once(
         array, scale, shift, dtype):
-    """What NumPy computes in float64, and rounds, comes out in one pass."""
+    """One pass equals NumPy's result in float64, rounded."""
     with numpy.errstate(over='ignore'):
         expected = (array.astype('d') * scale + shift).astype(dtype)
         result = scale_and_shift(array, scale, shift, dtype)
@@ -61,7 +61,7 @@ def test_scale_and_shift_equals_doubles_rounded_once(
 @pytest.mark.parametrize('kind', NUMBERS)
 @pytest.mark.parametrize('size', [1, 15, 64, 1003])
 def test_scale_and_shift_of_any_length_equals_numpy(kind, dtype, size):
-    """Whatever the width of the registers, the rest is not forgotten."""
+    """The rest after the last full register is converted, too."""
     array = (numpy.arange(size) * 7 % 256).astype(kind)
     expected = (array.astype('d') * (1 / 3) - 0.1).astype(dtype)
     result = scale_and_shift(array, 1 / 3, -0.1, dtype)
@@ -70,7 +70,7 @@ def test_scale_and_shift_of_any_length_equals_numpy(kind, dtype, size):
 
 
 def test_scale_and_shift_of_every_pixel_that_overflows_is_noticed():
-    """Also where the processor's widest registers are used."""
+    """The widest registers of the processor notice it, too."""
     pixels = numpy.zeros(1000, 'uint8')
     for place in (0, 500, 999):
         pixels[:] = 0
@@ -93,7 +93,7 @@ def test_scale_and_shift_of_many_blocks_equals_numpy(dtype):
 
 
 def test_scale_and_shift_keeps_infinities_and_nans():
-    """What is infinite or no number before it may be so after it."""
+    """Values that are not finite before may stay so."""
     array = numpy.array([numpy.inf, -numpy.inf, numpy.nan, 1])
     numpy.testing.assert_array_equal(
         numpy.array([numpy.inf, -numpy.inf, numpy.nan, 3], 'f'),
@@ -128,7 +128,7 @@ def test_scale_and_shift_to_no_number_warns_as_numpy_does():
     (numpy.ones(2), 'object'),
 ])
 def test_scale_and_shift_of_other_types_raises(array, dtype):
-    """What doubles do not hold is refused, not converted."""
+    """Values that a double cannot hold are refused, not converted."""
     with pytest.raises(TypeError, match='of up to 64 bits'):
         scale_and_shift(array, 1, 0, dtype)
 
@@ -157,7 +157,7 @@ def test_rows_converted_while_gathered_are_those_of_two_steps(
 @given(npst.arrays('uint8', npst.array_shapes(max_dims=4, min_side=0,
                                              max_side=4)), st.data())
 def test_rows_of_any_shape_are_converted_while_gathered(pixels, data):
-    """Also of shapes with a side of 0, and where no rows are wanted."""
+    """A side of the shape may be 0, and so may the number of rows."""
     rows = numpy.array(data.draw(st.lists(
         st.integers(0, len(pixels) - 1), max_size=9) if len(pixels)
         else st.just([])), numpy.intp)
@@ -176,7 +176,7 @@ def test_rows_of_any_shape_are_converted_while_gathered(pixels, data):
     ('uint8', 'float64', 1., float('inf'))])
 def test_conversions_without_a_kernel_are_refused(
         source, target, scale, shift):
-    """Also those whose result may not be a number."""
+    """Conversions whose result may not be a number are refused, too."""
     wanted = numpy.dtype(target), scale, shift
     with pytest.raises(TypeError, match='cannot be read as'):
         Converter(numpy.dtype(source), wanted)

@@ -50,7 +50,7 @@ class Files:
         return self.rows.copy(numpy.array(rows), out)
 
     def read_all(self):
-        """Return of which files rows can be read."""
+        """Return, for each file, whether its rows can be read."""
         return [self.read(10 * number) for number in range(len(self.paths))]
 
 
@@ -126,7 +126,7 @@ def test_renamed_and_removed_files_go_on_being_read(files):
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_child_made_by_a_fork_notices_too(files):
-    """And takes nothing from its parent."""
+    """The child takes nothing from its parent."""
     assert all(files.read_all())
     go_on = multiprocessing.get_context('fork').Event()
     has_begun = multiprocessing.get_context('fork').Event()
@@ -152,7 +152,7 @@ def test_child_made_by_a_fork_notices_too(files):
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='asks Linux')
 def test_nothing_is_left_of_watches(tmp_path):
-    """However often readers of the same files come and go."""
+    """Readers that come and go leave no descriptors open."""
     made = Files(tmp_path)
     assert made.states.num_watched in (0, COUNT)
     before = len(os.listdir('/proc/self/fd'))
@@ -169,8 +169,8 @@ def test_nothing_is_left_of_watches(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='asks Linux')
-def test_more_events_than_are_kept_are_no_loss(files):
-    """All files are looked at then."""
+def test_overflow_of_events_loses_no_change(files):
+    """All files are checked after an overflow."""
     with open('/proc/sys/fs/inotify/max_queued_events') as file:
         most = int(file.read())
     assert all(files.read_all())

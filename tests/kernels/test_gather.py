@@ -84,8 +84,8 @@ def test_mapped_rows_equal_those_of_numpy(case, seed):
 @given(case=stored(), absent=st.sets(st.integers(0, 50)),
        is_range=st.booleans())
 def test_decoded_rows_equal_those_of_numpy(case, absent, is_range):
-    """What is remembered is copied, the rest is listed, then copied chunk
-    by chunk."""
+    """Remembered chunks are copied; the others are listed, and then copied one
+    by one."""
     data, chunk_shape, missing, rows = case
     chunks, content = cut(data, chunk_shape, missing)
     clock = Clock()
@@ -113,7 +113,7 @@ def test_decoded_rows_equal_those_of_numpy(case, absent, is_range):
 
 
 def test_wrong_arguments_are_refused():
-    """What a kernel could read or write outside of."""
+    """Arguments that would make a kernel leave its buffers are refused."""
     fill, out = numpy.zeros(2, 'u1'), numpy.empty((1, 2), 'u1')
     memory, addresses = bytes(8), numpy.array([0, 4], numpy.int64)
     one = numpy.array([0])
@@ -217,7 +217,7 @@ def test_tiles_that_cannot_be_are_refused():
 
 
 def test_parts_that_cannot_be_are_refused():
-    """What is not in the chunks, of no kind, or in no file."""
+    """Parts outside the chunks, of an unknown kind or file, are refused."""
     tiles, fill = Tiles((2,), (2,), 1), numpy.zeros(2, 'u1')
 
     def make(num_chunks=2, kinds=((tiles, fill),), **others):
@@ -249,7 +249,7 @@ def test_parts_that_cannot_be_are_refused():
         MappedRows(one, [0], [(0, bytes(8))])
     with pytest.raises(ValueError, match='1 files, but 0 maps'):
         MappedRows(one, [0, 4], [])
-    # What would begin in a chunk and end beyond it.
+    # Rows that would begin in a chunk and end after it.
     for address, offset in (0, 5), (4, 1), (-4, 0):
         rows = MappedRows(make(offset=offset, rows=2), [address, 0],
                           [(0, bytes(8))])

@@ -34,7 +34,7 @@ def test_an_array_is_ordinary():
     ((40_000, 2), [('a', 'i4'), ('b', '>f8')]), (100_000, 'datetime64[s]'),
     ((100, 1000), '>f4'), (100_000, object), ((20_000,), '(2,3)f4')])
 def test_shapes_and_types_are_those_of_numpy(shape, dtype):
-    """Whatever `numpy.empty` takes, in the same form."""
+    """Any shape and type of `numpy.empty` gives an equal array."""
     expected = numpy.empty(shape, dtype)
     array = empty(shape, dtype)
     assert array.shape == expected.shape
@@ -64,13 +64,13 @@ def test_a_view_keeps_the_memory():
 
 
 def test_data_begin_at_a_cache_line():
-    """Whatever the size."""
+    """An array of any size is aligned."""
     arrays = [empty(70_000 + 24 * i, 'u1') for i in range(20)]
     assert {address(array) % 64 for array in arrays} == {0}
 
 
 def test_what_is_kept_is_bounded_in_bytes_and_in_blocks():
-    """And `release` keeps none."""
+    """`release` keeps no blocks."""
     memory.release()
     arrays = [empty(20 << 20, 'u1') for _ in range(10)]
     del arrays
@@ -117,7 +117,7 @@ def test_shapes_that_are_impossible_are_refused(shape):
 
 
 def test_what_the_system_has_not_is_a_memory_error():
-    """And the next array is none the worse."""
+    """The next array is made as before."""
     with pytest.raises(MemoryError):
         empty(1 << 60, 'u1')
     assert empty(LARGE, 'u1').size == 1 << 18
@@ -127,7 +127,7 @@ def test_what_the_system_has_not_is_a_memory_error():
 @given(steps=st.lists(st.tuples(
     st.integers(60_000, 300_000), st.integers(0, 9)), max_size=60))
 def test_living_arrays_never_share_memory(steps):
-    """Whatever the order of births and deaths."""
+    """Arrays may be made and freed in any order."""
     living = {}
     for number, (nbytes, place) in enumerate(steps):
         living[place] = (number % 256, empty(nbytes, 'u1'))
@@ -170,7 +170,7 @@ def _sum_in_child(array, answers):
 
 
 def test_a_forked_child_has_memory_of_its_own():
-    """What it frees and writes stays in the child."""
+    """The child's writes and frees do not change the parent."""
     if 'fork' not in multiprocessing.get_all_start_methods():
         pytest.skip('no fork on this system')
     context = multiprocessing.get_context('fork')

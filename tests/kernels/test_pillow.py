@@ -15,7 +15,7 @@ HAS_ARROW = hasattr(Image.Image, '__arrow_c_array__')
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(
     ['L', 'P', 'RGB', 'RGBA', 'CMYK', 'LA', '1', 'I', 'F', 'YCbCr', 'HSV']))
 def test_to_array_any_mode_equals_numpy(height, width, mode):
-    """Whether pixels are copied by the kernel or by NumPy."""
+    """The kernel and NumPy copy the same pixels."""
     values = numpy.random.RandomState(height * 41 + width).randint(
         0, 256, (height, width, 3)).astype('uint8')
     image = Image.fromarray(values)

@@ -110,7 +110,7 @@ def test_bytes_pass_both_ways_at_their_pace(make):
 
 
 def test_relay_that_cannot_poll_waits(make):
-    """And goes on when it can: here, for a higher limit of descriptors."""
+    """It goes on when it can, here after a higher limit of descriptors."""
     client, server = make().connect()
     client.sendall(b'before')
     receive(server, 6)
@@ -127,7 +127,7 @@ def test_relay_that_cannot_poll_waits(make):
 
 
 def test_end_of_a_client_that_is_gone_is_read_after_all_it_sent(make):
-    """And told in no other way: the inner connection is closed last."""
+    """The end comes after all data: the inner connection is closed last."""
     client, server = make().connect()
     count = send_until_stopped(client)
     client.close()

@@ -116,7 +116,7 @@ def test_take_consecutive_and_repeated_rows_equals_numpy(row_size):
     (None, 'a list of integers or an integer array'),
 ], ids=repr)
 def test_as_indices_bad_request_says_what_to_do(request_, text):
-    """A request that is no list of valid indices is refused with a remedy."""
+    """A request that is not a list of valid indices names a remedy."""
     with pytest.raises(ValueError, match=text):
         as_indices(request_, 3)
 
@@ -149,7 +149,7 @@ def test_take_without_axes_raises():
 
 @pytest.mark.parametrize('function', [take, take_row])
 def test_take_none_raises(function):
-    """None is no array."""
+    """None is not an array."""
     with pytest.raises(TypeError, match='array'):
         function(None, 0)
 

@@ -107,8 +107,8 @@ def test_pad_sequences_regular_array_is_not_copied():
     ([[[1, 2], [3]]], r'element 0 of the batch must be'),
     (numpy.arange(3), 'element 0 of the batch'),
 ])
-def test_pad_sequences_what_is_no_sequence_raises(batch, text):
-    """The error names the sequence."""
+def test_pad_sequences_of_other_values_raises(batch, text):
+    """The error names the value that is not a sequence."""
     with pytest.raises(ValueError, match=text):
         pad_sequences(batch)
 
