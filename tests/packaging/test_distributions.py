@@ -17,7 +17,7 @@ import fuel
 # Compilers take their time, on a busy machine minutes.
 pytestmark = pytest.mark.timeout(600)
 
-# Where `bin/test` put those that the tested package was installed from.
+# Folder of the distributions that `bin/test` installed the package from.
 GIVEN = os.environ.get('FUEL_TEST_DISTRIBUTIONS')
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +171,7 @@ def test_sdist_says_what_the_settings_say(sdist):
 
 
 def test_wheel_holds_modules_types_and_built_extensions(wheel):
-    """What is installed is complete, and has no sources of extensions."""
+    """The wheel is complete, and has no sources of extensions."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     needed = package_files('.py', '.pyi', '.json', 'py.typed')

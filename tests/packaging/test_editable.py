@@ -47,7 +47,7 @@ def place(request, installed, tmp_path):
 @pytest.mark.parametrize('place', ['in the clone', 'beside it', 'elsewhere'],
                          indirect=True)
 def test_editable_installation_is_imported(installed, place):
-    """By a script and in a session, and it is no namespace."""
+    """A script and a session import the clone, not a namespace package."""
     clone, python = installed
     program = 'import fuel; print(fuel.__file__)'
     (place / 'script.py').write_text(program)

@@ -255,7 +255,7 @@ def test_link_to_the_checkout_is_built_in_place_and_once(environment):
 
 
 def test_lock_admits_one_at_a_time(environment, tmp_path):
-    """Also one that waited while the folder was filled."""
+    """Four threads that take a lock over and over never share it."""
     held, log = [], []
 
     def work():

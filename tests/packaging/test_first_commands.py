@@ -1,4 +1,4 @@
-"""What README and quickstart print can be pasted, from a fresh clone."""
+"""The commands of README and quickstart can be pasted in a fresh clone."""
 import json
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a release says of itself is said alike everywhere."""
+"""The facts of a release are the same in all files."""
 import configparser
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""What Fuel requires: the packages that it was promised to be built of, and
-those that its modules import. Nothing here asks a package index."""
+"""Fuel requires the promised packages and those that its modules import.
+Nothing here asks a package index."""
 import ast
 import re
 import sys
@@ -113,7 +113,7 @@ def test_commands_that_ask_an_index_are_found(text, found):
 
 
 def test_no_page_asks_an_index_for_fuel():
-    """Nor code, benchmarks and examples: an index may have 0.2.0 only."""
+    """Code, benchmarks and examples do not, either: it may have only 0.2.0."""
     paths = [ROOT / 'README.rst', ROOT / 'CONTRIBUTING.rst']
     for folder in ('fuel', 'docs', 'benchmarks', 'examples'):
         paths += [path for path in sorted((ROOT / folder).rglob('*'))
