@@ -88,7 +88,7 @@ def test_a_step_may_change_its_batch():
 
 
 def test_copies_are_made_while_the_clock_stands():
-    """However long they take."""
+    """The time of copies does not count."""
     class Heavy:
         def __deepcopy__(self, memo):
             time.sleep(5 * NAP)
@@ -109,7 +109,7 @@ def test_workers_of_the_profile_are_gone_before_data_are_free():
 
 
 def test_headroom_is_in_text_data_and_picture(tmp_path):
-    """And not where it was not asked for."""
+    """The headroom is left out if it was not measured."""
     profile = fuel.profile(source(), batches=5, step=step, headroom=True)
     text = str(profile.headroom)
     assert str(profile).splitlines()[-1] == text

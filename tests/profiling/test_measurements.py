@@ -110,7 +110,7 @@ def as_it_is(data):
 
 
 class Pipeline:
-    """A pipeline drawn at random, of which one stage is slow.
+    """A pipeline drawn at random, with one slow stage.
 
     `slow`: the path of the slow stage in the measurements; None if the
         consumer is slow.
@@ -299,7 +299,7 @@ def test_a_slow_worker_among_others_is_blamed():
 @pytest.mark.usefixtures('heard_ends')
 @pytest.mark.parametrize('num_workers', [2, 3])
 def test_at_the_end_of_an_epoch_all_workers_have_reported(num_workers):
-    """Also those that did not make the last batch."""
+    """Workers that did not make the last batch have reported, too."""
     with MultiProcessing(source(), num_workers=num_workers,
                          start_method='fork') as stream:
         for number in (1, 2):
@@ -325,7 +325,7 @@ def test_an_interval_is_what_happened_since():
 
 
 def test_measurements_of_ranks_add():
-    """And are plain data, which can be sent between them."""
+    """Measurements are plain data, which ranks can send to each other."""
     streams = [source().shard(rank, 2) for rank in range(2)]
     for stream in streams:
         for _ in stream:
@@ -354,7 +354,7 @@ def test_previews_are_not_measured():
 
 
 def test_threads_that_end_keep_nothing():
-    """However many read an epoch."""
+    """Threads that read an epoch leave no meters behind."""
     def read():
         for _ in source():
             pass
@@ -396,7 +396,7 @@ def test_short_items_are_counted_all_and_timed_in_part():
 
 
 def test_a_long_item_among_short_ones_is_timed():
-    """Where Python reads, each item stands for itself."""
+    """Each item that Python reads is timed on its own."""
     class Hiccups(IndexableDataset):
         def get_data(self, state=None, request=None):
             if request[0] == 150000:
@@ -437,7 +437,7 @@ def test_time_between_epochs_is_nobodys():
 
 
 def test_errors_and_the_end_leave_the_counters_whole():
-    """An error is no item, and what comes after it is measured."""
+    """An error does not count as an item; later items are measured."""
     calls = []
 
     def fail(data):
@@ -514,7 +514,7 @@ def test_queue_is_empty_while_its_items_are_waited_for():
 
 
 def test_a_fork_begins_anew():
-    """What the parent has counted is not the child's."""
+    """The child does not count the items of its parent."""
     stream = source()
     for _ in stream:
         pass
@@ -632,7 +632,7 @@ def test_an_epoch_that_begins_within_another_is_measured():
         'data': 1, 'indices': 2, 'indptr': 3})(), {'a': 1},
     numpy.zeros((5, 4))[::-1, ::2]])
 def test_items_of_any_kind_are_counted(part):
-    """Whatever a stage gives, and however it is named."""
+    """A stage may give any value, as a tuple or as a dict."""
     stream = Mapping(source(), lambda data: (part, part))
     assert 40 == len(list(stream))
     assert 40 == stream.measurements().items
@@ -642,7 +642,7 @@ def test_items_of_any_kind_are_counted(part):
 
 
 def test_workers_that_are_gone_stay_in_the_sums():
-    """However often workers are started again."""
+    """The sums keep the items of all earlier workers."""
     with MultiProcessing(source(), start_method='fork') as stream:
         for number in range(1, 4):
             for _ in stream:
@@ -661,7 +661,7 @@ def check_sums(found):
 
 
 def test_a_stream_that_a_function_reads_is_the_work_of_its_stage():
-    """It is no input of the stage; what it took is in its own numbers."""
+    """Such a stream is not an input of the stage, and counts for itself."""
     other = Stage(source(), Delay('sleep', .002))
     examples = other.get_epoch_iterator()
 

@@ -216,7 +216,7 @@ def test_stages_of_a_server_are_measured_there():
     reader, _, worst, _ = profile.stages
     assert 0 < reader.waiting <= reader.seconds
     assert worst.share > .5
-    # What the server says comes a batch or two later.
+    # The server's numbers arrive a batch or two later.
     assert worst.items >= 25
     assert profile.bottleneck.startswith('Mapping(slow) takes ')
     assert f'in {server_place}' in profile.bottleneck
@@ -250,7 +250,7 @@ def test_slow_client_is_the_bottleneck():
 
 
 def test_server_times_each_item_only_while_it_is_asked():
-    """Also in the middle of an epoch, which goes on as it would have."""
+    """A client may ask in mid-epoch; the epoch goes on unchanged."""
     stream = Mapping(build(), slow)
     with served(stream) as (server, client):
         iterator = iter(client)
@@ -314,7 +314,7 @@ def test_time_of_a_batch_of_a_hostile_server_is_refused(took):
 
 
 def test_number_of_stages_of_a_hostile_server_is_bounded():
-    """And each is an object."""
+    """Each stage must be an object."""
     with pytest.raises(WireError, match='1000 stages'):
         take_stages([{}] * 1000)
     with pytest.raises(WireError, match='are an object'):
@@ -472,8 +472,8 @@ def test_parts_are_of_the_time_with_the_step():
         'the time is spent in waiting for that: more')
 
 
-def test_server_of_several_clients_is_no_faster_than_for_one():
-    """What it makes is shared: it is busy, though one client gets little."""
+def test_server_of_several_clients_is_not_faster_than_for_one():
+    """Clients share a server's work: it is busy, though one gets little."""
     place = 'server here:1'
     stages = [stage('ServerDataStream', 0, place, .9, .9, items=25),
               stage('Cast', 1, place, .9, remedy='leave it out')]
@@ -505,7 +505,7 @@ class Chunked:
     ('chunks of 64, gzip', 'BlockShuffledScheme'),
     ('in memory', 'smaller types'), ('contiguous', 'faster disk')])
 def test_remedies_of_reading(layout, text):
-    """What usually helps depends on the layout."""
+    """The remedy depends on the layout."""
     class Stream:
         dataset = Chunked(layout)
 
@@ -556,7 +556,7 @@ def test_remedies_on_one_core_need_no_other():
     ('Cast', 'right on the DataStream'),
     ('ImagesFromBytes', 'config.num_threads'), ('Own', 'MultiProcessing')])
 def test_remedies_of_stages(name, text):
-    """What usually helps depends on the stage."""
+    """The remedy depends on the stage."""
     assert text in remedy(type(name, (), {})())
 
 

@@ -119,7 +119,7 @@ def test_spans_of_stages_lie_in_one_another(tmp_path):
     found = by_name(events)
     assert {'wait', 'step', 'Flatten', 'Mapping(slow)',
             'DataStream'} == set(found)
-    # Two warm up, without a step; the end of the first epoch is no item.
+    # Two warm up, without a step; the end of the first epoch is not an item.
     assert list(range(2, 27)) == [
         each['args']['item'] for each in found['step']]
     assert list(range(27)) == [each['args']['item']
@@ -168,7 +168,7 @@ def test_each_worker_has_a_row(tmp_path, start_method):
 
 
 def test_pure_stages_have_the_rows_of_their_threads(tmp_path):
-    """Also where several make the items at a time."""
+    """Several threads may make the items at a time."""
     with MultiThreading(build(pure=True), num_threads=3) as stream:
         rows, names = traced(stream, tmp_path / 'run.json')
     assert {pid for pid, _ in rows} == {os.getpid()}
@@ -201,7 +201,7 @@ def test_threads_of_workers_have_rows(tmp_path):
 
 
 def test_a_stage_that_raises_and_hostile_names(tmp_path):
-    """A name is text, whatever is in it; an error is no item."""
+    """A name may be any text; an error does not count as an item."""
     def odd(batch):
         if batch[1][0] == 30:
             raise ValueError
@@ -269,7 +269,7 @@ def test_number_of_spans_is_bounded():
     assert MOST_SPANS == len(events)
     # Three of each item, with its wait.
     assert trace['otherData']['spans_left_out'] == 3 * count - MOST_SPANS
-    # What was kept is free again.
+    # The memory of the kept spans is free again.
     del stages, events, trace
     again = fuel.profile(build(), batches=5)
     assert not any(each.num_left_out for each in again.spans)
@@ -288,7 +288,7 @@ def test_nothing_is_kept_but_in_a_profile():
 
 
 def test_a_trace_is_not_among_the_data(tmp_path):
-    """And needs a profile that has one."""
+    """The trace can be written only of a profile that has spans."""
     profile = fuel.profile(build(), batches=5)
     assert profile.spans
     assert 'spans' not in profile.as_dict()
