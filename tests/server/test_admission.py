@@ -87,7 +87,7 @@ def test_end_of_an_earlier_epoch_is_followed_by_the_next(
 
 
 def test_end_of_an_earlier_epoch_without_a_state_is_refused():
-    """Where it is followed by the next one, nothing is wanted of it."""
+    """A client that goes on with the next epoch needs no such state."""
     for epoch, kind in (3, Begin), (2, Refuse):
         world = World()
         world.begin('b', 4).leave('b')
@@ -110,7 +110,7 @@ def test_first_client_begins_the_first_epoch():
 
 
 def test_client_waits_for_the_others():
-    """And is asked about again."""
+    """The client stays among the joiners until the others are there."""
     world = World(num_clients=2)
     first = world.ask('a')
     assert [Wait(Joiner(first, 1, None))] == world.decide()
@@ -147,7 +147,7 @@ def test_client_with_made_up_batches_is_refused():
 
 
 def test_client_of_an_epoch_that_is_left_behind_is_sent_away():
-    """What it continues is over for the others."""
+    """Its epoch is over for the other clients."""
     world = World()
     world.begin('a', number=3)
     late = world.ask('b', position(

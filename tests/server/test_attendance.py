@@ -58,7 +58,7 @@ def read_on(*clients):
 
 @pytest.mark.parametrize('sharing', ['split', 'all', 'rank'])
 def test_first_epoch_waits_for_num_clients(sharing):
-    """However long, and says so."""
+    """It waits without a limit, and its status says so."""
     world = World(None, COUNT, sharing, num_clients=2)
     one = world.add_client(rank=0)
     assert not one.next()
@@ -77,7 +77,7 @@ def test_first_epoch_waits_for_num_clients(sharing):
 
 @SHARED
 def test_later_epoch_does_not_wait_for_a_client_that_closed(sharing):
-    """Nor does the one after it."""
+    """The epochs after that do not wait either."""
     world, one, other = finish_first(sharing)
     one.close()
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_successor_of_a_client_killed_between_epochs_loses_nothing(
     go_on(successor)
     if kills_server or not has_state:
         # The server does not know that the third had closed its stream, or
-        # whom this client follows.
+        # which client this one follows.
         assert not successor.next()
         world.pass_time(HOLD)
     assert read_on(successor, other) == sorted(2 * EVERYTHING)
@@ -170,7 +170,7 @@ def test_client_of_two_that_does_something_else_is_waited_for():
 
 
 def test_time_that_another_client_has_begins_anew_in_each_epoch():
-    """However long one had waited before."""
+    """Earlier waiting does not shorten it."""
     world, one, other = finish_first('split')
     for _ in range(2):
         assert not go_on(other)

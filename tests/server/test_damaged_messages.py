@@ -53,7 +53,7 @@ def read_damaged(port, how, shared_memory, damage):
 def check_served(port):
     """Fail unless a server gives an epoch as it is."""
     with ServerDataStream(('x', 'y'), port=port, timeout=10) as client:
-        # What others left of theirs.
+        # Finish the epoch that others may have begun.
         list(client.get_epoch_iterator())
         batches = list(client.get_epoch_iterator())
     assert list(range(NUM_ROWS)) == [

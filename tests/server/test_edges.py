@@ -1,5 +1,5 @@
-"""What a server and its clients do at their edges: keys, silence, closing,
-signals, the file of the journal."""
+"""Edge cases of servers and clients: keys, silence, closing, signals, the file
+of the journal."""
 import gc
 import os
 import pickle
@@ -57,7 +57,7 @@ def read_all(stream):
 
 
 def test_closed_stream_frees_its_memory_and_descriptors():
-    """What it mapped, and the descriptors of its sockets."""
+    """Its memory maps and the descriptors of its sockets are gone."""
     def count():
         gc.collect()
         with open('/proc/self/maps') as maps:
@@ -261,7 +261,7 @@ def test_batch_with_another_number_of_items_is_an_error():
 
 
 def test_client_refuses_a_batch_with_another_number_of_items():
-    """Also from a server that does not look at its own batches."""
+    """The client itself checks a batch that the server does not check."""
     items, buffers = encode((numpy.arange(3), numpy.arange(3)))
     answers = {
         b'hello': {'type': 'welcome', 'version': VERSION, 'run': 'a',
@@ -355,8 +355,8 @@ def test_arrays_of_read_only_frames_are_writable():
 
 
 @pytest.mark.parametrize('value', [True, False])
-def test_boolean_is_no_integer_of_a_header(value):
-    """Although Python counts with it."""
+def test_boolean_is_not_an_integer_of_a_header(value):
+    """A boolean is refused, although Python counts with it."""
     with pytest.raises(WireError, match='must be of type int'):
         get_field({'index': value}, 'index', int)
 
@@ -397,7 +397,7 @@ def test_finished_stream_and_iterator_pickle():
 
 
 def test_slot_of_a_batch_of_an_epoch_that_was_left_is_free_again():
-    """Also if it is finished when the next epoch has begun."""
+    """The slot is free also if the batch ends after the next epoch began."""
     with Server(build(80), port=0, hwm=2) as server, \
             ServerDataStream(('x', 'y'), port=server.port) as client:
         for _ in range(12):
@@ -542,7 +542,7 @@ def test_journal_that_cannot_be_written_stops_the_server(tmp_path):
                 seen.extend(epoch)
         with pytest.raises(ServerError, match='journal=False') as caught:
             server.wait(20)
-        # What was under way, and not one batch that is not on record.
+        # The user got batches that were under way, all of them on record.
         assert len(seen) < 20
         assert str(path) in str(caught.value)
     finally:
@@ -612,7 +612,7 @@ def test_journal_that_is_replaced_while_it_is_opened_is_not_taken(
 
 
 def test_journal_is_continued_as_it_was(tmp_path):
-    """Also by another that continues, and when its last line is torn."""
+    """A copy that continues it is the same, and so is a torn last line."""
     path = tmp_path / 'journal'
     lines = some_journal(path)
     expected = list(Journal(path).found[1].snapshot())
@@ -630,7 +630,7 @@ def test_journal_is_continued_as_it_was(tmp_path):
 
 
 def test_hostile_journal_is_set_aside(tmp_path):
-    """Whatever it holds, a new run begins."""
+    """A new run begins, or a ledger that can be used."""
     path = tmp_path / 'journal'
     lines = some_journal(path)
     rng = numpy.random.RandomState(3)

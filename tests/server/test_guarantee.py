@@ -61,7 +61,7 @@ def assert_once(world, *clients):
 @pytest.mark.parametrize('more', [0, 2])
 def test_killed_client_with_a_successor_in_time_loses_nothing(
         tmp_path, sharing, more):
-    """Whatever it read after it saved its state."""
+    """Batches that it read after it saved its state are sent again."""
     world, one, other = begin(tmp_path, sharing)
     saved = one.save()
     for _ in range(more):
@@ -114,8 +114,8 @@ def test_new_client_of_the_rank_of_a_killed_one_gets_what_it_left(tmp_path):
 @SHARING
 def test_server_killed_twice_around_a_successor_loses_nothing(
         tmp_path, sharing):
-    """What the killed client was sent is not held for another successor
-    when the second server continues."""
+    """The second server does not keep the killed client's batches for another
+    successor."""
     world, one, other = begin(tmp_path, sharing)
     saved = one.save()
     one.kill()
@@ -234,7 +234,7 @@ def test_successor_after_the_next_epoch_began_has_lost_what_was_not_saved(
 @SHARING
 def test_killed_client_that_saved_nothing_loses_what_it_delivered(
         tmp_path, sharing):
-    """And no more: the others get the rest, or a client of its rank."""
+    """The others, or a client of its rank, get all the rest."""
     world, one, other = begin(tmp_path, sharing)
     one.kill()
     world.pass_time(HOLD + 1)
@@ -406,7 +406,7 @@ def stateless():
 
 @SHARING
 def test_pipeline_without_states_loses_what_was_not_saved(tmp_path, sharing):
-    """What its client delivered after the state was saved."""
+    """Batches delivered after the saved state are lost."""
     world, one, other = begin(tmp_path, sharing, make_stream=stateless)
     saved = one.save()
     one.next()
@@ -483,7 +483,7 @@ def test_epoch_goes_on_for_no_other_number_of_ranks(
 
 
 def test_epoch_goes_on_when_another_number_of_clients_shall_begin(tmp_path):
-    """Which is only waited for, unless they share by rank."""
+    """The server waits for that number only when clients share by rank."""
     world, *clients = begin(tmp_path, 'split')
     world.kill_server()
     world.num_clients = 5

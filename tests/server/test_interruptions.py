@@ -184,7 +184,7 @@ def test_failure_to_close_ends_the_server(monkeypatch):
 
 
 def test_question_of_somebody_gone_ends_nothing(monkeypatch):
-    """Who asks and leaves before the answer disturbs nobody."""
+    """A peer that asks and leaves before the answer disturbs nobody."""
     asked = threading.Event()
 
     def answer_late():

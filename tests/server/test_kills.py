@@ -238,7 +238,7 @@ LONG_SERVER = """
 
 @pytest.mark.parametrize('number', CASES[:2] + CASES[5:16])
 def test_server_killed_twice_gives_its_clients_each_batch_once(number):
-    """Also if the second kill comes when only some of them were back."""
+    """The second kill may come when only some of the clients are back."""
     gap = random.Random(SEED + number).uniform(0.2, 1.5)
     print(f'FUEL_TEST_SEED={SEED}: {gap:.2f} s')  # noqa: T201
     port = free_port()

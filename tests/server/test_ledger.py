@@ -100,7 +100,7 @@ def make_machine(folder, sharing):
 @pytest.mark.parametrize('sharing', ['split', 'rank', 'all'])
 def test_random_history_loses_and_repeats_nothing(
         tmp_path, sharing, examples):
-    """Each batch comes once, to whom it belongs, whatever is killed when."""
+    """Each batch comes once, to its client, through kills at any time."""
     logging.disable(logging.WARNING)
     try:
         run_state_machine_as_test(

@@ -142,8 +142,8 @@ def test_server_restarted_on_its_host_continues(hosts):
 
 
 @needs_namespaces
-def test_slow_link_is_no_dead_one(hosts):
-    """Batches that take longer than the signs of life to arrive."""
+def test_slow_link_is_not_taken_for_a_dead_one(hosts):
+    """A client stays while a batch takes longer than the heartbeats."""
     if shutil.which('tc') is None:
         pytest.skip('needs tc (iproute2)')
     hosts.run(0, 'tc', 'qdisc', 'add', 'dev', 'cable', 'root', 'tbf', 'rate',

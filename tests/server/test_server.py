@@ -139,7 +139,7 @@ def test_abandoned_epoch_leaves_a_clean_next_one(
             next(epoch)
     del epoch, expected
     if not taken:
-        # An epoch of which nothing was asked for never began.
+        # An epoch without a request never began.
         reference = build()
     for _ in range(2):
         assert_same(reference.get_epoch_iterator(),
@@ -256,7 +256,7 @@ def test_pickled_iterator_goes_on(serve, connect, protocol):
 
 
 def test_pickled_stream_starts_an_epoch(serve, connect):
-    """Also on a server that was started again."""
+    """A pickled stream also works with a server that was started again."""
     reference = build()
     expected = reference.get_epoch_iterator()
     client = connect(serve())
@@ -381,7 +381,7 @@ def test_exception_reaches_the_client(serve, connect, fault, kind, text):
 
 
 def test_error_names_the_request(serve, connect):
-    """And every stage that it went through."""
+    """The error has a note with the request."""
     epoch = connect(serve(build_bad()), ('x',)).get_epoch_iterator()
     next(epoch)
     next(epoch)
@@ -392,7 +392,7 @@ def test_error_names_the_request(serve, connect):
 
 def test_exception_at_the_start_of_an_epoch_reaches_the_client(
         serve, connect):
-    """And the next epoch is tried anew."""
+    """The next epoch works."""
     stream = build()
     attempts = []
 
@@ -448,7 +448,7 @@ def test_two_clients_share_each_epoch_exactly(serve, connect, shared_memory):
 
 
 def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
-    """What it has not handed out goes to who asks, within one thread."""
+    """Batches that it has not handed out go to the client that asks."""
     server = serve(build(num_examples=80).data_stream, num_clients=1)
     first, second = connect(server), connect(server)
     one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
@@ -459,7 +459,7 @@ def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
 
 
 def test_client_that_leaves_joins_the_next_epoch(serve, connect):
-    """And does not end the epoch of the others."""
+    """The other client's epoch goes on."""
     server = serve(build(num_examples=80).data_stream)
     first, second = connect(server), connect(server)
     one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
@@ -477,7 +477,7 @@ def test_client_that_leaves_joins_the_next_epoch(serve, connect):
 
 
 def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
-    """What it had handed out is not made again."""
+    """Batches that the dead client handed out are not made again."""
     server = serve(build(num_examples=80).data_stream, reconnect=0.5)
     survivor = connect(server)
     epoch = survivor.get_epoch_iterator()
@@ -598,7 +598,7 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
 @pytest.mark.parametrize('left', [1, 4])
 def test_batch_made_ahead_goes_to_the_next_epoch_or_client(
         serve, connect, left):
-    """What waits at the server when an epoch is left never happened."""
+    """Batches that wait at the server when an epoch is left are sent again."""
     server = serve(hwm=1)
     client = connect(server)
     first = client.get_epoch_iterator()
@@ -654,7 +654,7 @@ def test_last_stage_may_write_where_the_client_reads(serve, connect, keep):
 
 @MEMORY
 def test_stage_may_use_its_array_again(serve, connect, shared_memory):
-    """What waits for being sent is not overwritten by later batches."""
+    """Batches that wait to be sent are not overwritten by later ones."""
     array = numpy.empty((1, 50000))
 
     def fill(data):
@@ -743,7 +743,7 @@ def test_port_that_stays_busy_is_an_error(serve):
 
 
 def test_server_that_does_not_start_leaves_nothing(serve):
-    """However often one tries."""
+    """Many attempts leave no descriptors open."""
     server = serve()
     with pytest.raises(zmq.ZMQError):
         Server(build(), port=0, host='192.0.2.1').start()
@@ -806,7 +806,7 @@ def test_bytes_of_a_foreign_peer_disturb_nobody(serve, connect, caplog, name):
                         'run': 'x', 'epoch': 1, 'state': {}, 'index': 2,
                         'done': [[0, 5]]}]),
                     'proof': rng.choice(['', 'é', 5])}))
-        # What is logged first keeps the others out of the log for a while.
+        # The first logged message suppresses others for a while.
         wait_until(lambda: server.counts['dropped messages'])
         with socket.create_connection(('127.0.0.1', server.port)) as raw:
             raw.sendall(rng.randbytes(1000))

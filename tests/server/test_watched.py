@@ -1,4 +1,4 @@
-"""What a server says of its clients, and to those that lack keys."""
+"""Status of a server's clients, and log of clients without keys."""
 import logging
 import os
 import platform
@@ -107,7 +107,7 @@ def test_each_metric_has_one_line_of_help():
         text, = re.fullmatch(
             rf'# HELP {name} ([A-Z].*)', lines[number - 1]).groups()
         if not name.startswith('fuel_server_client_'):
-            # What it belongs to, once.
+            # The subject of the metric, once.
             group, = re.findall('^fuel_([a-z]+)', name)
             assert 1 == len(re.findall(rf'\b{group}\b', text))
             assert not re.search(r'\bit\b|[{}]', text)
