@@ -99,7 +99,7 @@ def check_dealt(build, order, following, before, after, epoch, step, uneven,
         padded = [order[place % total] for place in range(rounds * before)]
         expected = [padded[rank::before] for rank in range(before)]
         if is_noisy:
-            # What is drawn for a repeated item is drawn anew.
+            # A repeated item gets new draws.
             rounds = total // before
             got = [items[:rounds] for items in got]
             expected = [items[:rounds] for items in expected]
@@ -145,7 +145,7 @@ def check_split(build, order, following, before, after, epoch, step, uneven,
 
 
 def check_steps(got, order, uneven, size=0):
-    """Each step deals whole batches, of which a rank has rows of one.
+    """Each step deals whole batches; a rank has rows of one of them.
 
     Returns how many batches were dealt.
     """
@@ -320,7 +320,7 @@ def test_short_batches_between_others_keep_ranks_in_step(
 @settings(max_examples=25)
 def test_mixtures_of_short_batches_keep_ranks_in_step(
         parts, stop, most, epoch, before, after, step, uneven):
-    """Where a stream ends, or begins anew, its last batch may be short."""
+    """The last batch of a stream that ends or begins anew may be short."""
     parts = [(count, max(size, before, after)) for count, size in parts]
     if stop == 'forever' and uneven == 'pad':
         stop = 'last'

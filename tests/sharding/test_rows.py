@@ -1,4 +1,4 @@
-"""Stages of which a rank reads its rows alone."""
+"""Stages that read only the rows of a rank."""
 import pytest
 from support import pipelines
 
@@ -19,6 +19,6 @@ def test_rank_makes_its_images_alone(name, tmp_path):
 
 
 def test_images_may_not_be_skipped_by_rows(tmp_path):
-    """Where some are left out, rows are others."""
+    """A skipped image would shift the numbers of the rows."""
     assert not can_seek_rows(pipelines.build(
         'ImagesFromBytes skipping', tmp_path))

@@ -1,4 +1,4 @@
-"""What ranks share, what they are refused, and what they are told."""
+"""Shares of ranks, refusals and warnings."""
 import logging
 import sys
 import types
@@ -93,7 +93,7 @@ class TestArguments:
                 stream.shard(0, 2, by='example')
 
     def test_stage_with_rng_is_refused(self):
-        """What it draws depends on batches that others have."""
+        """Its draws depend on batches that other ranks have."""
         stage = RandomFixedSizeCrop(DataStream(
             IndexableDataset(numpy.zeros((4, 3, 5, 5))), batch_size=2),
             (2, 2))
@@ -202,7 +202,7 @@ class TestLaunchers:
             list(stream)
         stream = build()
         assert len(list(stream)) in (2, 3)
-        # What nobody says is no contradiction.
+        # A missing environment variable does not contradict the rank.
         monkeypatch.delenv('RANK')
         assert len(list(stream)) in (2, 3)
 
@@ -257,7 +257,7 @@ def set_process_group(monkeypatch, rank, count):
 
 
 def set_jax(monkeypatch, rank, count):
-    """Start JAX in several processes, of which SLURM told the number."""
+    """Simulate JAX in several processes that SLURM started."""
     monkeypatch.setenv('SLURM_PROCID', str(rank))
     monkeypatch.setenv('SLURM_NTASKS', str(count))
     monkeypatch.setitem(sys.modules, 'jax', types.SimpleNamespace(
@@ -284,7 +284,7 @@ class TestUnevenEpoch:
         lambda: six_batches(shard='auto'),
         lambda: six_batches(shard=(1, 4))])
     def test_user_is_warned_with_the_remedy(self, monkeypatch, launch, build):
-        """Where the stream is shared, once for each line."""
+        """The warning points once to the line that shares the stream."""
         launch(monkeypatch, 1, 4)
         with pytest.warns(UserWarning, match=(
                 "6 batches cannot be shared evenly by 4 ranks.*uneven='drop'"
@@ -453,7 +453,7 @@ def test_next_epochs_go_on_from_the_same_generator():
 
 
 def test_ranks_of_one_stage_do_not_share_generators():
-    """Whatever is below it is copied, and a stream read twice once."""
+    """The stages below are copied; a stream read twice is copied once."""
     for plain in (Cache(pipelines.batches(12, 4), ConstantScheme(3)),
                   Merge([pipelines.batches(12, 4)] * 2, tuple('wxyz'))):
         parts = [plain.shard(rank, 2) for rank in range(2)]
@@ -496,7 +496,7 @@ class Foreign:
     ('drop', [[[0, 1]], [[2, 3]], [[4, 5]]]),
     ('pad', [[[0, 1], [6, 7]], [[2, 3], [8]], [[4, 5], [0, 1]]])])
 def test_scheme_of_a_user_is_shared(scheme, uneven, expected):
-    """However it makes its requests."""
+    """A user's scheme may make its requests in any way."""
     assert expected == [numbers(DataStream(
         pipelines.dataset(9), iteration_scheme=scheme()).shard(
             rank, 3, uneven=uneven)) for rank in range(3)]
@@ -591,7 +591,7 @@ class TestDependingOnData:
 
     @pytest.mark.parametrize('shard', [(1, 3), (0, 2), None])
     def test_state_of_another_rank_is_refused_by_name(self, shard):
-        """And of another number of ranks."""
+        """A state of another world size is refused."""
         stream = self.build().shard(0, 3)
         next(stream.get_epoch_iterator())
         other = self.build()
@@ -642,7 +642,7 @@ def bool_of(example):
 @pytest.mark.parametrize('workers', [1, 2])
 @pytest.mark.parametrize('by', ['batch', 'example'])
 def test_workers_make_the_share_of_a_rank(workers, by):
-    """And their states are those of the whole order."""
+    """The states of the workers are those of the whole order."""
     def build():
         return MultiProcessing(GaussianNoise(
             pipelines.batches(24, 4), .5, which_sources=('x',)),
