@@ -12,7 +12,7 @@ from fuel.interop.torch import Loader, as_iterable, as_map
 
 
 class Position:
-    """What Accelerate saves of the batches that were used."""
+    """The state that Accelerate saves: the used batches."""
 
     def __init__(self, batches, length):
         self.batches, self.length = batches, length
@@ -35,7 +35,7 @@ class Position:
 
 
 class Progress:
-    """What a program saves beside a loader that saves itself."""
+    """The state that a program saves beside a loader that saves itself."""
 
     epoch = step = 0
 

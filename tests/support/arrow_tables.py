@@ -35,7 +35,7 @@ LEAVES = {
     **dict.fromkeys(TEXT, st.text(max_size=4)),
     **dict.fromkeys(BYTES, st.binary(min_size=2, max_size=2)),
 }
-# What no column of Parquet can be.
+# Types that no column of Parquet can have.
 EXTENSIONS = [pyarrow.bool8(), pyarrow.uuid(),
               *(pyarrow.fixed_shape_tensor(pyarrow.int16(), [2, 3], **order)
                 for order in ({}, {'permutation': [1, 0]},

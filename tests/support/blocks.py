@@ -118,7 +118,7 @@ class Kill(Extension):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Stopped(Exception):  # noqa: N818 (it is no error)
+class Stopped(Exception):  # noqa: N818 (not an error)
     """Training was interrupted."""
 
 

@@ -1,4 +1,4 @@
-"""Which tests, modules and pages need a library that a bridge leads to.
+"""Find the tests, modules and pages that need a bridge's library.
 
 They are run by ``bin/test --with NAME``, and by no other run.
 """

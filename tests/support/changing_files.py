@@ -82,7 +82,7 @@ def write_json_lines(path, version):
 
 
 def write_text(path, version):
-    """Write lines of which each word is the version's."""
+    """Write lines in which each word is the version's."""
     line = ' '.join([f'v{version:06}'] * WIDTH) + '\n'
     with open(path, 'w') as file:
         file.write(line * NUM_ROWS)
@@ -182,8 +182,9 @@ def _hdf5(open_set=open_hdf5, **options):
     return functools.partial(write_hdf5, **options), open_set
 
 
-# What writes a version, and opens the data set. Everything that Fuel reads,
-# in files that remote file systems may have as well...
+# Functions that write a version, and functions that open it. These are all
+# formats that Fuel reads, in files that remote file systems may have as
+# well...
 FILES = {
     'contiguous': _hdf5(),
     'chunked': _hdf5(chunks=(CHUNK, COLUMNS)),
@@ -388,7 +389,7 @@ class Changing:
         stream = self.open()
         while self.num_between < num_between:
             if self._generator.rand() < .5:
-                # Of which nothing is decoded or fetched yet.
+                # A new stream has decoded and fetched nothing yet.
                 stream = self.open()
             found = self.read_epoch(stream, self._generator.choice([.5, 1, 4]))
             if found is not None:

@@ -1,4 +1,4 @@
-"""How the tests run the examples of a docstring or a page."""
+"""Run the examples of a docstring or a page."""
 import doctest
 import importlib
 import re

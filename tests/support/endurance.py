@@ -60,7 +60,7 @@ raw_peers.disturb(*sys.argv[1:], float(input()))
 
 
 class Outcome(NamedTuple):
-    """What came of a run.
+    """Results of a run.
 
     `batches`: how many all clients got.
     `epochs`: how often they got each batch, if each as often; else 0.

@@ -1,4 +1,4 @@
-"""Epochs of which batches are kept, changed and left, over and over."""
+"""Keep, change and leave batches of epochs, over and over."""
 import random
 
 import numpy

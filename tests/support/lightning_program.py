@@ -23,7 +23,7 @@ class ReadsAnother(lightning.Callback):
         self.reading = iter(self.loader)
 
     def on_train_batch_end(self, trainer, *_):
-        """Read two batches, of which the state is known."""
+        """Read two batches, and compare the rest with that of their state."""
         if len(self.reading) < 2:
             return
         next(self.reading), next(self.reading)

@@ -131,7 +131,7 @@ def run_tests(copy, tests, ignored=()):
         try:
             status = wait(process, output)
         finally:
-            # Also what it started, and left behind.
+            # End its children, too, which it may have left behind.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         output.seek(0)

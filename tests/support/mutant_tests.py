@@ -1,4 +1,4 @@
-"""Which tests concern a file of the core, the closest first."""
+"""Find the tests that concern a file of the core, the closest first."""
 import ast
 import sys
 from functools import cache
@@ -84,7 +84,7 @@ PARTS = {
         'testing/test_faults.py', 'contracts/test_processes.py'],
 }
 
-#: What more files of tests import says little of what they are about.
+#: A file that more files of tests import does not tell their subject.
 WIDELY = 8
 
 #: Tests that need other libraries, or that a fault cannot fail in a copy.

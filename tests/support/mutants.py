@@ -46,7 +46,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self):
-        """What names the fault while lines move."""
+        """A name of the fault that stays while lines move."""
         return f'{self.path}: {self.before} -> {self.after}'
 
 

@@ -347,7 +347,7 @@ def noise(stage, *args):
 
 
 def gaps(as_examples=False):
-    """Return a stream of data of which some are missing."""
+    """Return a stream of data with missing values."""
     x = numpy.arange(2. * N).reshape(N, 2)
     x[3], x[5, 1] = numpy.nan, numpy.nan
     return (examples if as_examples else batches)(dataset=IndexableDataset({
@@ -843,7 +843,7 @@ PIPELINES = {
 DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
            'Random2DRotation', 'Mix for ever', 'Noisy', 'Noisy left-overs',
            'Running')
-# What sets the global generators, which threads share.
+# Pipelines that seed the global generators, which threads share.
 REFUSED_BY_THREADS = 'SeededMapping', 'SeededMapping examples'
 DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 

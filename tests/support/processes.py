@@ -90,7 +90,7 @@ def end_together(started, timeout=200):
         ended = [process.communicate(timeout=timeout) for process in started]
     finally:
         for process in started:
-            # What it has started may hold the pipes, for ever.
+            # Its children may hold the pipes for ever.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()

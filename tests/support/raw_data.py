@@ -581,7 +581,7 @@ class RawSet(NamedTuple):
 
     @property
     def command(self):
-        """What ``fuel-convert`` is given, a list of str."""
+        """Arguments of ``fuel-convert``, a list of str."""
         return [self.dataset, *map(str, self.arguments.values())]
 
 

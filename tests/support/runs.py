@@ -93,8 +93,8 @@ def stretches(runs, rows):
 def lay_out(rng, lengths):
     """Return an argument that says where runs of some lengths lie."""
     bounds = numpy.concatenate([[0], numpy.cumsum(lengths)])
-    # What says it row by row says nothing of a run without rows, and nothing
-    # of where two runs meet without it.
+    # Arguments by row leave out runs without rows, and cannot tell two runs
+    # apart that meet without a mark.
     ends = numpy.zeros(bounds[-1], bool)
     ends[bounds[1:][lengths > 0] - 1] = True
     numbers = numpy.repeat(rng.permutation(len(lengths)), lengths)

@@ -66,8 +66,8 @@ class History:
     def advance(self, client):
         """Return whether a client read a batch, or came to the end.
 
-        One that is new must not be the only one of which the server knows
-        that it lives: a new epoch, or run, would begin.
+        A new client must not be the only one that the server knows to be
+        alive: a new epoch, or run, would begin.
         """
         if client.session.state() is None and self.has_begun and not any(
                 other.link is not None and other.session.epoch == 1

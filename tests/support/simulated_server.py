@@ -37,7 +37,7 @@ def build(num_examples):
 
 
 class World:
-    """What exists beside the processes: clock, files, network."""
+    """The surroundings of the processes: clock, files, network."""
 
     def __init__(self, path, num_batches=12, sharing='split',
                  num_clients=1, make_stream=None, hwm=3):
@@ -183,7 +183,7 @@ class Client:
         self.session = ServerSession(
             json.loads(json.dumps(state)), self.has_ended)
 
-    # What a session needs of a stream and of a connection.
+    # Interface of a session to its stream and connection.
 
     def _connection_for(self, session):
         return self
@@ -278,7 +278,7 @@ class Client:
         self.inbox.clear()
         self.outbox.clear()
 
-    # What its user does.
+    # Methods of the user.
 
     def next(self):
         """Return whether the user got a batch, or came to the end."""

@@ -106,8 +106,8 @@ def requests(draw, num_rows):
 
 def write(path, keywords, data, written, libver='earliest',
           userblock_size=0, unfiltered=()):
-    """Write a file with a data set ``x`` of which some rows are written;
-    of its chunks, those in `unfiltered` skip all filters."""
+    """Write a file with some rows of a data set ``x``; its chunks in
+    `unfiltered` skip all filters."""
     keywords = dict(keywords)
     if 'external' in keywords:
         raw = Path(path).with_suffix('.raw')

@@ -1,7 +1,7 @@
 """A process that takes too long prints where all its threads are.
 
 pytest-timeout does that for the process that runs the tests; this is for
-those that they start. It is no timer of faulthandler's, which reads stacks
+those that they start. It is not a timer of faulthandler's, which reads stacks
 while they change: that has crashed processes that were only busy.
 """
 import os

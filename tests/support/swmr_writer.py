@@ -39,7 +39,7 @@ with h5py.File(path, mode, libver='latest') as file:
 
 
 class Writer:
-    """A process that appends rows, each of which holds its number.
+    """A process that appends rows. Each row holds its number.
 
     `mode`: ``'w'`` or ``'a'``, of the file.
     """

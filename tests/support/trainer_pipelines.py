@@ -1,4 +1,4 @@
-"""What the programs read that train with other libraries' trainers.
+"""Pipelines of the programs that train with other libraries' trainers.
 
 They are run by path, in processes of their own: what they import is beside
 them, and no folder of the tests hides a library of the same name.

@@ -95,7 +95,7 @@ class Trial:
     def disturb(self):
         """Let faults happen until the owner ends; return how it did."""
         owner, count = self.family.owner, self.num_seen()
-        # Or the faults begin while processes start.
+        # In the other case the faults begin while processes start.
         if self.rng.random() < 0.7:
             while owner.poll() is None and self.num_seen() == count and (
                     time.time() - self.begun < STUCK):

@@ -24,7 +24,7 @@ NUM_ROWS = 320
 # answer, the time that a fault lasts, and a machine that does other things.
 TIMEOUT = 6.
 LIMIT = TIMEOUT + 14.
-# How an owner ends that had an error of its workers.
+# Exit status of an owner whose workers raised an error.
 ENDED_BY_ERROR = 3
 
 # The program of an owner.

@@ -35,7 +35,7 @@ MINIATURES = [
               particles.universe),
     Miniature('MATLAB', 'matlab', particles.matlab)]
 
-# What a page of the manual has in a folder of its own.
+# Folders of the layouts that a page of the manual has in one.
 FOLDERS = {'Minari': 'minari', 'The Well': 'fluid',
            'MultimodalUniverse': 'sky'}
 

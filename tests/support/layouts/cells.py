@@ -10,7 +10,7 @@ TYPES = ['B cell', 'T cell', 'monocyte']
 
 
 def counts(rng, cells=CELLS):
-    """Return a sparse matrix of which some rows are empty."""
+    """Return a sparse matrix with some empty rows."""
     matrix = sparse.random(cells, GENES, .2, 'csr', 'f4', rng)
     matrix.data[:] = rng.integers(1, 9, matrix.nnz)
     keep = numpy.ones(cells)

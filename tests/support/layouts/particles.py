@@ -34,7 +34,7 @@ def salt(folder, rng):
 
 
 def nested(folder, rng):
-    """Write arrays of one length in groups, beside what is no source."""
+    """Write arrays of one length in groups, beside other objects."""
     path = folder / 'measured.h5'
     values = {'images': rng.integers(0, 256, (30, 3, 3), 'u1'),
               'labels/kind': rng.integers(0, 3, 30).astype('>i4'),

@@ -25,7 +25,7 @@ RUNS = (None, 'all', 'lengths', 'offsets', 'ends', 'numbers')
 
 
 class Plan(NamedTuple):
-    """What is in files.
+    """A drawn content of files.
 
     `seed`: of their values.
     `groups`: whether parts are groups of the files, else the files.
