@@ -114,7 +114,7 @@ def test_base_without_method_raises_when_used(cls, scheme, method):
 
 @pytest.mark.parametrize('examples', [True, False])
 def test_mismatch_of_examples_and_batches_raises(examples):
-    """And nothing of the data stream is used up."""
+    """The mismatch is raised before the data stream is read."""
     data_stream = pairs() if not examples else pairs(SequentialScheme, 2)
     stream = Doubler(data_stream)
     stream.produces_examples = examples
@@ -176,7 +176,7 @@ def test_sources_may_be_a_property_without_setter():
 
 
 def test_subclass_may_skip_every_constructor():
-    """What the constructors set has defaults on the classes."""
+    """The attributes that constructors set have defaults on the classes."""
     class Bare(AgnosticSourcewiseTransformer):
         def __init__(self, data_stream):
             self.data_stream = data_stream
@@ -240,7 +240,7 @@ def test_child_may_be_any_iterator():
 
 
 class Lookalike:
-    """What looks like a stream, but derives from none."""
+    """An object with a stream's interface, derived from no class of Fuel."""
 
     sources = ('number',)
     axis_labels = None
@@ -322,7 +322,7 @@ class Halves(Transformer):
 
 
 def test_length_of_a_users_stage_is_that_of_stages_above_it():
-    """Where it is known."""
+    """The length is known if the user's stage knows it."""
     halves = Halves(pairs(SequentialScheme, 2), False)
     for stage in (Mapping(halves, None), ToBytes(halves), Take(halves, 9)):
         assert 2 * len(halves.data_stream) == len(stage)
@@ -334,7 +334,7 @@ def test_length_of_a_users_stage_is_that_of_stages_above_it():
 
 
 def test_length_is_that_of_the_data_stream():
-    """Where a stage returns one item for each."""
+    """A stage that returns one item for each has its stream's length."""
     assert 4 == len(Doubler(pairs()))
     assert 2 == len(Doubler(Doubler(pairs(SequentialScheme, 3))))
 

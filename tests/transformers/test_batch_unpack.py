@@ -34,7 +34,7 @@ def batch_of(*examples):
 @given(st.lists(st.integers(-2 ** 63, 2 ** 63 - 1)), st.integers(1, 7),
        st.sampled_from([0, 1, 2]))
 def test_batch_hands_out_every_example_once(numbers, size, strictness):
-    """But for the last batch, as the strictness says."""
+    """Only the last batch depends on the strictness."""
     stream = Batch(lines(*numbers), ConstantScheme(size),
                    strictness=strictness)
     expected = [numbers[start:start + size]
@@ -111,7 +111,7 @@ def test_batch_of_anything_keeps_the_examples_as_they_are(examples):
     (([1, 2], [3, 4]), 'int64'), (([1, 2], numpy.ones(2)), 'float64'),
     (('ab', 'c'), '<U2'), ((b'ab', b'c'), 'S2')])
 def test_batch_of_equal_shapes_is_a_plain_array(examples, expected):
-    """What numpy.asarray makes of them."""
+    """The result is that of numpy.asarray."""
     batch = batch_of(*examples)
     assert numpy.dtype(expected) == batch.dtype
     numpy.testing.assert_array_equal(numpy.array(examples), batch)
@@ -167,8 +167,8 @@ def test_batch_unknown_strictness_raises():
 
 
 @pytest.mark.parametrize('request_', [None, 0, -2, 1.5, [1, 2]])
-def test_batch_request_that_is_no_size_raises(request_):
-    """And says what came."""
+def test_batch_request_that_is_not_a_size_raises(request_):
+    """The error shows the value."""
     stream = Batch(lines(1), ConstantScheme(2))
     stream.get_epoch_iterator()
     with pytest.raises(ValueError, match='Batch needs a positive number'):
@@ -215,7 +215,7 @@ def test_batch_of_examples_with_too_few_sources_raises():
 
 @given(st.lists(st.lists(st.integers(), max_size=4), max_size=6))
 def test_unpack_hands_out_every_example_once(batches):
-    """Empty batches, too, are no end."""
+    """Empty batches do not end an epoch."""
     stream = DataStream(IterableDataset(batches))
     stream.produces_examples = False
     expected = [(example,) for batch in batches for example in batch]
@@ -233,7 +233,7 @@ def test_unpack_begins_each_epoch_anew():
 
 
 def test_unpack_examples_do_not_keep_the_batch_alive():
-    """Nor does changing one change another."""
+    """Writing to one example does not change another."""
     stream = Unpack(DataStream(
         IndexableDataset(numpy.arange(6).reshape(3, 2)),
         iteration_scheme=SequentialScheme(3, 3)))

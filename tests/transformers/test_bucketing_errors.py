@@ -1,4 +1,4 @@
-"""What BucketBatch says of data that it cannot measure."""
+"""Errors of BucketBatch for data that it cannot measure."""
 import pytest
 
 from fuel.datasets import IterableDataset

@@ -63,7 +63,7 @@ def test_cache_hands_out_every_example_once(chunks, sizes):
                               strict=False):
         expected, left = left[:size], left[size:]
         assert expected == batch.tolist()
-        # What is kept is less than a chunk.
+        # The kept examples are fewer than a chunk.
         assert left[:len(stream.cache[0])] == stream.cache[0]
         assert len(stream.cache[0]) < max(map(len, chunks))
     assert not left or sum(map(len, chunks)) - len(left) == sum(sizes)
@@ -98,7 +98,7 @@ def test_cache_of_batches_padded_to_different_lengths():
     first, second = (batch for batch, in stream.get_epoch_iterator())
     assert [(3,), (3,), (5,)] == [row.shape for row in first]
     assert (1, 5) == second.shape
-    # The rows are no views of what is still kept.
+    # The rows are not views of the examples that are still kept.
     first[2][...] = 7
     assert [[0] * 5] == second.tolist()
 
@@ -141,8 +141,8 @@ def test_cache_that_was_assigned_has_no_state():
 @pytest.mark.parametrize('request_, shown', [
     (None, 'None'), (0, '0'), (-1, '-1'), (2.5, '2.5'), ([1], r'\[1\]'),
     (True, 'True')])
-def test_cache_request_that_is_no_size_raises(request_, shown):
-    """And says what came."""
+def test_cache_request_that_is_not_a_size_raises(request_, shown):
+    """The error shows the value."""
     stream = Cache(numbers(6, 3), ConstantScheme(2))
     stream.get_epoch_iterator()
     with pytest.raises(ValueError, match=f'as request, got {shown}'):

@@ -134,7 +134,7 @@ def test_force_float_x_of_ragged_batch():
     ForceFloatX, lambda stream: Cast(stream, 'float32')],
     ids=['ForceFloatX', 'Cast'])
 def test_scalars_after_scaling_are_those_of_two_steps(cls):
-    """What is computed on the way to another type is what comes of it."""
+    """The computation in one step has the values and type of two."""
     class Scale(ScaleAndShift):
         """A subclass, which is always asked for the values in between."""
 
@@ -159,7 +159,7 @@ def test_force_float_x_after_scaling_equals_two_steps():
     result, = next(ForceFloatX(stage).get_epoch_iterator())
     numpy.testing.assert_array_equal(
         (data * (1 / 3) + 0.1).astype('f'), result)
-    # What is not float64 by itself is not touched.
+    # Data that do not become float64 are not cast.
     whole = ForceFloatX(ScaleAndShift(batches_of(data), 2, 1))
     assert 'int64' == next(whole.get_epoch_iterator())[0].dtype
 
@@ -178,7 +178,7 @@ def shuffled(dataset, **attributes):
 
 @pytest.mark.parametrize('dtype', ['float32', 'float64', 'int64', 'uint8'])
 def test_cast_of_a_data_set_in_memory_casts_its_rows(dtype):
-    """However that is done, and nothing but the sources to be cast."""
+    """Only the given sources are cast, by any way of reading."""
     dataset = IndexableDataset(
         {'x': PIXELS, 'y': PIXELS[::-1], 'z': PIXELS[:, 0]})
     stage = Cast(shuffled(dataset), dtype, which_sources=('x', 'y'))
@@ -238,8 +238,8 @@ def test_missing_time_is_nan(kind, dtype):
 
 
 @pytest.mark.parametrize('dtype', ['int64', 'uint8', bool])
-def test_missing_time_is_no_integer(dtype):
-    """NumPy makes the smallest integer of it; of NaN there is one."""
+def test_missing_time_is_not_cast_to_an_integer(dtype):
+    """NumPy makes the smallest integer of it; a float can be NaN."""
     times = numpy.array(['2024-01-02', 'NaT'], 'datetime64[D]')
     with pytest.raises(ValueError, match=(
             "'x': NaT, a time that is missing, is no .*: cast to float64")):

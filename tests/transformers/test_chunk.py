@@ -13,7 +13,7 @@ from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers.sequences import Chunk
 
-# What is drawn at random may be too short.
+# Documents drawn at random may be too short.
 pytestmark = pytest.mark.filterwarnings(
     'ignore:an epoch of Chunk is empty')
 
@@ -55,7 +55,7 @@ def build(lengths, length, stride, last, shift):
 
 @given(CASES)
 def test_chunk_equals_plain_python(case):
-    """However documents end."""
+    """The chunks do not depend on the way that documents end."""
     stream = build(*case)
     documents_, parameters = documents(case[0]), case[1:]
     assert [chunk for document, in documents_.get_epoch_iterator()
@@ -166,5 +166,5 @@ def test_epoch_without_a_chunk_warns(shift, last, longest, expected):
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         assert list(build([1, expected], 4, 4, last, shift))
-        # Where there is nothing to read, an empty epoch is no surprise.
+        # An empty epoch of an empty stream is expected.
         assert [] == list(build([], 4, 4, last, shift))

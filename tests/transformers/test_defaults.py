@@ -99,7 +99,7 @@ def test_default_stream_of_some_sources():
 
 
 def test_default_stream_with_a_misspelt_source_raises():
-    """What the data set does not provide at all is a mistake."""
+    """A source that the data set does not provide is a mistake."""
     class Images(IndexableDataset):
         default_transformers = uint8_pixels_to_floatX(('feature',))
 

@@ -60,7 +60,7 @@ STAGES = {
     'Pack': lambda stream: FilterSources(Unpack(Pack(
         Batch(stream, SIZE), 4, batch_size=2, window=2)), ('s',)),
 }
-# What reads a part of an epoch of them.
+# Stages that read a part of an epoch of them.
 PARTS = {
     'Take': lambda stream: Take(stream, 5),
     'Mix': lambda stream: Mix(

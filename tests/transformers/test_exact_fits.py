@@ -152,7 +152,7 @@ def test_standardization_does_not_depend_on_order_and_batches():
 
 
 def test_standardization_of_batches_of_various_sizes_is_exact():
-    """Also of batches without rows, of a stream that is read once."""
+    """Batches without rows, of a stream that is read once, do not matter."""
     x = numpy.random.RandomState(0).normal(1e8, size=(40, 2))
     batches = numpy.split(x, [0, 1, 1, 3, 20])
     stream = DataStream(IterableDataset({'x': iter(batches)}))
@@ -233,7 +233,7 @@ def test_imputed_mean_is_that_of_fractions():
 @pytest.mark.parametrize('strategy', ['mean', 'median', 'most-frequent'])
 def test_values_to_impute_are_learnt_beside_batches_without_examples(
         strategy):
-    """Whatever shape and type those have, at any place of the epoch."""
+    """Empty batches of any shape and type, at any place, do not matter."""
     x = numpy.array([[1., numpy.nan], [1., 5.], [4., 5.]])
     expected = fit_impute(stream_of(x, 3), strategy=strategy)
     for empty in (x[:0], [], numpy.empty((0, 7), 'U3')):
@@ -260,8 +260,8 @@ def check_whitening(x, size, kind):
                                for other in columns] for one in columns])
     matrix = numpy.vectorize(Fraction, otypes=[object])(parameters.matrix)
     white = (matrix.T @ covariance @ matrix).astype(float)
-    # What columns have in common costs digits, but neither their scales nor
-    # their offsets do.
+    # Correlated columns cost digits, but neither their scales nor their
+    # offsets do.
     roots = [exact_root(variance) for variance in covariance.diagonal()]
     correlation = covariance.astype(float) / numpy.outer(roots, roots)
     numpy.testing.assert_allclose(
@@ -271,7 +271,7 @@ def check_whitening(x, size, kind):
 
 @st.composite
 def correlated_rows(draw):
-    """Draw rows of which each column has a scale and an offset."""
+    """Draw rows of columns with different scales and offsets."""
     width = draw(st.integers(1, 4))
     rng = numpy.random.default_rng(draw(st.integers(0, 2 ** 32)))
     x = rng.normal(size=(draw(st.integers(10, 30)), width))
@@ -289,7 +289,7 @@ def correlated_rows(draw):
 @given(correlated_rows(), st.sampled_from([None, 1, 7, 100]),
        st.sampled_from(['pca', 'zca']))
 def test_whitening_makes_the_exact_covariance_the_identity(x, size, kind):
-    """Whatever the offsets of the columns, and how different their scales."""
+    """The scales and offsets of the columns do not matter."""
     check_whitening(x, size, kind)
 
 

@@ -40,6 +40,6 @@ def test_filter_batches():
 
 
 def test_filter_has_no_known_length():
-    """Who knows what it keeps."""
+    """The number of kept items is not known in advance."""
     with pytest.raises(TypeError, match='not known'):
         len(Filter(DataStream(IterableDataset([1, 2])), None))

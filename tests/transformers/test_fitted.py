@@ -114,7 +114,7 @@ def test_data_that_have_no_mean(x, text):
 
 
 def test_a_source_of_text_is_not_read_to_its_end():
-    """The error names the first that is no number; nothing is kept."""
+    """The error names the first one that is not a number."""
     read = []
 
     def cells():
@@ -166,7 +166,7 @@ def test_label_encoding_of_no_classes_is_refused(targets):
 
 
 def test_label_encoding_is_plain_data(tmp_path):
-    """And is taken from its file."""
+    """A file of parameters gives the same stage."""
     parameters = fit_label_encoding(stream_of([30, 10, 20]), 'x')
     parameters.save(tmp_path / 'labels.json')
     assert parameters == LabelEncodingParameters.load(

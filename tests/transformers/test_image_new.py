@@ -47,7 +47,7 @@ def test_resize_makes_one_array_of_pillows_pixels(form, threads):
 
 @pytest.mark.parametrize('form', FORMS)
 def test_center_crop_takes_the_middle(form):
-    """Where margins differ, those above and on the left are smaller."""
+    """An odd margin is smaller above and on the left."""
     result = first(CenterCrop(batches(form(RAGGED)), (5, 4)))
     for image, crop in zip(RAGGED, result, strict=True):
         top, left = (image.shape[1] - 5) // 2, (image.shape[2] - 4) // 2
@@ -69,7 +69,7 @@ def test_fixed_size_stages_refuse_mixed_channels():
        st.sampled_from([(.08, 1), (1, 1), (.001, .01)]),
        st.sampled_from([(.75, 1.33), (1, 1), (5, 9)]))
 def test_choose_part_lies_inside(height, width, seed, scale, ratio):
-    """Whatever is drawn, the part is not empty and lies in the image."""
+    """The part is not empty and lies in the image, for any draws."""
     draws = numpy.random.default_rng(seed).random((10, 4))
     top, left, rows, columns = choose_part(height, width, scale, ratio, draws)
     assert 0 <= top <= top + rows - 1 < height

@@ -64,7 +64,7 @@ def test_sources_get_the_same_draws(stage):
     crops, Random2DRotation, RandomHorizontalFlip,
     lambda stream, **how: RandomResizedCrop(stream, (3, 3), **how)])
 def test_examples_and_batches_of_pairs_stay_aligned(stage, stacked):
-    """Also of other channels and another type."""
+    """Masks of other channels and another type move with their images."""
     masks = PIXELS[:, 1:].astype('int16') + 100
     dataset = IndexableDataset(
         {'image': PIXELS if stacked else list(PIXELS), 'mask': masks},

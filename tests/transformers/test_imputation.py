@@ -56,7 +56,7 @@ def test_mean_and_median_are_those_of_numpy(x, size):
                 max_size=30), st.integers(1, 5) | st.none(),
        st.sampled_from(['int64', 'uint8', 'bool']))
 def test_integers_have_a_mask(rows, size, dtype):
-    """What it is false for counts for nothing, and is replaced."""
+    """A value is left out and replaced where its mask is false."""
     x = numpy.array([abs(value) for value, _ in rows]).astype(dtype)
     there = numpy.array([is_there for _, is_there in rows])
     data = stream_of(x, size, x_mask=there)
@@ -197,7 +197,7 @@ def test_means_of_far_numbers_keep_their_digits():
 
 
 def test_dates_are_refused():
-    """Where they are fitted, and where a value of one's own would be put."""
+    """Fitting refuses them, and so does filling with a given value."""
     dates = numpy.array(['2024-02-29', 'NaT'], 'datetime64[D]')
     for strategy in ('median', 'most-frequent'):
         with pytest.raises(ValueError, match=(
@@ -210,7 +210,7 @@ def test_dates_are_refused():
 
 @pytest.mark.parametrize('dtype', ['float16', 'float32'])
 def test_means_of_narrow_numbers_are_added_in_double(dtype):
-    """Also those of one large batch, whose sum its type does not hold."""
+    """The sum of one large batch may exceed the range of its type."""
     x = numpy.full(20000, 100.1, dtype)
     assert fit_impute(stream_of(x, len(x))).fill == (float(x[0]),)
 
@@ -236,7 +236,7 @@ def test_mask_of_a_source_is_found_by_its_name(strategy):
 
 @pytest.mark.parametrize('fit', [fit_standardization, fit_whitening])
 def test_fits_refuse_a_source_with_values_that_are_missing(fit):
-    """Of which only the mask tells, until they are filled."""
+    """The mask alone tells that values are missing, until they are filled."""
     rows = [[4, 1], [0, 2], [1, 1]]
     gaps = masked(rows, [True, False, True])
     with pytest.raises(ValueError, match=(

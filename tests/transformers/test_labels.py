@@ -80,7 +80,7 @@ def unlabelled(tmp_path):
     ids=['batches', 'examples', 'Batch', 'Unpack'])
 def test_image_stage_over_a_file_without_labels_warns(
         unlabelled, below, caplog):
-    """Empty labels of all axes are no labels, whatever is in between."""
+    """Empty labels do not count as labels, through any stages."""
     with unlabelled:
         stage = RandomFixedSizeCrop(below(unlabelled), (2, 2))
         image, = next(iter(stage))

@@ -65,7 +65,7 @@ def test_mapping_that_misses_a_key_raises():
 
 
 def test_mapping_that_changes_its_argument():
-    """What is kept beside the result is what came."""
+    """The arguments are returned unchanged beside the result."""
     class Lists(Mapping):
         def _pull(self):
             return list(super()._pull())
@@ -98,7 +98,7 @@ def test_mapping_request_raises():
 
 
 def test_mapping_drops_axis_labels():
-    """What the function does to the axes is not known."""
+    """The function may change the axes."""
     stream = pairs()
     stream.axis_labels = {'x': ('feature',)}
     assert Mapping(stream, None).axis_labels is None

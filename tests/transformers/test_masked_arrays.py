@@ -421,7 +421,7 @@ def encoded():
 # Data sets
 
 def test_single_value_of_a_masked_array_keeps_its_type():
-    """Also where it is hidden."""
+    """A hidden value keeps its type, too."""
     x = ma.masked_array(numpy.array([1, 2, 3], 'int16'), mask=[0, 1, 0])
     for dataset in (IndexableDataset({'x': x}), IterableDataset({'x': x})):
         state = dataset.open()
@@ -485,7 +485,7 @@ def test_runs_and_windows_keep_masks():
 
 
 def test_hidden_numbers_of_runs_are_refused():
-    """Which run is it, of which the number is not known?"""
+    """A hidden number does not tell its run."""
     y = ma.masked_array(numpy.repeat([0, 1], 6), mask=[1] + [0] * 11)
     dataset = IndexableDataset({'x': numpy.arange(12), 'y': y})
     for numbers in ('y', y):
@@ -551,7 +551,7 @@ def test_fill_value_is_kept_if_the_type_holds_it():
 
 
 def test_hidden_scale_is_refused():
-    """What would it scale by?"""
+    """A scale with masked values is refused."""
     for operands in ((ma.masked_array([1., 2., 3.]), 0), (1, ma.masked)):
         with pytest.raises(TypeError, match=r'numpy\.ma\.filled'):
             ScaleAndShift(batches(hidden()), *operands)
@@ -593,7 +593,7 @@ def test_fit_impute_counts_what_is_hidden():
 
 
 def test_impute_fills_integers_text_and_single_values():
-    """Of which nothing but the mask says that they are missing."""
+    """Such values are missing by the mask alone."""
     numbers = ma.masked_array([1, -9, 2, 2], mask=[0, 1, 0, 0])
     words = ma.masked_array(['a', 'x', 'b', 'b'], mask=[0, 1, 0, 0])
     for x in (numbers, words):
@@ -607,7 +607,7 @@ def test_impute_fills_integers_text_and_single_values():
 
 
 def test_impute_takes_a_mask_nan_and_a_source_of_masks():
-    """What one of them says is missing is missing."""
+    """A value is missing if any of them says so."""
     x = ma.masked_array([1., -9., numpy.nan, 4., 7.], mask=[0, 1, 0, 0, 0])
     stream = batches(x, x_mask=numpy.array([True, True, True, False, True]))
     parameters = fit_impute(stream)
@@ -635,8 +635,8 @@ def test_hidden_number_is_an_error_of_fits(fit, build):
         fit(build(x))
 
 
-def test_hidden_label_is_no_class():
-    """Nor is there a number for it."""
+def test_hidden_label_is_not_a_class():
+    """A hidden label has no number either."""
     x = ma.masked_array(['b', '?', 'a', 'b'], mask=[0, 1, 0, 0])
     values = ['b', ma.masked, 'a', 'b']
     for stream in (batches(x, 2), examples(x), batches(values, 2),

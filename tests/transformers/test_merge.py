@@ -50,7 +50,7 @@ def test_merge_of_different_lengths_warns_once(lengths):
                    tuple('abcd'[:len(lengths)]))
     with pytest.warns(UserWarning, match='epochs of different lengths'):
         assert min(lengths) == len(list(stream.get_epoch_iterator()))
-    # And the next epoch begins at the beginning, without a warning.
+    # The next epoch starts at the first items, without a warning.
     expected = list(zip(*map(range, lengths), strict=False))
     assert expected == list(stream.get_epoch_iterator())
     assert min(lengths) == len(stream)
@@ -71,7 +71,7 @@ def test_strict_merge_of_different_lengths_raises(lengths):
 
 
 def test_merge_of_a_stream_that_fails_stays_in_step():
-    """What belongs together stays together after an error."""
+    """Items stay in step after an error."""
     def check(data):
         if data[0] == 1:
             raise OSError('unreadable')
@@ -95,7 +95,7 @@ def test_merge_of_a_stream_that_fails_stays_in_step():
     ((), (), 'at least one stream'),
     ((lines(1), lines(2)), 'ab', r"write \('ab',\)")])
 def test_merge_of_what_does_not_fit_raises(streams, sources, reason):
-    """Numbers and kinds must agree; a string is no tuple."""
+    """Numbers and kinds must agree; a string is not a tuple."""
     with pytest.raises(ValueError, match=reason):
         Merge(streams, sources)
 

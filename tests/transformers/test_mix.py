@@ -257,7 +257,7 @@ def test_mixture_that_cannot_go_back_is_not_padded():
     (lambda: [numbers(0, 4)], 'Mix gives single examples'),
 ])
 def test_batches_that_cannot_be_split_are_refused(streams, text):
-    """Also where they are only some of those of the mixture."""
+    """A mixture with only some such batches is refused, too."""
     with pytest.raises(ValueError, match=text):
         Mix(streams(), stop='last').shard(0, 3, by='example')
 
@@ -359,7 +359,7 @@ def test_requests_that_are_advanced_by_hand_are_left_out():
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=6),
        st.integers(0, 10 * CHUNK), st.integers(0, 3 * CHUNK), SEEDS)
 def test_counts_are_those_of_the_points(weights, start, count, seed):
-    """However the range lies to blocks and chunks."""
+    """A range may begin and end anywhere in blocks and chunks."""
     requests = MixingRequests(numpy.array(weights), seed, 2, math.inf)
     thresholds = as_thresholds(requests.weights)
     chosen = [int(numpy.searchsorted(
@@ -397,7 +397,7 @@ def test_stream_that_hardly_any_point_chooses_ends_no_mixture():
 
 @pytest.mark.timeout(30)
 def test_a_rank_of_more_items_than_could_be_counted_begins_at_once():
-    """What it has is that rank's part of the whole order."""
+    """The items are the rank's part of the whole order."""
     def build():
         return Mix([DataStream(
             IndexableDataset(range(10 ** 12)),
@@ -448,7 +448,7 @@ def test_choices_never_change():
 
 
 def test_equal_weights_are_the_default():
-    """And a seed of another number is another order."""
+    """Another seed gives another order."""
     orders = []
     for seed in 1, 2:
         stream = Mix([numbers(place, 500) for place in range(2)],
@@ -475,7 +475,7 @@ def test_mixture_for_ever_goes_on_in_the_next_epoch():
 
 
 def test_mixture_for_ever_begins_anew_after_it_was_reset():
-    """And after it was closed."""
+    """It also begins anew after it was closed."""
     for method in 'reset', 'close', 'next_epoch':
         stream = Mix([numbers(0, 50)], stop='forever', epoch_size=3)
         items_of(stream.get_epoch_iterator())
@@ -550,7 +550,7 @@ def test_curriculum_is_restored_in_its_epoch():
 
 
 def test_state_of_other_weights_is_refused():
-    """Also where a function that kept its name returns others."""
+    """A function of the same name that returns other weights is refused."""
     weights = [1, 2]
 
     def current(epoch):
@@ -623,7 +623,7 @@ def test_length_is_known_where_it_does_not_depend_on_the_order():
 
 
 def test_labels_are_those_that_the_streams_share():
-    """What differs is not known."""
+    """Different labels are left out."""
     def labelled(labels):
         return DataStream(
             IndexableDataset({'x': numpy.zeros((4, 2)), 'y': range(4)},
@@ -639,7 +639,7 @@ def test_labels_are_those_that_the_streams_share():
 
 
 def test_types_are_those_that_the_streams_share():
-    """What differs is not known."""
+    """Different types are left out."""
     def typed(dtype):
         return DataStream(IndexableDataset(
             {'x': numpy.zeros((4, 2), dtype), 'y': numpy.arange(4)}),
@@ -739,7 +739,7 @@ def test_length_is_what_is_left_for_the_rank(make, uneven, rank):
 
 @pytest.mark.parametrize('by', ['batch', 'example'])
 def test_workers_share_the_mixture_of_a_rank(by):
-    """Also of a state in the middle."""
+    """They also resume a state in mid-epoch."""
     expected = items_of(share_of_rank(0, by=by).get_epoch_iterator())
     with MultiProcessing(share_of_rank(0, by=by), num_workers=2) as workers:
         epoch = workers.get_epoch_iterator()

@@ -75,7 +75,7 @@ def cut_and_mixed(images, shares, generator, alpha):
 @pytest.mark.parametrize('targets', [
     LABELS, LABELS[:, None].astype('uint8'), ONE_HOT, ONE_HOT.astype(bool)])
 def test_batches_are_what_the_paper_says(stage, reference, targets, alpha):
-    """Whatever form the targets have; they are shares of each class."""
+    """Targets of any form become shares of each class."""
     mixing = stage(stream(targets, size=9), CLASSES, alpha, seed=5)
     generators = draws_of(mixing)
     batches = list(mixing)
@@ -110,7 +110,7 @@ def test_shares_are_drawn_from_beta():
 @pytest.mark.parametrize('stage', [MixUp, CutMix])
 @pytest.mark.parametrize('which', [('features', 'same'), ('features',)])
 def test_an_array_that_comes_twice_is_mixed_once(stage, which):
-    """Where it is chosen; elsewhere it stays."""
+    """The array is mixed where it is chosen, and stays elsewhere."""
     def twice(batch):
         return batch[0],
 

@@ -119,7 +119,7 @@ def test_unpicklable_stage_with_spawn_is_an_error(ahead):
 @pytest.mark.parametrize('taken', [0, 1, 4])
 @pytest.mark.parametrize('leave', ['del', 'reset', 'close', 'keep'])
 def test_abandoned_epoch_leaves_a_clean_next_one(ahead, taken, leave):
-    """What was made ahead never happened."""
+    """Batches made ahead do not count."""
     stream, reference = ahead(), build()
     epoch, expected = stream.get_epoch_iterator(), (
         reference.get_epoch_iterator())
@@ -144,7 +144,7 @@ def test_abandoned_epoch_leaves_a_clean_next_one(ahead, taken, leave):
 
 
 def test_two_epochs_at_once_do_not_disturb_each_other(ahead):
-    """Also when both together exceed the memory."""
+    """Both together may exceed the memory."""
     plain = build().data_stream
     stream = ahead(plain, max_store=2, max_bytes=2 << 20)
     first, second = stream.get_epoch_iterator(), stream.get_epoch_iterator()
@@ -227,7 +227,7 @@ def test_exception_reaches_the_consumer(ahead, method):
 
 @pytest.mark.parametrize('num_workers', [1, 2])
 def test_error_names_the_request(ahead, num_workers):
-    """And every stage that it went through."""
+    """The error also names every stage."""
     stream = build_bad() if num_workers == 1 else build_bad().data_stream
     epoch = ahead(stream, num_workers=num_workers).get_epoch_iterator()
     next(epoch)
@@ -348,7 +348,7 @@ def test_stalled_worker_is_told_with_its_stack(ahead):
 @pytest.mark.parametrize('method', METHODS)
 @pytest.mark.parametrize('taken', range(7))
 def test_state_continues_after_what_was_handed_out(ahead, taken, method):
-    """Whatever had been made ahead; the epoch after equals too."""
+    """Batches made ahead do not count; the next epoch is the same, too."""
     if method != 'fork' and taken not in (0, 3, 6):
         method = 'fork'
     stream, reference = ahead(start_method=method), build()
@@ -438,7 +438,7 @@ def test_epochs_that_nobody_reads_are_left_when_a_state_is_taken_up(make):
 
 
 def test_epoch_of_workers_that_were_closed_is_an_error(ahead):
-    """Also the second time: no others are started."""
+    """A second attempt starts no workers either."""
     stream = ahead(max_store=1)
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -708,7 +708,7 @@ def _wait_for_end(pid):
 
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
 def test_worker_ends_with_its_parent(number):
-    """However the parent ended: no orphan."""
+    """A parent that ends in any way leaves no orphan."""
     process = _run(HEAD + '        stay()')
     worker = int(process.stdout.readline())
     process.send_signal(number)
@@ -747,7 +747,7 @@ def test_stopped_worker_ends_though_its_fork_server_is_gone():
 @pytest.mark.parametrize('end', ['', 'sys.exit(3)', 'del stream',
                                  'raise RuntimeError'])
 def test_interpreter_exit_leaves_no_worker(end):
-    """And does not wait for one."""
+    """The interpreter does not wait for a worker either."""
     process = _run(HEAD + f'        {end}', stderr=subprocess.DEVNULL)
     worker = int(process.stdout.readline())
     process.communicate(timeout=30)
@@ -786,7 +786,7 @@ def test_worker_ends_while_a_module_is_imported(method):
 
 @pytest.mark.parametrize('kind', ['worker', 'workers', 'server'])
 def test_daemon_thread_that_waits_at_exit_says_nothing(kind):
-    """What it waits for goes away; that is no error, and no hang."""
+    """The end of the workers below the thread is not an error, and no hang."""
     process = _run("""
         import sys, threading, time
         from support.process_pipelines import Slow, build

@@ -96,10 +96,10 @@ def pure(stream, function):
 
 
 class Raised:
-    """What was raised; equal if all that is said of it is equal.
+    """An error, equal to another one with the same text and notes.
 
-    Of which examples it comes may be left out where the stream below was read
-    to its end before.
+    The note of its examples may be missing where the stream below was read to
+    its end before.
     """
 
     def __init__(self, error):
@@ -245,7 +245,7 @@ def test_states_go_from_threads_to_processes_and_back(taken, ahead):
 
 @pytest.mark.parametrize('taken', range(0, 11, 2))
 def test_epoch_that_is_left_is_followed_by_the_next(taken, ahead):
-    """Whatever was made ahead of what was delivered."""
+    """Items made ahead do not count."""
     plain, threads = Noise(numbers()), ahead(
         pure(Noise(numbers()), numpy.copy))
     for _ in range(3):
@@ -309,7 +309,7 @@ class Remembering(Transformer):
 
 
 def test_states_are_of_the_moment_when_an_item_was_read(ahead):
-    """Also of what a stage goes on to change."""
+    """A state does not change with the stage's later changes."""
     plain, threads = Remembering(numbers()), ahead(
         pure(Remembering(numbers()), nap))
     one, other = plain.get_epoch_iterator(), threads.get_epoch_iterator()
@@ -554,7 +554,7 @@ def test_threads_end_with_the_stream():
     assert 2 <= len(own_threads()) <= 4
     stream.close()
     assert own_threads() == []
-    # What comes next follows what was delivered.
+    # The next item follows the last delivered one.
     assert len(list(stream.get_epoch_iterator())) == N // 2
     del stream, epoch
     gc.collect()
@@ -678,7 +678,7 @@ def test_threads_that_make_nothing_are_told_with_their_stacks(
 
 
 def test_close_by_another_thread_ends_the_wait(ahead):
-    """Who waits for a batch gets an error."""
+    """A reader that waits for a batch gets an error."""
     begun, go_on = threading.Event(), threading.Event()
     stream = ahead(Mapping(numbers(), lambda data: (
         begun.set(), go_on.wait(20), data)[-1]))
@@ -715,7 +715,7 @@ def test_text_and_pickle(ahead):
 
 
 def test_profile_says_what_the_stages_took(ahead):
-    """Also those that run at the same time, and not what waited for them."""
+    """Stages that run at once count their work, not their waiting."""
     def slow(array):
         time.sleep(0.004)
         return array

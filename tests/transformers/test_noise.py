@@ -1,4 +1,4 @@
-"""Noise: how much, of which type, and always the same for a seed."""
+"""Noise has the given amount and type, and is the same for a seed."""
 import numpy
 import pytest
 from numpy.testing import assert_array_equal

@@ -227,7 +227,7 @@ def test_lists_of_images_stay_lists_through_workers():
 @pytest.mark.parametrize('labels', [
     ('channel', 'height', 'width'), ('height', 'width')])
 def test_minimum_dimensions_takes_images_without_a_channel(labels):
-    """Whether or not the labels name one."""
+    """The labels need not name a channel."""
     image, = first(MinimumImageDimensions(batches(
         [pixels(3, 4)], labels=('batch', *labels)), (6, 8)))
     assert (6, 8) == image.shape
@@ -420,7 +420,7 @@ def test_cache_examples_of_pieces_share_no_memory_with_the_childs_batch():
 
 
 def test_cache_examples_of_lists_share_no_memory_with_the_childs_batch():
-    """Where a batch is a list of arrays."""
+    """It holds for batches that are lists of arrays."""
     seen = []
 
     def as_list(data):

@@ -80,7 +80,7 @@ def in_order():
     lambda: Mapping(in_order(), tuple),
 ])
 def test_error_of_a_stage_names_the_example_of_the_data_set(make):
-    """Whatever the order, and however the batches were made."""
+    """The number is right in any order, and by any way of reading."""
     notes = notes_of(ImagesFromBytes(make()))
     assert f'example {BAD} of the data set' in notes
     assert 1 == sum('of the data set' in note for note in notes)

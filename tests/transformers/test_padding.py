@@ -100,7 +100,7 @@ def test_padding_accepts_any_kind_of_batch(make):
 
 
 def test_padding_of_ragged_batches_from_batch():
-    """Also where the last batch has a single example."""
+    """A last batch of a single example is padded, too."""
     stream = DataStream(IterableDataset([[1, 2], [3], [4, 5]]))
     stream = Padding(Batch(stream, ConstantScheme(2)), mask_dtype='int8')
     assert [([[1, 2], [3, 0]], [[1, 1], [1, 0]]), ([[4, 5]], [[1, 1]])] == [
@@ -137,7 +137,7 @@ def test_padding_mask_is_float_x():
     (('ab', 'c'), 'must be a sequence'),
     ((numpy.ones(2), numpy.array(3)), 'element 1')])
 def test_padding_what_does_not_fit_raises(sequences, reason):
-    """And names the source."""
+    """The error names the source."""
     with pytest.raises(ValueError, match=reason) as raised:
         padded(*sequences)
     assert "in source 'x'" in raised.value.__notes__

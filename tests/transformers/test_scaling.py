@@ -36,7 +36,7 @@ def scaled(data, scale, shift):
     1, True, numpy.int8(1), numpy.bool_(True), numpy.array(1)])
 @pytest.mark.parametrize('dtype', INTEGERS)
 def test_integers_with_integers_give_int64(dtype, one):
-    """Whatever kind of integers the data and the scalars are."""
+    """It holds for any kind of integers."""
     result = scaled(numpy.array([0, 1], dtype), one, one)
     assert numpy.int64 == result.dtype
     assert [1, 2] == result.tolist()
@@ -100,7 +100,7 @@ def test_singles_are_scaled_without_a_change_of_numpys_settings(monkeypatch):
     numpy.array([numpy.nan, numpy.inf, -0., 1e-45], 'float32')],
     ids=['swapped', 'strided', 'columns', 'special'])
 def test_singles_in_any_memory_have_the_values_of_numpy(data):
-    """Also those that the kernel leaves to NumPy."""
+    """It also holds for memory that the kernel leaves to NumPy."""
     expected = data * numpy.float32(-.1) + numpy.float32(2)
     result = ScaleAndShift(batches_of(data), -.1, 2).transform_any_source(
         data, 'x')
@@ -147,7 +147,7 @@ def test_floating_result_that_does_not_fit_raises(dtype, scale, shift):
 
 
 def test_infinite_scale_is_allowed():
-    """What is infinite already does not overflow."""
+    """An infinite result of an infinite scale is not an overflow."""
     assert [numpy.inf] == scaled(
         numpy.array([1], 'f'), float('inf'), 0).tolist()
 
@@ -223,8 +223,8 @@ def test_result_shares_no_memory_with_the_data():
 
 
 @pytest.mark.parametrize('name', ['scale', 'shift'])
-def test_scalar_that_is_no_number_raises(name):
-    """When the stage is built."""
+def test_scalar_that_is_not_a_number_raises(name):
+    """The constructor raises the error."""
     arguments = {'scale': 1, 'shift': 0, name: '2'}
     with pytest.raises(TypeError, match=f"{name} must be a number, got '2'"):
         ScaleAndShift(batches_of([1]), **arguments)
@@ -282,7 +282,7 @@ def test_cast_of_some_sources_leaves_others_float64():
     x, y = next(Cast(stage, 'float32',
                      which_sources=('x',)).get_epoch_iterator())
     assert ('float32', 'float64') == (x.dtype, y.dtype)
-    # And what reads the stage itself still gets what it computes.
+    # A reader of the stage itself still gets float64.
     x, y = next(stage.get_epoch_iterator())
     assert ('float64', 'float64') == (x.dtype, y.dtype)
 
@@ -358,7 +358,7 @@ def test_dtype_is_rounded_to_before_another_type():
 
 
 def test_dtype_may_be_floatx_or_none():
-    """Settled when the stage is built; what is no type is refused."""
+    """The type is settled in the constructor; other values are refused."""
     fuel.config.floatX = 'float32'
     stage = ScaleAndShift(batches_of(numpy.arange(3)), .5, 0, dtype='floatX')
     assert 'float32' == stage.dtype == pickle.loads(pickle.dumps(stage)).dtype

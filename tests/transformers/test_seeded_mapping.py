@@ -94,7 +94,7 @@ def test_draws_resume():
 @pytest.mark.parametrize('method, num_workers', [
     ('fork', 1), ('fork', 3), ('spawn', 2)])
 def test_workers_draw_what_the_stage_draws(method, num_workers):
-    """However many there are, and however they are started."""
+    """Any number of workers, started by any method, draws the same."""
     with MultiProcessing(build(), num_workers=num_workers,
                          start_method=method) as stream:
         assert values(build()) == values(stream)
@@ -180,7 +180,7 @@ def test_another_kind_of_generator_makes_no_difference(kind):
 
 
 def test_a_function_may_read_another_such_stream():
-    """What it draws after that is what it would have drawn."""
+    """Its own later draws stay the same."""
     def alone(data):
         return numpy.random.normal(size=3), random.random()
 
@@ -255,7 +255,7 @@ start_server(Mapping(
 
 
 def test_threads_take_what_workers_make_with_seeds():
-    """Whose generators are their own."""
+    """The workers have generators of their own."""
     expected = values(build())
     with MultiThreading(MultiProcessing(build())) as stream:
         assert expected == values(stream)

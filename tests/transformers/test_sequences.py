@@ -14,7 +14,7 @@ from fuel.transformers.sequences import NGrams, Window
 
 SEQUENCES = [[1, 2, 3, 4], [5, 6, 7], [8], [], [9, 10, 11, 12, 13]]
 
-# What is drawn at random may be too short.
+# Sequences drawn at random may be too short.
 pytestmark = pytest.mark.filterwarnings(
     'ignore:an epoch of')
 

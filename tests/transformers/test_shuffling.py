@@ -36,7 +36,7 @@ def test_shuffle_buffer_any_size_hands_out_each_once(count, size, seed):
 
 
 class Counted:
-    """Numbers, each of which is noted when it is read."""
+    """Numbers that are noted when they are read."""
 
     def __init__(self, count, note):
         self.count = count

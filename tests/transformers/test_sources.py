@@ -21,7 +21,7 @@ def triples():
 @pytest.mark.parametrize('sources', [
     ('a', 'c'), ('c', 'a'), ['c', 'a'], {'a', 'c'}])
 def test_filter_sources_keeps_the_order_of_the_stream(sources):
-    """Whatever the names are given in: if in another one, with a warning."""
+    """Names in another order give a warning."""
     with pytest.warns(UserWarning, match=(
             r"in the order of its stream, \('a', 'c'\), not in that of "
             r"\('c', 'a'\)")) if tuple(sources) == ('c', 'a') and not (

@@ -158,7 +158,7 @@ def test_to_dense_adds_what_is_stored_twice():
 
 
 def test_to_dense_passes_other_data_through():
-    """Also of a source that is named."""
+    """Dense data of a named source pass, too."""
     stage = ToDense(vectors(), which_sources=('x', 'y'))
     for expected, found in zip(vectors(), stage, strict=True):
         assert_array_equal(expected[0], found[0])
@@ -203,7 +203,7 @@ def test_data_set_gives_rows():
     lambda dataset: Windows(dataset, 3), Runs,
     lambda dataset: Runs(dataset, runs={'lengths': [4, 6]})])
 def test_runs_and_windows_are_of_dense_rows(build):
-    """Also where types are not known before the rows are read."""
+    """The types need not be known before the rows are read."""
     with pytest.raises(TypeError, match=r'ToDense\(.*\.as_dataset\(\)'):
         build(SparseDataset(random_csr(N, 5)))
 
@@ -219,8 +219,8 @@ def test_runs_and_windows_are_of_dense_rows(build):
     assert len(build(SparseDataset(random_csr(N, 5), sources=('y',)))[0]) == 1
 
 
-def test_rows_in_memory_are_no_indexable():
-    """The error says what to do instead."""
+def test_rows_in_memory_are_refused_by_indexable():
+    """The error says which data set to use."""
     with pytest.raises(TypeError, match='the column CSR'):
         IndexableDataset({'x': random_csr(N, 5)})
 
@@ -267,7 +267,7 @@ def test_casts_of_sparse_batches():
 
 
 def test_images_that_are_left_out_take_their_sparse_rows_with_them():
-    """What is left of a batch fits together."""
+    """The sources of a shortened batch fit together."""
     from PIL import Image
     file = io.BytesIO()
     Image.new('L', (2, 2)).save(file, 'png')
@@ -325,7 +325,7 @@ def is_kept(data):
     return int(data[1]) % 3 != 0
 
 
-# What a chain is made of: for batches and for examples, and what they make.
+# The stages of a chain for batches and for examples, and their results.
 OF_BATCHES = [
     lambda s, d: Cast(s, 'float32', which_sources=('x',)),
     lambda s, d: Cast(s, 'int16', which_sources=('x',)),
@@ -389,7 +389,7 @@ def assert_same_epoch(dense, sparse, rows):
     tuple, through_memory, over_the_wire, lambda item: pickle.loads(
         pickle.dumps(item))]))
 def test_chains_of_stages_do_what_they_do_to_dense_rows(rows, seed, carry):
-    """Whatever the types and the stages, and however items are carried."""
+    """It holds for all types, stages and ways to carry items."""
     count = rows.shape[0]
     scheme = ShuffledScheme(count, 1 + seed % 4, seed=seed)
     dense = chain(DataStream(IndexableDataset(

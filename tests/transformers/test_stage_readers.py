@@ -118,7 +118,7 @@ def test_functions_of_one_mapping_never_run_in_two_threads_at_once():
 
 
 def test_stages_read_a_stream_with_an_iterator_of_its_own():
-    """Which knows nothing of conversions."""
+    """Such an iterator does not know conversions."""
     class Own(AbstractDataStream):
         sources = ('x',)
         produces_examples = False
@@ -134,7 +134,7 @@ def test_stages_read_a_stream_with_an_iterator_of_its_own():
 # Errors and positions
 
 def build(fail=()):
-    """Return stages, one of which fails for some batches."""
+    """Return stages; one fails for some batches."""
     def function(data):
         if data[0].flat[0] in fail:
             raise ArithmeticError(data[0].flat[0])
@@ -254,7 +254,7 @@ def test_agreed_conversions_give_the_same_bits(names, dtype, examples):
 
 
 def test_owner_who_changes_an_array_is_seen_by_the_next_batch():
-    """Also where it is scaled while it is read."""
+    """The change shows also where data are scaled while they are read."""
     data = numpy.zeros((4, 3), 'uint8')
     stage = Cast(ScaleAndShift(DataStream(
         IndexableDataset({'x': data}),

@@ -224,7 +224,7 @@ def test_scale_and_shift_equals_arithmetic(case, operands):
 @given(cases(), st.sampled_from([(2, 1), (.5, 0), (3, -1.5)]),
        st.sampled_from(['float32', 'float64']))
 def test_cast_behind_scale_and_shift_equals_both(case, operands, dtype):
-    """Whether or not they are done in one pass."""
+    """The result is the same in one pass or two."""
     scale, shift = operands
     direct = [(x, y) for x, y in ScaleAndShift(
         case.build(), scale, shift, which_sources='x').get_epoch_iterator()]
@@ -544,7 +544,7 @@ def test_random_rotation_equals_pillow(case, seed):
 
 @given(image_cases())
 def test_certain_flips_and_whole_crops_equal_indexing(case):
-    """What is drawn makes no difference here."""
+    """The draws make no difference here."""
     for probability, step in ((0, 1), (1, -1)):
         check(case, lambda stream, p=probability: RandomHorizontalFlip(
             stream, p, which_sources='x'),

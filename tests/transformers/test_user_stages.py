@@ -149,7 +149,7 @@ def take(epoch, count=100):
             found.append([numpy.asarray(part).tolist()
                           for part in next(epoch)])
         except ArithmeticError as error:
-            # Which examples it were is not known by all `get_data`.
+            # The numbers of the examples are not known by all `get_data`.
             found.append([note for note in error.__notes__
                           if note.startswith('in stage')])
         except StopIteration:
@@ -244,7 +244,7 @@ def test_overridden_method_of_a_pure_class_is_called():
 
 @pytest.mark.parametrize('base', [Plain, Pure])
 def test_attributes_of_users_may_have_any_name(base):
-    """Also those of what the library asks its own objects."""
+    """Names that the library asks its own objects for are allowed, too."""
     expected = take(base(source()).get_epoch_iterator())
 
     class Named(base):
@@ -325,8 +325,8 @@ def test_check_stage_finds_a_false_declaration():
         check_stage(Asking, promises=['pure'])
 
 
-def test_attributes_of_a_class_that_cannot_be_called_are_no_hooks():
-    """Nor is one that keeps something else."""
+def test_attributes_of_a_class_that_cannot_be_called_are_not_hooks():
+    """An attribute of another meaning does not disturb the stage."""
     class Named(Plain):
         num_items = start_epoch = kept_arguments = keeps = 7
 
