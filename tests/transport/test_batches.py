@@ -38,7 +38,7 @@ def test_tuples_of_arrays_arrive_as_they_are(parts, small):
     numpy.ma.masked_array([1., 2.], [True, False])],
     ids=lambda part: type(part).__name__)
 def test_other_parts_arrive_by_pickle(part):
-    """Whatever their layout, they are equal and can be written."""
+    """Arrays of any layout arrive equal and writable."""
     found, = across((part,))
     assert type(found) is type(part)
     numpy.testing.assert_equal(found, part)
@@ -55,8 +55,8 @@ def test_an_array_that_stands_twice_arrives_once():
 
 
 @pytest.mark.parametrize('batch', [[], (), {}, numpy.arange(1000.), None])
-def test_what_is_no_tuple_arrives_as_its_kind(batch):
-    """Lists stay lists, and an array alone stays one."""
+def test_batch_that_is_not_a_tuple_keeps_its_type(batch):
+    """Lists stay lists, and an array alone stays an array."""
     numpy.testing.assert_equal(across(batch), batch)
     assert type(across(batch)) is type(batch)
 

@@ -52,7 +52,7 @@ def test_changes_of_the_type_alone_name_the_path(old, new, path):
 
 
 def test_changes_of_a_position_are_small():
-    """What stays is not told again."""
+    """An unchanged part of a state is not sent again."""
     old = {'scheme': list(range(600)), 'children': [{'position': 1}]}
     new = {'scheme': list(range(600)), 'children': [{'position': 2}]}
     assert changes(old, new) == [(['children', 0, 'position'], 2)]
@@ -60,7 +60,7 @@ def test_changes_of_a_position_are_small():
 
 @pytest.mark.pipelines
 def test_course_follows_every_pipeline(pipeline, tmp_path):
-    """What it finds without making a state makes the state."""
+    """The changes found without making a state give the state."""
     write_files(tmp_path)
     iterator = build(pipeline, tmp_path).get_epoch_iterator()
     course = StateDelta(iterator)

@@ -83,8 +83,8 @@ def test_messages_of_a_dead_process_are_received_to_the_last(is_watched):
 
 @pytest.fixture
 def watching(monkeypatch, ends):
-    """Return the ends of a channel, of which one watches a process that has
-    no descriptor, and a function that ends the process."""
+    """Return the ends of a channel, and a function that ends the process that
+    one of them watches without a descriptor."""
     monkeypatch.delattr(os, 'pidfd_open', raising=False)
     child = subprocess.Popen(['sleep', '600'])
     ends[0].watch(Peer(child.pid))
@@ -154,8 +154,8 @@ def test_processes_are_watched_by_descriptors_of_any_number(ends):
     peer.end(0.1)
 
 
-def test_descriptor_for_which_there_is_no_room_is_an_error(ends):
-    """What comes after it would have the descriptors of others."""
+def test_descriptor_beyond_the_limit_is_an_error(ends):
+    """Later messages would get the descriptors of others."""
     resource = pytest.importorskip('resource')
     sender, receiver = ends
     reading, writing = os.pipe()
@@ -176,7 +176,7 @@ def test_descriptor_for_which_there_is_no_room_is_an_error(ends):
 
 
 def test_who_posts_waits_for_nobody(ends):
-    """What there is no room for follows, in order, before what is sent."""
+    """Messages that do not fit follow in order, before what is sent."""
     sender, receiver = ends
     for number in range(1000):
         sender.post(Message(1, number, payload=bytes(1000)))
@@ -184,7 +184,7 @@ def test_who_posts_waits_for_nobody(ends):
         numbers.append(receiver.receive(20).epoch) for _ in range(2002)])
     numbers = []
     thread.start()
-    # To receive, in vain, is to send.
+    # A receive that times out also sends.
     assert sender.receive(1) is None
     for number in range(1000, 2000):
         sender.post(Message(1, number, payload=bytes(1000)))

@@ -97,7 +97,7 @@ PLACES = [(Channel, '_split'), (Worker, '_load'), (Worker, '_ask_for_more'),
 @pytest.mark.parametrize('call', [1, 3])
 @pytest.mark.parametrize(('owner', 'name'), PLACES)
 def test_ctrl_c_in_each_step(monkeypatch, owner, name, before, call):
-    """Also at the first batch, and where the epochs follow each other."""
+    """Each step includes the first batch and the change of epochs."""
     expected, found = build(), []
     # One at a time, so that messages do not arrive together.
     with MultiProcessing(build(), max_store=1,

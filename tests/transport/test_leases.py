@@ -24,7 +24,7 @@ def lend(leases, slot=0, count=SIZE):
 
 @pytest.fixture
 def leases():
-    """Leases over one segment of four slots, three of which may be lent."""
+    """Leases over one segment of four slots; three may be lent."""
     leases = Leases(3 * SIZE)
     leases.add_segment(0, Segment.create(4 * SIZE))
     return leases
@@ -48,7 +48,7 @@ def test_slot_comes_back_when_its_array_dies(leases):
     lambda array: array.base,
 ], ids=['slice', 'steps', 'memoryview', 'transpose', 'strided', 'base'])
 def test_slot_is_kept_by_a_view_alone(leases, view):
-    """Whatever looks at the array keeps the slot, not the array handed out."""
+    """Any view keeps the slot, without the array that was handed out."""
     array = lend(leases)
     kept = view(array)
     del array

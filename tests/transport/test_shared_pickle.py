@@ -99,7 +99,7 @@ def test_large_arrays_are_written_once_and_belong_to_each():
 
 @LINUX
 def test_limit_of_files_is_named_where_it_forbids_shared_memory():
-    """Which is a file to the system."""
+    """Shared memory is a file to the system."""
     resource = pytest.importorskip('resource')
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, limits[1]))
@@ -299,7 +299,7 @@ def test_workers_have_the_data_of_the_moment_they_were_started(method):
 @LINUX
 @pytest.mark.parametrize('method', STARTED)
 def test_arrays_are_in_memory_once(method):
-    """However many workers read them."""
+    """All workers share one copy."""
     array = numpy.ones((64, MIB // 8))
     with MultiProcessing(stream_of(array), num_workers=2, max_store=4,
                          start_method=method) as ahead:
@@ -363,7 +363,7 @@ def test_killed_process_leaves_no_memory_and_no_workers(
 
 
 def is_gone(pid):
-    """Return whether a process, which is no child of ours, has ended."""
+    """Return whether a process that is not our child has ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

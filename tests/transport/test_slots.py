@@ -42,7 +42,7 @@ def fill(pool):
 
 
 def test_segment_with_a_slot_in_use_is_never_retired():
-    """However many of its other slots are free."""
+    """A single slot in use keeps its segment."""
     pool = SlotPool(32 * MB)
     small = fill(pool)
     for slot in small[1:]:
