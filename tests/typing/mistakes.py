@@ -46,7 +46,7 @@ next(Flatten(stream).get_epoch_iterator()).shape  # E: has no attribute "shape"
 Flatten(stream.get_epoch_iterator())  # E: expected "StreamLike"
 next(stream)  # E: No overload variant of "next"
 
-# What is built is passed where what builds is expected.
+# An object is passed where a function that builds one is expected.
 check_stream(stream)  # E: expected "Callable[[], StreamLike]"
 check_stage(Flatten(stream))  # E: expected "Callable[[Any], StreamLike]"
 
