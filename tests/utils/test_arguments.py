@@ -1,4 +1,4 @@
-"""Which arguments callables take, the same on every Python."""
+"""The arguments of callables are the same on every Python."""
 import functools
 import inspect
 from typing import Unpack
@@ -63,7 +63,7 @@ def called(first, *rest):
     ('a'.join, '(iterable, /)'), (Plain(1).__init__, "(size, *, unit='px')")])
 def test_signature_of_a_class_is_that_of_the_nearest_constructor(
         callable_, expected):
-    """Whether it is inherited or not, and a function's is its own."""
+    """A constructor may be inherited; a function has its own signature."""
     assert expected == str(signature_of(callable_))
 
 

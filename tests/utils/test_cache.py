@@ -153,7 +153,7 @@ def test_cache_file_original_permissions_are_kept(local, server):
 
 def test_folder_of_a_copy_has_the_access_of_the_original_folder(
         local, server):
-    """Who may not look into it may not see the copy either."""
+    """A user who may not read the folder may not read the copy either."""
     for mode, expected in ((0o750, 0o750), (0o700, 0o700), (0o755, 0o755),
                            (0o775, 0o755), (0o550, 0o750)):
         folder = server / f'{mode}'
@@ -381,7 +381,7 @@ def test_cache_file_copy_without_description_is_compared_by_size(
 
 def test_cache_file_damaged_copy_of_another_user_is_not_read(
         local, server, monkeypatch):
-    """Where the folder is not writable, the original is read."""
+    """If the folder is not writable, the original is read."""
     original = write(server / 'a', b'data')
     copy = cache_file(original)
     monkeypatch.setattr(os, 'access', lambda *arguments: False)

@@ -160,9 +160,9 @@ def test_a_thread_that_is_late_for_a_fork_goes_on(crew, monkeypatch):
 
 
 @pytest.mark.parametrize('is_started', [False, True])
-def test_thread_whose_start_is_interrupted_is_no_thread_too_few(
+def test_crew_is_whole_after_an_interrupted_start_of_a_thread(
         crew, monkeypatch, is_started):
-    """As by Ctrl-C: whether it was started or not, the crew is whole."""
+    """A Ctrl-C before or after the start of the thread does no harm."""
     monkeypatch.setattr('fuel.utils.crew._LATENESS', 0.3)
     start = threading.Thread.start
 

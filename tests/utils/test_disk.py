@@ -43,7 +43,7 @@ def test_safe_mkdir_forced_permissions_are_for_new_folders_only(
 
 
 def test_safe_mkdir_file_in_the_way_raises(tmp_path):
-    """A file is no folder."""
+    """A file is not a folder."""
     (tmp_path / 'a').touch()
     with pytest.raises(FileExistsError, match='a'):
         safe_mkdir(str(tmp_path / 'a'))

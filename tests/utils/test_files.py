@@ -47,7 +47,7 @@ def test_atomic_path_failing_block_leaves_nothing(tmp_path, old, error):
 
 
 def test_atomic_path_failing_check_leaves_nothing(tmp_path):
-    """What does not pass the check never gets its name."""
+    """A file that does not pass the check never gets its name."""
     def check(temporary):
         raise ValueError(f'{os.path.getsize(temporary)} bytes')
 

@@ -1,4 +1,4 @@
-"""What happens around a fork happens in one order."""
+"""The steps around a fork have one order."""
 import json
 import subprocess
 import sys

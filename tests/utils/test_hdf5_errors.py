@@ -9,8 +9,8 @@ from fuel.utils.hdf5_errors import naming_file
 
 
 @pytest.mark.parametrize('number', [errno.EMFILE, errno.ENFILE])
-def test_lack_of_descriptors_is_no_damage(number):
-    """Met by a module that is imported late, for one."""
+def test_lack_of_descriptors_is_not_called_damage(number):
+    """The lack may be met by a module that is imported late."""
     lack = OSError(number, 'Too many open files', '/lib/encodings/ascii.py')
     with (pytest.raises(OSError, match=r'Too many.*raise the limit.*a\.hdf5'
                         ) as caught, naming_file('a.hdf5')):

@@ -1,4 +1,4 @@
-"""What importing ``fuel.utils`` costs and gives."""
+"""Time and names of an import of ``fuel.utils``."""
 import pkgutil
 import subprocess
 import sys

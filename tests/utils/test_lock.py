@@ -84,7 +84,7 @@ def test_lock_of_a_killed_owner_is_free(tmp_path, start):
     get_writelock(str(tmp_path / 'a'), timeout=30)
     release_writelock()
     release_lock()
-    # Nor does its read lock stay behind.
+    # Its read lock is free, too.
     assert ['a.writelock', 'lock'] == sorted(os.listdir(tmp_path))
 
 

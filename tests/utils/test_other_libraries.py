@@ -1,4 +1,4 @@
-"""What other libraries call otherwise."""
+"""Hints for names that other libraries use."""
 import copy
 import pickle
 import re
@@ -64,14 +64,14 @@ def test_line_for_a_stream_runs(name):
 
 @pytest.mark.parametrize('name', FOR_DATASETS)
 def test_line_for_a_data_set_runs(name):
-    """Also where it first makes a stream."""
+    """The line first makes a stream if it must."""
     made = run(line_of(flowers(), name), FOR_DATASETS[name])
     if hasattr(made, 'get_epoch_iterator') and name != 'prefetch':
         assert len(list(made)) > 0
 
 
 def test_line_has_the_names_of_the_sources():
-    """And says whether examples or batches come."""
+    """The line tells whether examples or batches come."""
     stream = DataStream(flowers(), batch_size=4)
     assert 'takes each batch, a tuple (features, targets)' in line_of(
         stream, 'map')
@@ -82,15 +82,15 @@ def test_line_has_the_names_of_the_sources():
 
 
 def test_stages_and_streams_without_sources_say_it_too():
-    """Where the sources cannot be told, they are called data."""
+    """Unknown sources are called data."""
     stream = DataStream(flowers(), batch_size=4)
     assert 'stream.apply(Take, 10)' in line_of(Cast(stream, 'f4'), 'take')
     stream.sources = None
     assert '(data,)' in line_of(stream, 'map')
 
 
-def test_there_is_no_such_attribute_all_the_same():
-    """To `hasattr`, to completion, to copies and to pickles."""
+def test_hints_do_not_add_attributes():
+    """`hasattr`, completion, copies and pickles do not find them."""
     stream, dataset = DataStream(flowers(), batch_size=4), flowers()
     for owner, lines in ((stream, FOR_STREAMS), (dataset, FOR_DATASETS)):
         for one in (owner, copy.copy(owner), copy.deepcopy(owner),
@@ -128,7 +128,7 @@ def test_users_classes_have_methods_of_these_names():
 
 
 class Frame:
-    """What has a module and names of another library."""
+    """An object with the module and names of another library."""
 
 
 def of(module, *names):
@@ -188,8 +188,8 @@ def test_object_in_the_place_of_a_data_set_or_stream(kind, reader):
 
 @pytest.mark.parametrize('cls', [IndexableDataset, IterableDataset])
 @pytest.mark.parametrize('wrap', [lambda data: data, lambda data: {'x': data}])
-def test_table_is_no_collection_of_rows(cls, wrap):
-    """By itself, and as the data of a source; a column is one."""
+def test_table_is_not_taken_for_rows(cls, wrap):
+    """A table is refused alone and as a source; a column is taken."""
     for kind in ('frame', 'hugging face'):
         with pytest.raises(TypeError, match='put tables into an ArrowDataset'):
             cls(wrap(OBJECTS[kind][0]))

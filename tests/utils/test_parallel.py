@@ -91,7 +91,7 @@ def test_producer_meets_the_consumer_at_the_given_address(which):
 
 
 def test_producer_consumer_private_path(monkeypatch):
-    """Where there are no names, a folder that nobody else can open."""
+    """Systems without names use a folder that nobody else can open."""
     def consume(socket):
         endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
         folder = os.path.dirname(endpoint.removeprefix('ipc://'))
@@ -105,7 +105,7 @@ def test_producer_consumer_private_path(monkeypatch):
 
 
 def test_producer_consumer_private_name():
-    """What another process of the same user pushes does not come."""
+    """Messages of another process of the same user do not arrive."""
     def push(endpoint):
         with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
             socket.linger = 1000
@@ -155,7 +155,7 @@ def test_producer_consumer_many_messages_in_parts():
 
 
 def test_producer_consumer_never_pickles():
-    """What would have to be pickled is refused where it is sent."""
+    """An object that needs pickling is refused where it is sent."""
     def produce(socket):
         socket.send_pyobj(object())
 
@@ -250,7 +250,7 @@ def test_producer_that_sends_too_little_is_noticed():
 
 @pytest.mark.parametrize('code', [0, 3])
 def test_producer_that_exits_is_noticed(code):
-    """Nor for one that leaves in an unusual way."""
+    """A producer that leaves in an unusual way is reported, too."""
     with pytest.raises(WorkerError, match=f'with exit code {code}'):
         producer_consumer(lambda socket: os._exit(code), consume_ten)
     with pytest.raises(WorkerError, match=r'sys\.exit\(code\)'):

@@ -28,7 +28,7 @@ def test_find_in_data_path_returns_the_first_hit(folders):
 
 
 def test_find_in_data_path_skips_folders_of_that_name(folders):
-    """A folder is no file."""
+    """A folder is not a file."""
     (folders[0] / 'data.hdf5').mkdir()
     (folders[1] / 'data.hdf5').touch()
     assert str(folders[1] / 'data.hdf5') == find_in_data_path('data.hdf5')

@@ -58,7 +58,7 @@ def test_make_csr_makes_one_index_type_and_native_bytes():
 @pytest.mark.parametrize('value', [
     None, [1], numpy.ones((2, 2)), coo_array(numpy.ones((2, 2)))])
 def test_is_sparse_means_rows(value):
-    """Other kinds of sparse arrays are no batches, nor is a single row."""
+    """Other kinds of sparse arrays are not batches, and neither is a row."""
     assert not is_sparse(value)
     rows = csr_array(numpy.ones((2, 2)))
     assert is_sparse(rows)
@@ -114,7 +114,7 @@ def test_rows_are_those_of_the_dense_array(batch, data):
     copy_rows, lambda batch: slice_rows(batch, 0, 2),
     lambda batch: take_rows(batch, [0, 1]), lambda batch: stack_rows([batch])])
 def test_rows_have_memory_of_their_own(make):
-    """What is cut or stacked may be written to."""
+    """Parts and stacks of batches may be written to."""
     batch = csr_array(numpy.arange(6.).reshape(2, 3))
     before = batch.toarray()
     other = make(batch)

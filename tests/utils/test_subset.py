@@ -293,7 +293,7 @@ BAD_ARGUMENTS = {
 @pytest.mark.parametrize(
     'argument, text', BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
 def test_subset_bad_argument_raises(argument, text):
-    """What cannot be a subset is refused by value, with the remedy."""
+    """An invalid subset is refused by value, with the remedy."""
     with pytest.raises(ValueError, match=text):
         Subset(argument, 10)
 
@@ -372,7 +372,7 @@ def test_empty_part_of_a_subset_raises():
 
 
 def test_subset_of_bad_arguments_raise():
-    """An integer, or a slice outside the subset, is no part of a subset."""
+    """An integer, or a slice outside the subset, is not a part of it."""
     with pytest.raises(ValueError, match=r'got 3; .*\[3\]'):
         Subset.subset_of(Subset(slice(None), 10), 3)
     with pytest.raises(ValueError, match='50000 examples'):
