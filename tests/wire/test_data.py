@@ -94,7 +94,7 @@ def test_arrays_arrive_as_they_were(batch, aligned):
 
 @pytest.mark.parametrize('size', [1, 8, 100, 1000, 5000, 10000])
 def test_arrays_of_any_size_are_aligned(size):
-    """Also where the frame is not."""
+    """Arrays are aligned also where their frame is not."""
     for dtype in ('f8', 'c16', 'i2', STRUCTURED):
         array = numpy.zeros(size, dtype)
         (actual,) = over_the_wire([array], aligned=False)
@@ -109,7 +109,7 @@ def test_arrays_of_any_size_are_aligned(size):
     ([b'a\0', b''], list), (['é', ''], list), ([], numpy.ndarray),
     ((1, 2), numpy.ndarray)])
 def test_rectangular_list_arrives_as_array_ragged_as_list(sent, kind):
-    """And texts and bytes stay what they are."""
+    """Texts and bytes keep their types."""
     (actual,) = over_the_wire([sent])
     assert type(actual) is kind
     assert len(sent) == len(actual)

@@ -160,7 +160,7 @@ class Client:
         self.socket.send(b'FUEL' + json.dumps(fields).encode())
 
     def hear(self):
-        """Return the next message that is no ping."""
+        """Return the next message that is not a ping."""
         while True:
             assert self.socket.poll(20000)
             header, *frames = self.socket.recv_multipart()

@@ -47,7 +47,7 @@ def test_array_comes_back(array):
     numpy.array([None]),
     type('Name', (str,), {})('a')])
 def test_other_value_raises(value):
-    """What is not plain is refused with the remedy."""
+    """A value that is not plain is refused, with the remedy."""
     with pytest.raises(TypeError, match='cannot be sent.*convert (it|them)'):
         pack_value(value)
 
@@ -126,7 +126,7 @@ def test_array_that_is_none_raises(dtype, shape):
 
 
 def test_array_without_content_of_huge_shape_raises():
-    """A shape that NumPy cannot have is no other error."""
+    """A shape that NumPy cannot have raises the same error."""
     item = {'type': 'array', 'dtype': '<f8', 'shape': [0] * 99, 'order': 'C'}
     with pytest.raises(ValueError, match='not an encoded value'):
         unpack_value(message(item))
