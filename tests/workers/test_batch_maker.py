@@ -75,7 +75,7 @@ def test_rows_of_a_data_set_are_read_into_the_slot(build, tmp_path):
     (lambda stream: Mapping(stream, lambda data: (data[0] * 2,)), 0)],
     ids=['cast', 'function'])
 def test_rows_below_a_stage_leave_the_slot_to_it(stage, given):
-    """Which makes the arrays that are sent."""
+    """The stage makes the arrays that are sent."""
     stream = stage(DataStream(
         in_memory(None), iteration_scheme=SequentialScheme(40, 8)))
     found = list(make_batches(stream))

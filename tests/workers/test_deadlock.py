@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(60)
 
 LOCK = threading.Lock()
 SHARED = multiprocessing.get_context('fork').Lock()
-# Seconds, of which a worker is given far fewer.
+# Seconds. The workers under test get far fewer.
 WAIT = 1.5
 
 
@@ -139,7 +139,7 @@ def test_wait_that_keeps_the_interpreter_is_told_with_the_stack(ahead):
 @FORKED
 @pytest.mark.full
 def test_wait_that_keeps_the_interpreter_shows_its_stack_at_timeout(ahead):
-    """Also where deadlocks are not looked for."""
+    """The stack is shown also if deadlocks are not looked for."""
     config.deadlock_timeout = 'off'
     epoch = ahead(lock_interpreter, timeout=0.5)
     next(epoch)
@@ -203,7 +203,7 @@ def test_setting_turns_it_off(ahead, off):
 
 
 def test_worker_that_was_stopped_is_waited_for(ahead):
-    """What the system does not let run is not deadlocked."""
+    """A process that the system does not run is not deadlocked."""
     epoch = ahead(partial(time.sleep, 0.3))
     worker = epoch.data_stream.worker_pids[0]
     os.kill(worker, signal.SIGSTOP)
@@ -212,8 +212,8 @@ def test_worker_that_was_stopped_is_waited_for(ahead):
     assert_same(build().get_epoch_iterator(), epoch)
 
 
-def test_full_queue_is_no_deadlock(ahead):
-    """A worker waits for its consumer as long as that takes."""
+def test_full_queue_is_not_a_deadlock(ahead):
+    """A worker waits for its consumer for any time."""
     epoch = ahead(do_nothing, max_store=1)
     found = []
     for batch in epoch:
@@ -282,7 +282,7 @@ def test_two_looks_of_no_activity_make_a_deadlock(before, now, deadlocked):
 
 
 def test_watch_looks_again_soon_if_it_could_not_judge():
-    """And after the limit if it could."""
+    """The next look after a judgement comes after the limit."""
     watch = DeadlockWatch(10)
     watch.look(1, None)
     assert (watch.is_due(1.9), watch.is_due(2)) == (False, True)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize('method', METHODS)
 def test_faults_lose_and_repeat_no_batch(method):
-    """However the workers are started."""
+    """Workers started by any method lose and repeat no batch."""
     trial = Trial(SEED, method, 1)
     assert trial.run() == '', str(trial.plan)
 

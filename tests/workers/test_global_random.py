@@ -57,7 +57,7 @@ def test_several_workers_draw_each_their_own(method):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_a_seed_in_the_consumer_fixes_the_draws(method):
-    """However workers are started, the same follows from the same seeds."""
+    """The same seeds give the same draws with any start method."""
     before = numpy.random.get_state(legacy=False), random.getstate()
     found = drawn(2, method)
     after = numpy.random.get_state(legacy=False), random.getstate()

@@ -1,4 +1,4 @@
-"""What works where a system lacks what Linux has."""
+"""Fuel works on systems that lack features of Linux."""
 from support.processes import run_python
 
 # Names that only Linux has; macOS has the others of these modules.

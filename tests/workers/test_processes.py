@@ -119,7 +119,7 @@ def test_process_that_gets_no_processor_is_starved(start):
 WAITING = Usage('S', 5., 0., 100)
 
 
-def test_names_of_any_encoding_are_no_obstacle(start, tmp_path):
+def test_processes_may_have_names_of_any_encoding(start, tmp_path):
     """The system cuts the name of a process within a character, and files
     that a process has mapped have the names that they have."""
     path = os.fsencode(tmp_path) + b'/\xe9\rx'
@@ -177,7 +177,7 @@ def test_systems_without_proc_tell_nothing(monkeypatch):
     (sleep_long, r'it waits, asleep in a call \(.*sleep.*\).*in sleep_long'),
     (compute, r'it is (busy \(it used|starved \().*in compute')])
 def test_timeout_says_what_the_worker_does(ahead, fault, what):
-    """And where it is."""
+    """The error also says where in the code the worker is."""
     config.deadlock_timeout = 'off'
     epoch = ahead(fault, timeout=2)
     next(epoch)
@@ -213,7 +213,7 @@ def test_worker_that_stalled_makes_no_other_epoch(ahead):
     with pytest.raises(WorkerError, match='A new epoch iterator starts a new'):
         while True:
             found.append(next(epoch))
-    # Where the batches end that were delivered.
+    # The state is that after the last delivered batch.
     state = stream.state_dict()
     stream.load_state_dict(state)
     found += stream.get_epoch_iterator()
@@ -236,9 +236,9 @@ def test_worker_that_was_stopped_goes_on(ahead, caplog):
 
 
 @FORKED
-def test_time_without_a_processor_is_no_part_of_the_timeout(
+def test_time_without_a_processor_does_not_count_as_timeout(
         ahead, start, caplog):
-    """A starved worker gets on, so it is no stuck one."""
+    """A starved worker gets on, so it is not stuck."""
     start(BUSY)
     epoch = ahead(compute_in_the_background, timeout=1)
     begin = time.monotonic()

@@ -105,7 +105,7 @@ def restored_children(stream):
 @pytest.mark.parametrize('start_method', [
     'fork', pytest.param('forkserver', marks=pytest.mark.full)])
 def test_state_fits_with_and_without_workers(parallel, pipeline, files):
-    """What was saved around a pipeline loads in it, and the reverse."""
+    """A state of the pipeline loads in its wrapper, and the reverse."""
     bare = build_pipeline(pipeline, files)
     wrapped = parallel(build_pipeline(pipeline, files))
     epochs = bare.get_epoch_iterator(), wrapped.get_epoch_iterator()
@@ -282,7 +282,7 @@ class AsLists(Mapping):
 
 @pytest.mark.parametrize('num_workers', WORKERS)
 def test_lists_stay_lists_through_workers(parallel, num_workers):
-    """Also those of arrays of one shape, which could be stacked."""
+    """Lists of arrays of one shape, which could be stacked, stay lists."""
     stream = AsLists(numbers(4))
     for batch, expected in zip(
             parallel(stream, num_workers=num_workers).get_epoch_iterator(),
