@@ -1,5 +1,5 @@
-"""What every test shares: a home of its own, settings of its own, and
-properties that are tried briefly unless ``--full`` is given."""
+"""Fixtures and options of all tests: each test has its own home and settings.
+Properties are tried briefly unless ``--full`` is given."""
 import copy
 import faulthandler
 import gc
@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
-        """What is given to one process, in one piece."""
+        """Give the tests of a place of ONE_PROCESS to one process."""
 
         def _split_scope(self, nodeid):
             return next((place for place in ONE_PROCESS

@@ -28,7 +28,7 @@ def order_of(scheme):
        st.integers(1, 9), st.integers(0, 9))
 def test_computed_blocks_visit_each_example_once(
         size, batch_size, block_size, window, seed):
-    """Window by window, each of which has whole blocks."""
+    """Each window in turn has whole blocks."""
     scheme = ComputedBlockShuffledScheme(
         size, batch_size, block_size=block_size, window=window, seed=seed)
     order = order_of(scheme)
@@ -99,7 +99,7 @@ def test_computed_blocks_of_a_trillion_take_no_memory():
     ({'seed': -1}, ValueError, 'seed must not be negative')])
 def test_wrong_arguments_of_computed_blocks_are_named(
         arguments, error, text):
-    """Where the scheme is built, not at the first batch."""
+    """The constructor raises the error, not the first batch."""
     with pytest.raises(error, match=text):
         ComputedBlockShuffledScheme(**{
             'examples': 4, 'batch_size': 1, 'block_size': 2, **arguments})
@@ -109,7 +109,7 @@ LABELS = numpy.repeat(numpy.arange(10), 1000)
 
 
 def test_windows_that_are_looked_at_beforehand_are_drawn_once(monkeypatch):
-    """However far they are from the present one, which stays drawn too."""
+    """Any window ahead is drawn once, and the present one stays drawn."""
     drawn = []
 
     class Counted(numpy.random.RandomState):
@@ -166,7 +166,7 @@ def test_measure_leaves_the_scheme_alone():
 
 
 def test_measure_of_quantities_is_their_correlation():
-    """Also of the places themselves, where there are no labels."""
+    """Without labels, the places themselves are the quantities."""
     values = numpy.sin(numpy.arange(400) / 20)
     found = measure_order(SequentialExampleScheme(400), values, lags=(5,))
     expected = numpy.corrcoef(values[5:], values[:-5])[0, 1]

@@ -190,7 +190,7 @@ def test_a_method_of_one_data_set_sees_lists(path):
 
 
 def test_fuel_itself_sees_arrays(path, monkeypatch):
-    """Or nothing would be gained."""
+    """Lists of numbers would lose the gain."""
     kinds = []
     read = H5PYDataset._read
 
@@ -205,7 +205,7 @@ def test_fuel_itself_sees_arrays(path, monkeypatch):
     monkeypatch.setattr('fuel.schemes.requests.PermutedBatches._request',
                         no_list)
     with h5py.File(path) as handle:
-        # Whose batches are not read by one call.
+        # The batches of a handle are not read by one call.
         first_batch(H5PYDataset(handle, ('train',)))
     assert [numpy.ndarray] == kinds
 

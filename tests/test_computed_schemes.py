@@ -96,7 +96,7 @@ def test_stream_over_a_computed_shuffle_resumes_at_each_step(size):
     ({'examples': 4, 'batch_size': 0}, ValueError, 'batch_size'),
 ])
 def test_computed_shuffle_bad_arguments_are_named(arguments, error, text):
-    """Where the scheme is built, not at the first batch."""
+    """The constructor raises the error, not the first batch."""
     with pytest.raises(error, match=text):
         ComputedShuffledScheme(**arguments)
 

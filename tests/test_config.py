@@ -212,8 +212,8 @@ YAML = st.recursive(
 
 @given(key=st.sampled_from(sorted(fuel.config.config)), value=YAML)
 def test_settings_of_any_value_are_read_or_refused(key, value):
-    """Whatever stands in the file, a setting is of its type, or the error is
-    a `ConfigurationError`."""
+    """Any content of the file gives a setting of its type, or a
+    `ConfigurationError`."""
     kinds = {'data_path': list, 'local_data_path': str, 'floatX': str,
              'server_journal': str, 'remote_cache_path': str,
              'remote_cache_bytes': (int, type(None)),
@@ -250,7 +250,7 @@ def test_file_of_any_bytes_is_read_or_refused(content):
 
 
 def test_file_that_is_a_directory_raises(tmp_path, monkeypatch):
-    """What cannot be opened is told as a setting's error."""
+    """A file that cannot be opened is an error of the setting."""
     monkeypatch.setenv('FUEL_CONFIG', str(tmp_path))
     with pytest.raises(ConfigurationError, match='cannot read the conf'):
         _ = fuel.config.floatX
@@ -448,7 +448,7 @@ def test_example_fuelrc_loads(monkeypatch):
     ('remote_cache_bytes', -1), ('remote_memory_bytes', None),
     ('remote_connections', 0), ('remote_timeout', 'soon')])
 def test_value_of_another_kind_is_an_error(key, value):
-    """Which names the setting, where it is read."""
+    """The error comes when the setting is read, and names it."""
     setattr(config, key, value)
     with pytest.raises(ConfigurationError, match=key):
         getattr(config, key)

@@ -12,7 +12,7 @@ def test_configuration_error_has_one_class_under_both_names():
             is config_parser.ConfigurationError)
 
 
-def test_configuration_error_is_no_attribute_error():
+def test_configuration_error_is_not_an_attribute_error():
     """``hasattr`` must not hide a setting without a value."""
     assert not issubclass(exceptions.ConfigurationError, AttributeError)
 

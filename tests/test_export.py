@@ -1,4 +1,4 @@
-"""What is exported is what was measured, and disturbs nobody."""
+"""Exporters give the measured numbers and disturb nobody."""
 import dataclasses
 import os
 import re
@@ -65,7 +65,7 @@ def of(found, name, **labels):
 
 
 def test_import_of_fuel_loads_no_exporter():
-    """Nor does what it exports load a package."""
+    """The exporters themselves do not load a package."""
     program = ('import sys, fuel; assert "fuel.export" not in sys.modules; '
                'assert "http.server" not in sys.modules; '
                'assert fuel.export.as_flat; '
@@ -113,7 +113,7 @@ def test_flat_interval_is_what_happened_in_it():
 
 
 def test_every_sum_is_a_counter():
-    """And what goes up and down is a gauge, whichever fields there are."""
+    """All other fields, which go up and down, are gauges."""
     kinds = {metric.field: metric.grows
              for metric in fuel.export.flat.OF_STAGES}
     values = {field.name: 5 for field in dataclasses.fields(StageMeasurements)
@@ -201,7 +201,7 @@ def test_reading_leaves_the_interval_alone():
 
 
 def test_reading_waits_for_no_lock_of_a_stream():
-    """Which an epoch holds, for as long as a batch takes."""
+    """An epoch holds the lock for as long as a batch takes."""
     begun, go_on = threading.Event(), threading.Event()
 
     def wait(batch):
@@ -308,7 +308,7 @@ def test_peers_that_say_nothing_are_cut(monkeypatch):
 
 
 def test_failure_is_answered_and_logged(caplog):
-    """And is no end of the service."""
+    """A failure does not end the service."""
     def collect():
         if not failed:
             failed.append(True)
@@ -364,7 +364,7 @@ def test_killed_process_frees_the_port():
 
 
 def test_server_tells_prometheus_of_its_clients():
-    """And of the stages of its pipeline, while it serves."""
+    """The server also exports the stages of its pipeline while it serves."""
     with Server(build(), port=0, metrics_port=0) as server:
         with ServerDataStream(('x', 'y'), port=server.port) as client:
             epoch = client.get_epoch_iterator()
@@ -398,7 +398,7 @@ def test_server_whose_port_for_metrics_is_taken_does_not_start():
 
 
 def test_clients_of_one_name_are_one_line():
-    """Names are cut, and what is no text is replaced."""
+    """Names are cut, and invalid text is replaced."""
     samples = [Sample('fuel.x', True, {'client': name}, place)
                for place, name in enumerate(['\udc80', '\udc81', 'y' * 300,
                                              'y' * 301])]

@@ -241,7 +241,7 @@ def test_split_is_given_once():
 
 
 def test_data_set_without_an_address(data_path):
-    """What only its owners distribute is not downloaded."""
+    """A set that only its owners distribute is not downloaded."""
     with pytest.raises(Exception, match='no public address'):
         fuel.load('ilsvrc2012', 'train', download=True)
 
@@ -256,8 +256,8 @@ def test_load_costs_nothing_before_it_is_used():
 
 
 def test_pipelines_load_no_package_that_only_some_need():
-    """What notebooks, files that are written, processes and buckets need is
-    imported by the functions that use it."""
+    """Packages for notebooks, writing, processes and buckets are imported by
+    the functions that use them."""
     code = ('import h5py, numpy, sys; before = set(sys.modules); '
             'import fuel.datasets, fuel.schemes, fuel.streams, '
             'fuel.transformers; print(*sorted({"argparse", '

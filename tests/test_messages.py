@@ -96,7 +96,7 @@ def test_data_set_has_no_attributes_of_a_stream():
 
 
 def test_no_scheme_is_reported_when_an_epoch_begins():
-    """Also below stages; not before, since a scheme may come later."""
+    """It is reported below stages, too; not before, as it may come later."""
     stream = DataStream(flowers())
     for broken in (stream, Flatten(stream)):
         with pytest.raises(ValueError, match=(
@@ -197,7 +197,7 @@ def test_mapping_that_returns_what_is_expected_does_not_warn(
         list(stage)
 
 
-def test_hidden_sources_are_no_mistake():
+def test_hidden_sources_do_not_warn():
     """A stream whose sources were shortened returns more than it names."""
     stream = DataStream(flowers(), batch_size=5)
     stream.sources = ('x',)
@@ -207,7 +207,7 @@ def test_hidden_sources_are_no_mistake():
 
 
 def test_apply_names_the_typo_and_not_what_python_misses():
-    """A stage that is built already is no class."""
+    """A stage that is built already is not a class."""
     stream = DataStream(flowers(), batch_size=5)
     with pytest.raises(TypeError, match=(
             "Cast takes no argument 'dtyp': did you mean 'dtype'")):
@@ -234,7 +234,7 @@ def test_apply_says_where_a_function_of_batches_belongs(function):
 
 
 def test_apply_adds_nothing_to_the_errors_of_a_stage():
-    """Which say themselves what is wrong."""
+    """The errors of a stage say themselves what is wrong."""
     with pytest.raises(TypeError) as caught:
         DataStream(flowers(), batch_size=5).apply(Cast)
     assert not hasattr(caught.value, '__notes__')
@@ -293,7 +293,7 @@ def test_tuples_in_a_split_array(content):
      r'stream comes last .*stream\.apply\(NGrams, ngram_order='),
     (lambda stream: TextFile(['a.txt']), r'build_vocabulary\(files\)')])
 def test_stage_without_its_argument_says_where_it_comes_from(build, text):
-    """Also where the arguments are in another order."""
+    """The order of the arguments does not matter."""
     stream = DataStream(IterableDataset({'x': [[1, 2, 3]]}))
     with pytest.raises(TypeError, match=text):
         build(stream)
@@ -353,7 +353,7 @@ def test_image_stage_names_the_sources_with_its_axes():
 @pytest.mark.parametrize('kinds', [
     ['rose', 'lily'], numpy.array(['rose', 'lily'], object)])
 def test_cast_of_text_names_the_other_sources(kinds):
-    """And what makes numbers of classes."""
+    """The error also names the stage that makes numbers of classes."""
     stream = DataStream(IndexableDataset(
         {'features': numpy.ones(2), 'targets': kinds}), batch_size=2)
     with pytest.raises(ValueError, match=(
@@ -392,7 +392,7 @@ def test_csv_with_another_delimiter_is_recognized(tmp_path):
 @pytest.mark.parametrize('scheme', [SequentialScheme, ShuffledScheme,
                                     ComputedShuffledScheme])
 def test_swapped_numbers_of_a_scheme(scheme):
-    """A batch of all examples, of which only some are visited, is no order
+    """A batch of all examples, though only some are visited, is not an order
     that anybody wants."""
     dataset = IndexableDataset(numpy.arange(40))
     with pytest.raises(ValueError, match=(
@@ -438,7 +438,7 @@ def test_scheme_of_more_examples_than_there_are():
      'drop_last of ShuffledScheme'),
     (lambda data: DataStream(data, batch_size=5).apply(
         Mapping, len, pure='no'), 'pure of Mapping')])
-def test_what_is_no_truth_value_is_refused(build, text):
+def test_value_other_than_true_or_false_is_refused(build, text):
     """One check of all arguments that are True or False."""
     with pytest.raises(TypeError, match=text):
         build(flowers())

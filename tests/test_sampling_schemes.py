@@ -41,7 +41,7 @@ MAKERS = [
        block_size=st.integers(1, 25), window=st.integers(1, 6))
 def test_block_shuffle_visits_every_example_once(
         num_examples, batch_size, block_size, window):
-    """Whatever divides what; only the last batch is smaller."""
+    """The numbers need not divide each other; only the last is smaller."""
     scheme = BlockShuffledScheme(
         num_examples, batch_size, block_size=block_size, window=window)
     for _ in range(2):
@@ -68,7 +68,7 @@ def test_block_shuffle_needs_a_block_in_one_window_only(
 
 
 def test_block_shuffle_order_differs_between_epochs_and_seeds():
-    """And is the same for the same seed; the first values are pinned."""
+    """The same seed gives the same order; the first values are pinned."""
     first, second = (
         BlockShuffledScheme(12, 4, block_size=3, window=2) for _ in range(2))
     epochs = [flat(first) for _ in range(3)]
@@ -204,7 +204,7 @@ def test_draws_without_replacement_pass_a_chi_square_test(generator):
 
 @pytest.mark.parametrize('generator', GENERATORS)
 def test_balanced_draws_pass_a_chi_square_test(generator):
-    """Which class comes where, and which of its examples comes first."""
+    """The class at a place and its first example are both random."""
     scheme = BalancedScheme([0] * 5 + [1] * 2 + [2], 9, num_examples=9,
                             rng=generator(3))
     epochs = [flat(scheme) for _ in range(3000)]

@@ -110,8 +110,8 @@ def test_seeded_shuffle_is_the_one_of_numpy(seed):
     ({'seed': 2 ** 32}, ValueError, 'seed must be below'),
     ({'seed': .5}, TypeError, 'seed must be an integer, got 0.5'),
     ({'seed': True}, TypeError, 'seed must be an integer, got True')])
-def test_what_is_no_generator_or_seed_is_refused(make, arguments, error, text):
-    """Where the scheme is made, with the argument to use."""
+def test_value_that_is_not_a_seed_is_refused(make, arguments, error, text):
+    """The constructor raises the error, which names the right argument."""
     with pytest.raises(error, match=text):
         make(**arguments)
 
@@ -164,7 +164,7 @@ def test_drop_last_leaves_out_a_short_batch(name, num_examples, size):
 @pytest.mark.parametrize('by', ['batch', 'example'])
 @pytest.mark.parametrize('name', BATCHES)
 def test_ranks_share_the_full_batches(name, by):
-    """What the ranks have together is what one had alone."""
+    """The batches of all ranks together are those of one process."""
     whole = requests_of(BATCHES[name](23, 4, drop_last=True))
     for uneven in 'uneven', 'drop', 'pad':
         shares = [BATCHES[name](23, 4, drop_last=True).shard(
@@ -244,7 +244,7 @@ def test_batch_that_leaves_out_all_examples_warns():
     ({'num_examples': 0}, []),
     ({'times': 3}, [4, 4, 4]), ({'num_examples': 10, 'times': 0}, [])])
 def test_constant_scheme_leaves_out_a_smaller_size(arguments, sizes):
-    """And what reads by it gets full batches."""
+    """A stage that reads by the scheme gets full batches only."""
     scheme = ConstantScheme(4, **arguments, drop_last=True)
     assert sizes == requests_of(scheme)
     assert len(sizes) == scheme.num_requests

@@ -251,7 +251,7 @@ def test_request_iterator_has_a_length_hint():
     ({'num_examples': 0, 'times': 3}, []),
 ], ids=str)
 def test_constant_scheme_sizes(arguments, expected):
-    """Zero is no way of saying "for ever"."""
+    """Zero does not mean "for ever"."""
     scheme = ConstantScheme(4, **arguments)
     assert expected == requests_of(scheme)
     assert len(expected) == scheme.num_requests
@@ -356,7 +356,7 @@ def test_scheme_kinds():
     (IterationScheme, ()), (BatchScheme, (4, 2)), (IndexScheme, (3,)),
     (BatchSizeScheme, ())])
 def test_abstract_scheme_cannot_be_built(cls, arguments):
-    """Nor one whose method is misspelt, which the error names."""
+    """A class with a misspelt method is abstract; the error names it."""
     class Misspelt(cls):
         def get_request_iteratr(self):
             return iter([])

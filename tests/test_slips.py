@@ -71,7 +71,7 @@ def test_class_that_is_looked_for_in_the_package_is_found(name, module):
 
 @pytest.mark.parametrize('name', ['DataLoader', 'nothing', '_MNIST'])
 def test_other_names_are_nowhere(name):
-    """And looking for them is no error to `hasattr`."""
+    """A look-up of such a name does not disturb `hasattr`."""
     assert not hasattr(fuel, name)
     with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
         getattr(fuel, name)
@@ -112,8 +112,8 @@ def test_other_names_of_arguments_are_told():
     ids=['number', 'two', 'none'])
 @pytest.mark.parametrize('stage, name', [
     (Mapping, 'mapping'), (Filter, 'predicate')])
-def test_what_is_no_function_of_one_argument(stage, name, function, text):
-    """When the stage is built."""
+def test_function_of_other_arguments_is_refused(stage, name, function, text):
+    """The constructor of the stage raises the error."""
     with pytest.raises(TypeError, match=f'{name} {text}'):
         batches().apply(stage, function)
 
@@ -130,7 +130,7 @@ class Pairs(Mapping):
     lambda data, extra=1: data, lambda *data: data[0], tuple, iter,
     lambda data, **kwargs: data])
 def test_functions_that_can_be_called_with_one_argument(function):
-    """Also where their signature is not known."""
+    """A function without a known signature works, too."""
     assert 10 == len(list(batches().apply(Mapping, function)))
 
 
@@ -160,7 +160,7 @@ def test_dict_in_the_place_of_a_tuple_warns():
 
 
 def test_predicate_of_a_batch_says_that_it_gets_one():
-    """Where the truth of an array is asked for."""
+    """The note is added where the truth of an array is asked for."""
     with pytest.raises(ValueError, match='ambiguous') as caught:
         list(batches().apply(Filter, lambda data: data[1] > 3))
     assert any('gets each batch, a tuple (x, y), and returns whether to keep '
@@ -199,15 +199,15 @@ def test_what_can_only_be_iterated_over():
         IndexableDataset(number for number in range(3))
 
 
-def test_text_is_no_number_of_examples():
-    """Nor a list of them."""
+def test_text_is_not_a_number_of_examples():
+    """Text is not a list of examples either."""
     for text in ('40', b'40'):
         with pytest.raises(TypeError, match='a number of examples or a list'):
             SequentialScheme(text, 4)
 
 
-def test_name_of_a_source_is_no_index():
-    """Where its data are is said."""
+def test_name_of_a_source_is_not_an_index():
+    """The error says where the data of the source are."""
     with pytest.raises(TypeError, match=r'data of this source are dataset\[:'
                                         r'\]\[1\]$'):
         dataset()['y']
@@ -221,8 +221,8 @@ def test_name_of_a_source_is_no_index():
     ([], 'a list'), ([1, 2], 'a list'),
     (X, 'a ndarray: put arrays and lists into an IndexableDataset'),
     (None, r'None \(NoneType\)')])
-def test_what_is_no_path_of_a_file(cls, given, text):
-    """The class and what to do are named."""
+def test_value_that_is_not_a_path_is_refused(cls, given, text):
+    """The error names the class and the remedy."""
     with pytest.raises(TypeError, match=(
             f'{cls.__name__} reads one file, by its path or URL, got {text}')):
         cls(given)
@@ -319,7 +319,7 @@ def test_missing_type_is_that_of_the_class():
 
 
 class Own(Dataset):
-    """A user's data set, of which it is not known what requests it takes."""
+    """A user's data set without a declared kind of requests."""
 
     provides_sources = ('x',)
     num_examples = 4

@@ -52,7 +52,7 @@ def test_loops_nest_and_may_be_left():
 
 
 def test_loop_after_a_state_is_the_rest_of_its_epoch():
-    """And the loop after that is a whole epoch."""
+    """The loop after that is a whole epoch."""
     stream = build(batch_size=2, shuffle=True)
     iterator = iter(stream)
     next(iterator)
@@ -218,7 +218,7 @@ def test_short_arguments_that_do_not_fit(dataset, arguments, text):
 
 
 def test_apply_builds_a_stage_on_the_stream():
-    """Also where the stream is not the first argument, or of a function."""
+    """The stream need not be the first argument; a function works, too."""
     stream = build()
     cast = stream.apply(Cast, 'float32', which_sources='data')
     assert type(cast) is Cast

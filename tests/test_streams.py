@@ -216,7 +216,7 @@ def test_abstract_stream_produces_examples():
 
 
 def test_abstract_stream_cannot_be_built():
-    """Nor a class without what it must override, which may be misspelt."""
+    """A class with a misspelt method is abstract, too."""
     class Misspelt(AbstractDataStream):
         def get_epoch_iterater(self, as_dict=False):
             return iter([])
@@ -376,7 +376,7 @@ def test_data_stream_over_what_only_looks_like_a_dataset():
     (lambda: rows_stream(SequentialExampleScheme(10)), 10),
     (lambda: DataStream(IterableDataset([1, 2])), 2)])
 def test_stream_length_is_the_length_of_an_epoch(make, expected):
-    """Where the number of batches is known, `len` tells it."""
+    """`len` works where the number of batches is known."""
     stream = make()
     assert expected == len(stream)
     assert expected == len(list(stream.get_epoch_iterator()))
@@ -444,7 +444,7 @@ def test_get_data_directly():
         Empty().get_data()
 
 
-# What is done to the data set's state
+# Use of the data set's state
 
 def test_first_epoch_uses_the_state_of_the_constructor():
     """Later epochs call `next_epoch` with the state of the one before."""
@@ -807,7 +807,7 @@ def test_a_shallow_copy_of_a_stream_has_a_position_of_its_own():
 
 
 def test_stream_pickled_after_loading_keeps_the_state():
-    """What was loaded is not lost before the next iterator."""
+    """A loaded state is kept until the next iterator."""
     stream = rows_stream()
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -912,7 +912,7 @@ def test_state_with_a_users_dataset():
 
 
 def test_state_of_no_epoch_loaded_later_begins_with_a_fresh_data_set():
-    """Also where the next epoch of the data set is not like the first."""
+    """The next epoch of the data set may differ from the first one."""
     class Endless(WithHooks):
         def next_epoch(self, state):
             return state
@@ -925,7 +925,7 @@ def test_state_of_no_epoch_loaded_later_begins_with_a_fresh_data_set():
 
 
 def test_state_with_a_users_stage_that_overrides_get_data():
-    """What its `get_data` keeps is not known, so it must say so itself."""
+    """The data that `get_data` keeps are unknown: the stage must save them."""
     class Silent(Pulling):
         def get_data(self, request=None):
             return next(self.child_epoch_iterator)

@@ -1,4 +1,4 @@
-"""Who hangs is told where."""
+"""A hanging process prints its stacks."""
 import textwrap
 from pathlib import Path
 
