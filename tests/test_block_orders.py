@@ -28,7 +28,7 @@ def order_of(scheme):
        st.integers(1, 9), st.integers(0, 9))
 def test_computed_blocks_visit_each_example_once(
         size, batch_size, block_size, window, seed):
-    """Each window in turn has whole blocks."""
+    """Each example comes once, and each window has whole blocks."""
     scheme = ComputedBlockShuffledScheme(
         size, batch_size, block_size=block_size, window=window, seed=seed)
     order = order_of(scheme)

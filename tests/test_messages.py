@@ -96,7 +96,7 @@ def test_data_set_has_no_attributes_of_a_stream():
 
 
 def test_no_scheme_is_reported_when_an_epoch_begins():
-    """It is reported below stages, too; not before, as it may come later."""
+    """A missing scheme is an error of the epoch only, also below stages."""
     stream = DataStream(flowers())
     for broken in (stream, Flatten(stream)):
         with pytest.raises(ValueError, match=(

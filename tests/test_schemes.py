@@ -251,7 +251,7 @@ def test_request_iterator_has_a_length_hint():
     ({'num_examples': 0, 'times': 3}, []),
 ], ids=str)
 def test_constant_scheme_sizes(arguments, expected):
-    """Zero does not mean "for ever"."""
+    """Zero examples, or zero times, give an empty scheme."""
     scheme = ConstantScheme(4, **arguments)
     assert expected == requests_of(scheme)
     assert len(expected) == scheme.num_requests

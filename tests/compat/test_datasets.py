@@ -121,7 +121,7 @@ def test_iterable_dataset_takes_no_request():
 
 
 def test_indexable_dataset_gives_its_data_as_attributes():
-    """It also gives its data by request, never with a state."""
+    """The data set gives its data by request, and refuses a state."""
     x, y = numpy.arange(8).reshape(4, 2), [0, 10, 20, 30]
     dataset = IndexableDataset(OrderedDict([('x', x), ('y', y)]))
     assert_array_equal(x, dataset.x)

@@ -59,7 +59,7 @@ def test_each_public_stage_can_be_applied(files):
 
 
 def test_each_public_scheme_and_data_set_is_in_a_pipeline(files):
-    """Each has a pipeline, or is among the exceptions, which have none."""
+    """The only public classes without a pipeline are the known exceptions."""
     made = {cls for name in pipelines.PIPELINES
             for cls, *_ in pipelines.built_with(name, files)[1]}
     public = public_classes('schemes', IterationScheme) | public_classes(

@@ -490,7 +490,7 @@ def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
 
 
 def test_members_are_bounded_by_what_they_are(tmp_path, monkeypatch):
-    """One image, or all patches together, may not unpack to a gigabyte."""
+    """One image, or all patches together, must not unpack to a gigabyte."""
     from fuel.converters import ilsvrc_images, svhn_numbers
     from fuel.converters.svhn import convert_svhn_format_1
     images = io.BytesIO(raw_data.tar([('val/a.JPEG', bytes(300))]))

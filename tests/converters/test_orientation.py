@@ -187,7 +187,7 @@ def test_stage_turns_images_as_the_conversion_does(tmp_path, kind):
 
 
 def test_stage_leaves_images_as_they_are_stored(caplog):
-    """The stage logs it once, unless upright=False is given."""
+    """The stage logs a turned image once, unless upright=False is given."""
     files = [encode(number) for number in (1, 6, 8)]
     stored = [numpy.ascontiguousarray(STORED[number].transpose(2, 0, 1))
               for number in (1, 6, 8)]

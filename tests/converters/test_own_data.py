@@ -558,7 +558,7 @@ def test_csv_index_of_pandas_is_left_out(here, caplog):
 
 @pytest.mark.parametrize('options', [[], ['--one-hot'], ['--target', 'x']])
 def test_csv_marks_of_missing_values_are_not_classes(here, capsys, options):
-    """They would become classes beside numbers."""
+    """"NA" beside numbers is an error until --missing names it."""
     (here / 'a.csv').write_text('x,y\n4,1\nNA,2\n6,3\n?,3\n')
     error = fail(capsys, 'csv', 'a.csv', *options)
     assert "choose --missing NA --missing '?' if" in error

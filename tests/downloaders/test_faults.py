@@ -547,7 +547,7 @@ def test_local_file_of_another_length_is_refused(folder, tmp_path, slept):
 
 def test_unfinished_file_removed_by_another_is_ignored(server, folder,
                                                        slept):
-    """Another program may remove the file at that time."""
+    """Another program may remove an unfinished file at any time."""
     from fuel.downloaders import transfer
     with transfer.locked_part(str(folder / 'a.part'), 'a', choose()):
         os.remove(folder / 'a.part')

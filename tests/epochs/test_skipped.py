@@ -142,7 +142,7 @@ def test_epoch_is_resumed_at_each_step(number):
 
 
 def test_epoch_of_examples_is_resumed_at_each_step():
-    """It is resumed also where examples wait for their batch."""
+    """A state is right also where examples wait for their batch."""
     assert_resumes(bad_records.of_examples)
 
 
@@ -258,7 +258,7 @@ def test_one_worker_leaves_out_examples(run):
 
 
 def test_several_workers_do_not_share_examples_of_which_some_go():
-    """It is not known in advance which examples are left out."""
+    """Several workers are refused for single examples with on_error='skip'."""
     stream = DataStream(source(9), iteration_scheme=ShuffledExampleScheme(9),
                         on_error='skip')
     with pytest.raises(ValueError, match="on_error='skip' leaves out some"):
@@ -317,7 +317,7 @@ def test_stages_above_make_batches_of_what_is_left():
 @pytest.mark.parametrize('outer', [
     partial(Cache, iteration_scheme=ConstantScheme(3)), Unpack])
 def test_stages_that_keep_rows_resume(outer):
-    """They resume also within a short batch."""
+    """A stage that keeps rows resumes within a short batch, too."""
     assert_resumes(lambda: outer(bad_records.build(4)), num_epochs=1)
 
 
@@ -576,7 +576,7 @@ def test_limit_counts_all_stages_and_what_was_left_out_before_a_resume():
 
 
 def test_epoch_of_which_nothing_is_left_is_an_error():
-    """It is an error for any number of examples."""
+    """An epoch of five examples that all fail raises at its end."""
     def fail(example):
         raise ValueError('no')
 

@@ -89,7 +89,7 @@ def test_fixed_points_are_as_many_as_in_a_true_shuffle():
 
 
 def test_odd_and_even_permutations_are_equally_frequent():
-    """They are so also where both sides of the network could be odd."""
+    """Half of the permutations are even, also of 9, 15 and 25 numbers."""
     rng = numpy.random.default_rng(9)
     for size in (9, 15, 25):
         even = 0

@@ -110,7 +110,7 @@ def test_bytes_pass_both_ways_at_their_pace(make):
 
 
 def test_relay_that_cannot_poll_waits(make):
-    """It goes on when it can, here after a higher limit of descriptors."""
+    """A relay without a free descriptor sleeps, and goes on with one."""
     client, server = make().connect()
     client.sendall(b'before')
     receive(server, 6)

@@ -661,7 +661,7 @@ def check_sums(found):
 
 
 def test_a_stream_that_a_function_reads_is_the_work_of_its_stage():
-    """Such a stream is not an input of the stage, and counts for itself."""
+    """A stream that a function reads also has measurements of its own."""
     other = Stage(source(), Delay('sleep', .002))
     examples = other.get_epoch_iterator()
 

@@ -314,7 +314,7 @@ def test_time_of_a_batch_of_a_hostile_server_is_refused(took):
 
 
 def test_number_of_stages_of_a_hostile_server_is_bounded():
-    """Each stage must be an object."""
+    """A server may send fewer than 1000 stages, and each is an object."""
     with pytest.raises(WireError, match='1000 stages'):
         take_stages([{}] * 1000)
     with pytest.raises(WireError, match='are an object'):

@@ -147,7 +147,7 @@ def test_client_with_made_up_batches_is_refused():
 
 
 def test_client_of_an_epoch_that_is_left_behind_is_sent_away():
-    """Its epoch is over for the other clients."""
+    """A client is sent away if its epoch is over for the others."""
     world = World()
     world.begin('a', number=3)
     late = world.ask('b', position(

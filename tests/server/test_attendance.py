@@ -58,7 +58,7 @@ def read_on(*clients):
 
 @pytest.mark.parametrize('sharing', ['split', 'all', 'rank'])
 def test_first_epoch_waits_for_num_clients(sharing):
-    """It waits without a limit, and its status says so."""
+    """The server waits without a limit, and its status says so."""
     world = World(None, COUNT, sharing, num_clients=2)
     one = world.add_client(rank=0)
     assert not one.next()
@@ -77,7 +77,7 @@ def test_first_epoch_waits_for_num_clients(sharing):
 
 @SHARED
 def test_later_epoch_does_not_wait_for_a_client_that_closed(sharing):
-    """The epochs after that do not wait either."""
+    """Two later epochs go on without the client, and without a wait."""
     world, one, other = finish_first(sharing)
     one.close()
     for _ in range(2):
@@ -170,7 +170,7 @@ def test_client_of_two_that_does_something_else_is_waited_for():
 
 
 def test_time_that_another_client_has_begins_anew_in_each_epoch():
-    """Earlier waiting does not shorten it."""
+    """A wait in an earlier epoch does not shorten the time."""
     world, one, other = finish_first('split')
     for _ in range(2):
         assert not go_on(other)

@@ -57,7 +57,7 @@ def read_all(stream):
 
 
 def test_closed_stream_frees_its_memory_and_descriptors():
-    """Its memory maps and the descriptors of its sockets are gone."""
+    """A closed stream keeps neither memory maps nor descriptors of sockets."""
     def count():
         gc.collect()
         with open('/proc/self/maps') as maps:
@@ -612,7 +612,7 @@ def test_journal_that_is_replaced_while_it_is_opened_is_not_taken(
 
 
 def test_journal_is_continued_as_it_was(tmp_path):
-    """A copy that continues it is the same, and so is a torn last line."""
+    """A journal is read the same after a torn line or a continuation."""
     path = tmp_path / 'journal'
     lines = some_journal(path)
     expected = list(Journal(path).found[1].snapshot())
@@ -630,7 +630,7 @@ def test_journal_is_continued_as_it_was(tmp_path):
 
 
 def test_hostile_journal_is_set_aside(tmp_path):
-    """A new run begins, or a ledger that can be used."""
+    """A damaged journal gives a new run, or a ledger that can be used."""
     path = tmp_path / 'journal'
     lines = some_journal(path)
     rng = numpy.random.RandomState(3)

@@ -61,7 +61,7 @@ def assert_once(world, *clients):
 @pytest.mark.parametrize('more', [0, 2])
 def test_killed_client_with_a_successor_in_time_loses_nothing(
         tmp_path, sharing, more):
-    """Batches that it read after it saved its state are sent again."""
+    """Batches that a client read after its saved state are sent again."""
     world, one, other = begin(tmp_path, sharing)
     saved = one.save()
     for _ in range(more):
@@ -234,7 +234,7 @@ def test_successor_after_the_next_epoch_began_has_lost_what_was_not_saved(
 @SHARING
 def test_killed_client_that_saved_nothing_loses_what_it_delivered(
         tmp_path, sharing):
-    """The others, or a client of its rank, get all the rest."""
+    """The other clients, or one of the same rank, get all the rest."""
     world, one, other = begin(tmp_path, sharing)
     one.kill()
     world.pass_time(HOLD + 1)

@@ -392,7 +392,7 @@ def test_error_names_the_request(serve, connect):
 
 def test_exception_at_the_start_of_an_epoch_reaches_the_client(
         serve, connect):
-    """The next epoch works."""
+    """The epoch after a failed start has all batches."""
     stream = build()
     attempts = []
 
@@ -448,7 +448,7 @@ def test_two_clients_share_each_epoch_exactly(serve, connect, shared_memory):
 
 
 def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
-    """Batches that it has not handed out go to the client that asks."""
+    """Batches that a client has not handed out go to the one that asks."""
     server = serve(build(num_examples=80).data_stream, num_clients=1)
     first, second = connect(server), connect(server)
     one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
@@ -459,7 +459,7 @@ def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
 
 
 def test_client_that_leaves_joins_the_next_epoch(serve, connect):
-    """The other client's epoch goes on."""
+    """A client that leaves does not end the epoch of another one."""
     server = serve(build(num_examples=80).data_stream)
     first, second = connect(server), connect(server)
     one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
@@ -598,7 +598,7 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
 @pytest.mark.parametrize('left', [1, 4])
 def test_batch_made_ahead_goes_to_the_next_epoch_or_client(
         serve, connect, left):
-    """Batches that wait at the server when an epoch is left are sent again."""
+    """Batches that wait at the server when an epoch is left are not lost."""
     server = serve(hwm=1)
     client = connect(server)
     first = client.get_epoch_iterator()

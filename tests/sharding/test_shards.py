@@ -93,7 +93,7 @@ class TestArguments:
                 stream.shard(0, 2, by='example')
 
     def test_stage_with_rng_is_refused(self):
-        """Its draws depend on batches that other ranks have."""
+        """A stage with rng= is refused: its draws depend on other ranks."""
         stage = RandomFixedSizeCrop(DataStream(
             IndexableDataset(numpy.zeros((4, 3, 5, 5))), batch_size=2),
             (2, 2))

@@ -114,7 +114,7 @@ def test_data_that_have_no_mean(x, text):
 
 
 def test_a_source_of_text_is_not_read_to_its_end():
-    """The error names the first one that is not a number."""
+    """The error names the first value that is not a number."""
     read = []
 
     def cells():

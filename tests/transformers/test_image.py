@@ -406,7 +406,7 @@ def test_random_crop_of_array_draws_columns_then_rows(dtype, labels):
 
 @pytest.mark.parametrize('form', [list, as_objects])
 def test_random_crop_of_images_draws_row_then_column_for_each(form):
-    """Nothing is drawn for a side that is as long as that of the crop."""
+    """A side that is as long as that of the crop draws nothing."""
     shapes = [(3, 9, 8), (3, 5, 7), (3, 8, 4), (3, 5, 4), (1, 6, 6)]
     images = [pixels(*shape) for shape in shapes]
     rng = numpy.random.RandomState(3)

@@ -593,7 +593,7 @@ def test_fit_impute_counts_what_is_hidden():
 
 
 def test_impute_fills_integers_text_and_single_values():
-    """Such values are missing by the mask alone."""
+    """A value that only the mask hides is filled."""
     numbers = ma.masked_array([1, -9, 2, 2], mask=[0, 1, 0, 0])
     words = ma.masked_array(['a', 'x', 'b', 'b'], mask=[0, 1, 0, 0])
     for x in (numbers, words):

@@ -475,7 +475,7 @@ def test_mixture_for_ever_goes_on_in_the_next_epoch():
 
 
 def test_mixture_for_ever_begins_anew_after_it_was_reset():
-    """It also begins anew after it was closed."""
+    """A reset, a close and next_epoch all begin the mixture anew."""
     for method in 'reset', 'close', 'next_epoch':
         stream = Mix([numbers(0, 50)], stop='forever', epoch_size=3)
         items_of(stream.get_epoch_iterator())
@@ -623,7 +623,7 @@ def test_length_is_known_where_it_does_not_depend_on_the_order():
 
 
 def test_labels_are_those_that_the_streams_share():
-    """Different labels are left out."""
+    """Labels that differ between streams are left out."""
     def labelled(labels):
         return DataStream(
             IndexableDataset({'x': numpy.zeros((4, 2)), 'y': range(4)},
@@ -639,7 +639,7 @@ def test_labels_are_those_that_the_streams_share():
 
 
 def test_types_are_those_that_the_streams_share():
-    """Different types are left out."""
+    """Types that differ between streams are left out."""
     def typed(dtype):
         return DataStream(IndexableDataset(
             {'x': numpy.zeros((4, 2), dtype), 'y': numpy.arange(4)}),
@@ -739,7 +739,7 @@ def test_length_is_what_is_left_for_the_rank(make, uneven, rank):
 
 @pytest.mark.parametrize('by', ['batch', 'example'])
 def test_workers_share_the_mixture_of_a_rank(by):
-    """They also resume a state in mid-epoch."""
+    """Workers share a rank's mixture, also from a state in mid-epoch."""
     expected = items_of(share_of_rank(0, by=by).get_epoch_iterator())
     with MultiProcessing(share_of_rank(0, by=by), num_workers=2) as workers:
         epoch = workers.get_epoch_iterator()

@@ -420,7 +420,7 @@ def test_cache_examples_of_pieces_share_no_memory_with_the_childs_batch():
 
 
 def test_cache_examples_of_lists_share_no_memory_with_the_childs_batch():
-    """It holds for batches that are lists of arrays."""
+    """A batch that is a list of arrays is copied, too."""
     seen = []
 
     def as_list(data):

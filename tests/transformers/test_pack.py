@@ -119,7 +119,7 @@ def test_position_is_exact(lengths, length, window, batch_size, step, block):
 
 
 def test_state_holds_no_data():
-    """It holds positions and levels, for a window of any size."""
+    """A state holds positions and levels, for a window of any size."""
     stream = Pack(sequences_of([100] * 3000), 1000, window=20)
     epoch = stream.get_epoch_iterator()
     for _ in range(50):
@@ -216,7 +216,7 @@ def test_types_of_rows():
 
 
 def test_type_is_kept_when_a_state_is_taken_up():
-    """It is kept even if the items read again have a smaller one."""
+    """The type stays even if the items read again have a smaller one."""
     items = [numpy.arange(3, dtype=dtype) for dtype in ('i8', 'i2', 'i2')]
 
     def stream():

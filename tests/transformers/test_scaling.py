@@ -36,7 +36,7 @@ def scaled(data, scale, shift):
     1, True, numpy.int8(1), numpy.bool_(True), numpy.array(1)])
 @pytest.mark.parametrize('dtype', INTEGERS)
 def test_integers_with_integers_give_int64(dtype, one):
-    """It holds for any kind of integers."""
+    """Integers of any type, scaled by integers, become int64."""
     result = scaled(numpy.array([0, 1], dtype), one, one)
     assert numpy.int64 == result.dtype
     assert [1, 2] == result.tolist()
@@ -100,7 +100,7 @@ def test_singles_are_scaled_without_a_change_of_numpys_settings(monkeypatch):
     numpy.array([numpy.nan, numpy.inf, -0., 1e-45], 'float32')],
     ids=['swapped', 'strided', 'columns', 'special'])
 def test_singles_in_any_memory_have_the_values_of_numpy(data):
-    """It also holds for memory that the kernel leaves to NumPy."""
+    """Memory that the kernel leaves to NumPy gives the same values."""
     expected = data * numpy.float32(-.1) + numpy.float32(2)
     result = ScaleAndShift(batches_of(data), -.1, 2).transform_any_source(
         data, 'x')

@@ -180,7 +180,7 @@ def test_another_kind_of_generator_makes_no_difference(kind):
 
 
 def test_a_function_may_read_another_such_stream():
-    """Its own later draws stay the same."""
+    """Reading another stream does not change a function's later draws."""
     def alone(data):
         return numpy.random.normal(size=3), random.random()
 

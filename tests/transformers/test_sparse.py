@@ -389,7 +389,7 @@ def assert_same_epoch(dense, sparse, rows):
     tuple, through_memory, over_the_wire, lambda item: pickle.loads(
         pickle.dumps(item))]))
 def test_chains_of_stages_do_what_they_do_to_dense_rows(rows, seed, carry):
-    """It holds for all types, stages and ways to carry items."""
+    """Chains of sparse and dense rows give the same values."""
     count = rows.shape[0]
     scheme = ShuffledScheme(count, 1 + seed % 4, seed=seed)
     dense = chain(DataStream(IndexableDataset(

@@ -118,7 +118,7 @@ def test_functions_of_one_mapping_never_run_in_two_threads_at_once():
 
 
 def test_stages_read_a_stream_with_an_iterator_of_its_own():
-    """Such an iterator does not know conversions."""
+    """A stage reads an iterator that does not know conversions."""
     class Own(AbstractDataStream):
         sources = ('x',)
         produces_examples = False

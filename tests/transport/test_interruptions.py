@@ -97,7 +97,7 @@ PLACES = [(Channel, '_split'), (Worker, '_load'), (Worker, '_ask_for_more'),
 @pytest.mark.parametrize('call', [1, 3])
 @pytest.mark.parametrize(('owner', 'name'), PLACES)
 def test_ctrl_c_in_each_step(monkeypatch, owner, name, before, call):
-    """Each step includes the first batch and the change of epochs."""
+    """Ctrl-C in any step, also of the first batch, loses no batch."""
     expected, found = build(), []
     # One at a time, so that messages do not arrive together.
     with MultiProcessing(build(), max_store=1,

@@ -132,6 +132,6 @@ def test_archive_on_an_old_python_extracts_what_stays_inside(tmp_path):
 
 
 def test_tar_open_of_something_else_raises():
-    """The error says that it is not an archive."""
+    """The error of another file says that it is not an archive."""
     with pytest.raises(tarfile.ReadError, match='could not be opened|empty'):
         tar_open(io.BytesIO(b'<html>'))
