@@ -90,15 +90,15 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
-    #: Whether the same item gives the same result, in any order and in
-    #: several threads at a time, whatever the epoch (bool). A stage that says
-    #: so is not shown the attributes of the epoch, and read faster.
+    #: True if the same item gives the same result, in any order, in several
+    #: threads at a time and in any epoch (bool). Such a stage is read faster,
+    #: and cannot see the attributes of the epoch.
     pure: Any = False
-    #: Whether row for row a batch is made of that of `data_stream` (bool), so
-    #: that a rank need only read its rows.
+    #: True if each row of a batch is made of the same row of the batch of
+    #: `data_stream` (bool), so that a rank reads only its own rows.
     keeps_rows = False
-    #: Whether NumPy's masked arrays are taken, and keep their mask where data
-    #: are converted or arranged anew; if not, they are an error (bool).
+    #: True if NumPy's masked arrays are accepted, and keep their mask where
+    #: data are converted or rearranged; if False, they raise an error (bool).
     takes_masked = True
 
     def __init__(self, data_stream: StreamLike,

@@ -354,7 +354,7 @@ class Unpack(Expand):
 
 
 class AssignedExamples(Pieces):
-    """Examples that were assigned, of which only they know what is left."""
+    """Examples that a user assigned, whose position cannot be saved."""
 
     def __init__(self, stage: Unpack, examples: Any) -> None:
         super().__init__(refused_position(stage, 'data'), iter(examples))

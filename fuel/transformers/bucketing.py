@@ -167,7 +167,7 @@ class BucketBatch(LeftoverStage, SeededTransformer):
 
     def num_items(self) -> None:
         """Return how many items an epoch has, None if it is not known."""
-        # How many batches the sequences make is not known before.
+        # The lengths of the sequences decide how many batches they make.
         return
 
     def get_leftover(self) -> dict[str, Any]:

@@ -114,7 +114,8 @@ class Cache(LeftoverStage):
     Raises
     ------
     ValueError
-        If `iteration_scheme` is no :class:`~fuel.schemes.BatchSizeScheme`.
+        If `iteration_scheme` is not a
+        :class:`~fuel.schemes.BatchSizeScheme`.
 
     Notes
     -----

@@ -186,7 +186,7 @@ class ForceFloatX(_Caster):
         super().__init__(data_stream, 'floatX', **kwargs)
 
     def _wanted(self) -> Sequence[str]:
-        # What is scaled by a number that is no integer is floating.
+        # Data scaled by a number that is not an integer are floating.
         scaled = self.data_stream
         if not isinstance(scaled, ScaleAndShift) or scaled.is_integral():
             return ()

@@ -1,4 +1,4 @@
-"""Statistics of the columns of batches of which values are missing."""
+"""Statistics of the columns of batches with missing values."""
 from __future__ import annotations
 
 import math
@@ -41,7 +41,7 @@ def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
 
 
 class Statistic(ABC):
-    """What is learnt of each column of batches, in one pass."""
+    """Base class of statistics of each column of batches, in one pass."""
 
     is_numeric = True
 

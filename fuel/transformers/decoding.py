@@ -29,9 +29,9 @@ class DecodingStage(SourcewiseTransformer):
     takes_sparse = False
     takes_masked = False
     unsaved_arguments = ('num_threads',)
-    #: What an example is, in the texts of errors.
+    #: Word for an example in the texts of errors.
     noun = 'file'
-    #: What is raised for one that cannot be decoded.
+    #: Class of the error for an example that cannot be decoded.
     undecodable: type[FuelError]
 
     def __init__(self, data_stream: StreamLike, axes: tuple[str, ...],
@@ -87,7 +87,7 @@ class DecodingStage(SourcewiseTransformer):
     def _error(self, text: str) -> FuelError:
         """Return the error that a file cannot be decoded."""
         undecodable = self.undecodable(text)
-        # As a note it is no part of what is reported of those left out.
+        # Reports of skipped examples leave out the notes of their errors.
         undecodable.add_note(
             f'correct the data, or leave such {self.noun}s out with '
             "on_error='skip' of the DataStream")
@@ -133,7 +133,7 @@ class DecodingStage(SourcewiseTransformer):
         if content is not None or not isinstance(path, str):
             return content
         try:
-            # Of what is no file, such as a pipe, there may be no end.
+            # Reading a special file, such as a pipe, may never end.
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise OSError('it is no file')
             with open(path, 'rb') as opened:

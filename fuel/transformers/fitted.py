@@ -1,4 +1,4 @@
-"""What fitted stages share: reading the training data, saving parameters."""
+"""Read the training data of fitted stages, and save their parameters."""
 from __future__ import annotations
 
 import json
@@ -181,8 +181,8 @@ def _is_filled(data_stream: StreamLike, source: str) -> bool:
 
 
 def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
-    """Return which element is the first that is no number: a column of
-    numbers is text because of it."""
+    """Describe the first element that is not a number, since it makes the
+    whole column text; '' if all are numbers."""
     for batch in batches:
         found = _first(batch, count, _is_no_number)
         if found:
@@ -193,7 +193,7 @@ def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
 
 def _first(batch: NDArray[Any], count: int,
            is_wrong: Callable[[Any], bool]) -> str:
-    """Return which element is the first that is wrong."""
+    """Describe the first wrong element and its place; '' if none is."""
     for place in numpy.ndindex(batch.shape):
         element = batch.item(place)
         if is_wrong(element):
@@ -220,7 +220,7 @@ def _is_not_finite(element: Any) -> bool:
 class FittedParameters(PlainArgument):
     """Base of parameters that are saved as JSON."""
 
-    # What the file says that it holds.
+    # Kind of the parameters in the file, by which it is checked.
     _kind: ClassVar[str]
     source: str
 
@@ -232,8 +232,8 @@ class FittedParameters(PlainArgument):
         write_text(path, f'{text}\n')
 
     def plain(self) -> Mapping[str, object]:
-        """Return what a saved state must fit: not how many examples there
-        were, nor the last digits, in which two processors may differ."""
+        """Return the values that a saved state must match: rounded, since
+        processors differ in the last digits, without numbers of examples."""
         return {name: _rounded(value) for name, value in asdict(self).items()
                 if not name.startswith('num_')}
 
@@ -277,7 +277,7 @@ class FittedStage(SourcewiseTransformer):
     """Base of the stages whose parameters were fitted before."""
 
     takes_sparse = False
-    # Whether what is missing has a value behind it.
+    # True if the stage replaces missing values.
     fills_missing = False
     _parameters_class: ClassVar[Any]
     # Name of the function that fits them.

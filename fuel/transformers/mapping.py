@@ -136,7 +136,7 @@ class Mapping(AgnosticTransformer):
         if pure:
             self.pure = True
 
-    # Whether the function's first result was looked at.
+    # True once the first result of the function was checked.
     _is_checked = False
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
@@ -248,7 +248,7 @@ class Mapping(AgnosticTransformer):
 
 
 class SeededMapping(SetsGenerators, WholeBatches, SeededTransformer, Mapping):
-    """What `Mapping` with a seed is."""
+    """The class of `Mapping` with a seed."""
 
     whole = ('calls a function that draws for a batch',
              'put Mapping before the stage that makes batches, or ')
@@ -272,7 +272,7 @@ class SeededMapping(SetsGenerators, WholeBatches, SeededTransformer, Mapping):
             Seeds.of(self._place()), super().transform_any, data)
 
 
-# What errors and reports call it; it is pickled by its own name.
+# Errors and reports show this name; pickles have the qualified name.
 SeededMapping.__name__ = Mapping.__name__
 
 

@@ -30,11 +30,11 @@ class Moments:
     the order of the rows nor on how they come in batches, and only the
     results are rounded.
 
-    `num_columns`: how many columns the rows have.
+    `num_columns`: number of columns of the rows.
     """
 
     def __init__(self, num_columns: int) -> None:
-        # How many numbers each column had.
+        # Number of values that were added to each column.
         self.counts = numpy.zeros(num_columns, numpy.int64)
         self._blocks = [
             _Sums(min(COLUMNS, num_columns - start))

@@ -97,7 +97,7 @@ class MultiThreading(WorkerStage):
 
     @property
     def runs_in(self) -> str:
-        """Where the data stream is read (str)."""
+        """The threads that read the data stream (str)."""
         return ('1 thread' if self.num_threads == 1
                 else f'{self.num_threads} threads')
 

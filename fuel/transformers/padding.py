@@ -78,7 +78,7 @@ class Padding(Transformer):
 
     pure = True
     takes_masked = False
-    # But for the zeros, of which a rank may need fewer.
+    # The rows of a rank may need fewer zeros than the whole batch.
     keeps_rows = True
 
     def __init__(self, data_stream: StreamLike,

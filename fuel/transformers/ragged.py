@@ -2,7 +2,7 @@
 
 A ragged batch is a one-dimensional array of objects, or a list of arrays,
 with one element for each example. Stages keep the form. A list of equal
-shapes is no ragged batch: stages that compute make one array of it.
+shapes is not a ragged batch: stages that compute make one array of it.
 """
 from __future__ import annotations
 

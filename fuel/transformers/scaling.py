@@ -41,7 +41,7 @@ from fuel.utils.overrides import calls
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)
 
-#: What numbers are multiplied with, or what is added to them.
+#: A factor of the data, or a summand.
 Operand: TypeAlias = 'int | float | complex | NDArray[Any]'
 Integers: TypeAlias = 'int | NDArray[Any]'
 
@@ -64,7 +64,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     Raises
     ------
     TypeError
-        If `scale` or `shift` is no number (nor an array), or a source
+        If `scale` or `shift` is not a number or an array, or a source
         that is to be scaled does not hold numbers.
 
     Notes
@@ -172,7 +172,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         dtypes = {source: wanted.pop(source).dtype
                   for _, source in places if source in wanted}
         if self.dtype is not None:
-            # What is cast again above is rounded to this type before.
+            # A later Cast rounds the values of this type, not the exact ones.
             dtypes = {source: self.dtype for _, source in places
                       if _is_plain(self.dtype)}
         child.request_conversions({**wanted, **self._scaled(dtypes)})

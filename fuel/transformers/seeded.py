@@ -86,7 +86,8 @@ class SeededTransformer(Transformer):
     _key = 0
     # Numbers of the present item and of the next one.
     _number = _item = 0
-    # How many items of all ranks one stands for, and which is this rank's.
+    # All ranks together advance by `_step` items; this rank has the one at
+    # `_offset`.
     _step = 1
     _offset = 0
     _splits = False

@@ -29,7 +29,7 @@ class SequenceStage(Expand):
     epoch_attributes = (*Expand.epoch_attributes, '_sequences', '_longest')
     # The present sequence of each source.
     _sequences: tuple[Any, ...] = ()
-    # How many items the longest sequence of the epoch has, if any was read.
+    # Length of the longest sequence of the epoch, if one was read.
     _longest: int | None = None
 
     def __init__(self, data_stream: StreamLike, target_source: str | None,

@@ -28,12 +28,12 @@ __all__ = ['ShuffleBuffer']
 
 # Random numbers are drawn for so many examples at once.
 DRAWN_AT_ONCE = 256
-# How many positions of the child are recorded while a buffer is read.
+# Number of the child's positions that are recorded while a buffer is read.
 POSITIONS = 8
 
 
 class BufferPlan(ItemPlan):
-    """Examples in the order of a buffer, of which only the places are held."""
+    """Reads examples in the order of a buffer that holds indices only."""
 
     def __init__(self, stage: ShuffleBuffer, child: DataIterator,
                  held: _Held) -> None:

@@ -111,7 +111,7 @@ class SourcewiseTransformer(Transformer):
     """
 
     which_sources: Any = None
-    #: Whether the methods take sparse data; if not, they are an error (bool).
+    #: True if the methods accept sparse data; if False, these raise (bool).
     takes_sparse = True
 
     def __init__(self, data_stream: StreamLike, produces_examples: bool,

@@ -1,4 +1,4 @@
-"""Which sources stages hand on as they are."""
+"""Find the sources that all stages pass on unchanged."""
 from __future__ import annotations
 
 from typing import Any

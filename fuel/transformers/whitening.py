@@ -27,8 +27,8 @@ __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
 
 FORMAT = 1
 KINDS = ('pca', 'zca')
-# How many times the smallest variance of a feature the largest may be: above
-# that the axes are found by a slower method, which loses no digits to scales.
+# Limit of the ratio of the largest variance of a feature to the smallest.
+# Above it, a slower method finds the axes without a loss of digits.
 GRADED = 1e3
 
 
@@ -58,12 +58,12 @@ class WhiteningParameters(PlainArgument):
 
     @property
     def source(self) -> str:
-        """What they were fitted to (str)."""
+        """Source that they were fitted to (str)."""
         return str(self.provenance['source'])
 
     def plain(self) -> Mapping[str, object]:
-        """Return what a saved state must fit: no matrix, of which two
-        processors may find the axes of equal variance differently."""
+        """Return the values that a saved state must match, without the
+        matrix: processors find axes of equal variance in other orders."""
         mean = numpy.asarray(self.mean, numpy.float64)
         return {'kind': self.kind, 'shape': self.shape,
                 'mean': numpy.array([f'{one:.9g}' for one in mean.flat])}
@@ -113,8 +113,8 @@ class WhiteningParameters(PlainArgument):
         except FileNotFoundError:
             raise
         except Exception as error:
-            # NumPy takes whatever is no archive for a pickle, and says how
-            # to run it: that is no advice to pass on.
+            # NumPy takes a file that is not an archive for a pickle, and says
+            # how to run it. Do not pass on this advice.
             raise ValueError(
                 f'{name} does not hold whitening parameters, as '
                 'WhiteningParameters.save writes them') from error

@@ -170,12 +170,12 @@ class TeamStage(RemoteStage):
 
     @property
     def num_processes(self) -> int:
-        """How many workers there are (int)."""
+        """Number of workers (int)."""
         return int(self.stream.num_workers)
 
     @property
     def queue(self) -> tuple[int, int]:
-        """How many batches are ready, and how many may be (int, int)."""
+        """Number of prefetched batches, and limit (int, int)."""
         last = last_session(self.stream)
         ready = 0 if last is None else sum(
             part.num_ready for part in last.parts)
@@ -235,7 +235,7 @@ class WorkerStage(RemoteStream, Transformer):
 
     @property
     def runs_in(self) -> str:
-        """Where the data stream is read (str)."""
+        """The workers that read the data stream (str)."""
         return ('1 worker' if self.num_workers == 1
                 else f'{self.num_workers} workers')
 

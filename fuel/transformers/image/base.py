@@ -25,7 +25,7 @@ from fuel.utils.checks import positive
 
 IMAGE_AXES = ('channel', 'height', 'width')
 BATCH_AXES = ('batch', *IMAGE_AXES)
-# How many channels images have: grey, colour, colour with transparency.
+# Number of channels of an image: grey, colour, colour with transparency.
 COLOURS = (1, 3, 4)
 
 #: An image with the axes (channel, height, width).

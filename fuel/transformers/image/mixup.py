@@ -196,8 +196,8 @@ class MixUp(ExampleMixer):
     ------
     ValueError
         If an argument is invalid, or `data_stream` produces examples; when
-        data are asked for, if what is blended is no array of floating-point
-        numbers, or the targets are none of the above.
+        data are asked for, if the data to blend are not an array of
+        floating-point numbers, or the targets are invalid.
     NotImplementedError
         If ranks split each batch; by `shard`, if they are to.
 
@@ -264,8 +264,8 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
         Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, which
         draws it evenly from 0 to 1.
     which_sources : tuple of str or str, optional
-        The images, all of which get the same draws, so that an image and its
-        mask stay aligned. Defaults to all sources but the targets.
+        The images. All get the same draws, so that an image and its mask
+        stay aligned. Defaults to all sources but the targets.
     seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -274,8 +274,8 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     ValueError
         If an argument is invalid, or `data_stream` produces examples; when
         data are asked for, if images are not in one array, or of several
-        sources differ in height or width, or the targets are none that
-        :class:`MixUp` takes.
+        sources differ in height or width, or the targets are not as
+        :class:`MixUp` takes them.
     NotImplementedError
         If ranks split each batch; by `shard`, if they are to.
 

@@ -17,7 +17,7 @@ from fuel.typing import StreamLike
 
 
 class Normalize(ImageStage):
-    """Makes numbers of pixels: scaled, minus a mean, over a deviation.
+    """Scales pixels, subtracts a mean and divides by a deviation.
 
     The result is ``(image * scale - mean) / deviation``, made in one pass
     over the memory.
@@ -29,7 +29,7 @@ class Normalize(ImageStage):
     deviation : float or sequence of float, optional
         One for all channels, or one for each. Defaults to 1.
     scale : float, optional
-        What pixels are multiplied with first, such as ``1 / 255``. Defaults
+        Factor of the pixels, applied first, such as ``1 / 255``. Defaults
         to 1.
     dtype : {'floatX', 'float32', 'float64'}, optional
         Type of the results. Defaults to ``'floatX'``, which is what
@@ -42,8 +42,8 @@ class Normalize(ImageStage):
     Raises
     ------
     ValueError
-        If an argument is invalid; when data are asked for, if something
-        is no image, or has another number of channels.
+        If an argument is invalid; when data are asked for, if an example
+        is not an image, or has another number of channels.
 
     Notes
     -----

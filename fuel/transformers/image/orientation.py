@@ -1,4 +1,4 @@
-"""How a camera was held, as EXIF data say, and images turned upright."""
+"""Rotate images by their EXIF orientation."""
 from __future__ import annotations
 
 import io

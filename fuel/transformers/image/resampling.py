@@ -125,7 +125,7 @@ def _through_pil(image: NDArray[Any], shape: tuple[int, int],
     if kind in 'iu':
         limits = numpy.iinfo(image.dtype)
         out = numpy.rint(out.astype(numpy.float64))
-        # The largest 64-bit integers are no floats: clip as integers.
+        # A float64 cannot hold the largest 64-bit integers: clip as integers.
         largest = numpy.nextafter(float(limits.max) + 1, 0)
         clipped = numpy.clip(out, limits.min, min(largest, limits.max))
         return clipped.astype(image.dtype)

@@ -33,8 +33,8 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     Raises
     ------
     ValueError
-        If `probability` is not from 0 to 1; when data are asked for, if
-        something is no image.
+        If `probability` is not from 0 to 1; when data are asked for, if an
+        example is not an image.
 
     Notes
     -----
@@ -97,7 +97,7 @@ class Random2DRotation(RandomTransformer, ImageStage):
     ValueError
         If `maximum_rotation` is not above 0 and at most pi, `resample` is
         not known, or both `rng` and `seed` are given; when data are asked
-        for, if something is no image.
+        for, if an example is not an image.
 
     Notes
     -----

@@ -125,7 +125,7 @@ class Mix(SeveralStreams, GoesOn):
         *SeveralStreams.epoch_attributes, '_mixture', '_first_epochs')
     keeps = ALL
     _mixture: Mixture | None = None
-    # Whether a plan reads the items, in any order.
+    # True if a plan reads the items, in any order.
     is_sought = False
     # With 'forever', the iterators that the next epoch goes on with.
     _carried: list[Any] | None = None
@@ -168,13 +168,13 @@ class Mix(SeveralStreams, GoesOn):
 
     @property
     def taken(self) -> dict[str, int]:
-        """How many items of each stream the epoch has had (dict)."""
+        """Number of items that came from each stream in the epoch (dict)."""
         return self._named(
             None if self._mixture is None else self._mixture.taken)
 
     @property
     def restarts(self) -> dict[str, int]:
-        """How often each stream has begun anew in the epoch (dict)."""
+        """Number of times that each stream restarted in the epoch (dict)."""
         return self._named(
             None if self._mixture is None else self._mixture.restarts)
 
@@ -354,7 +354,7 @@ class Mix(SeveralStreams, GoesOn):
         if self.stop == 'forever':
             return self.epoch_size
         lengths = self._lengths()
-        # What 'first' leaves of the others differs from epoch to epoch.
+        # With 'first', the number of items differs from epoch to epoch.
         if self.stop == 'first' or lengths is None or (
                 not self._weights.are_positive()):
             return None

@@ -55,12 +55,12 @@ class MixtureItems:
 
     @functools.cached_property
     def _lengths(self) -> list[int | None]:
-        """How long all epochs of each stream are; None if they differ."""
+        """Number of items in each epoch of each stream; None if it varies."""
         return [length_of(stream) for stream in self._streams]
 
     @functools.cached_property
     def _is_known(self) -> bool:
-        """Whether items can be skipped without reading them."""
+        """Whether items can be skipped without reading them (bool)."""
         return self._is_sought or (
             all(map(is_skippable, self._streams)) and all(
                 length is not None or can_seek(stream, forward=True)

@@ -29,20 +29,20 @@ EXAMPLES = 64
 
 
 class PackingReport(NamedTuple):
-    """What an epoch has packed.
+    """Counts of the rows and sequences that an epoch has packed.
 
     Attributes
     ----------
     length : int
         Of a row.
     rows : int
-        How many rows were delivered.
+        Number of rows that were delivered.
     items : int
-        How many items of sequences these have.
+        Number of items of sequences in these rows.
     sequences : int
-        How many sequences were read; some may be in rows that are open.
+        Number of sequences that were read; some may be in open rows.
     cut, split, empty : int
-        How many of them were cut off or split, and how many had no items.
+        Number of sequences that were cut off, were split, or had no items.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class PackingReport(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was read up to a place."""
+    """Counts of the sequences that were read up to a place."""
 
     sequences: int = 0
     cut: int = 0

@@ -70,8 +70,8 @@ class Pack(LeftoverStage):
     Attributes
     ----------
     report : PackingReport
-        What the present epoch has packed, and its share of padding. It is
-        logged, as information, at the end of an epoch.
+        Counts of the present epoch, and its share of padding. It is logged,
+        as information, at the end of an epoch.
 
     Raises
     ------
@@ -85,9 +85,9 @@ class Pack(LeftoverStage):
     -----
     Segments are counted from 1 on in each row and positions from 0 on, as
     int32; behind the last sequence both are 0. Rows come in the order of
-    their first sequences. No sequence is left out but those of which an
-    error was raised, and none is split unless `too_long` says so. Sequences
-    without items take no place in a row, and are counted.
+    their first sequences. A sequence is left out only if it raised an error,
+    and split only if `too_long` is ``'split'``. Sequences without items take
+    no place in a row, and are counted.
 
     A state says where in `data_stream` the open rows begin, and how much of
     each was used there, never what is in them. Taking it up reads again what
@@ -173,7 +173,7 @@ class Pack(LeftoverStage):
 
     @property
     def report(self) -> PackingReport:
-        """What the present epoch has packed (PackingReport)."""
+        """Counts of the present epoch (PackingReport)."""
         return (self._kept[0].report() if self._kept
                 else PackingReport(self.length))
 
