@@ -160,7 +160,7 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[Iterable[Any]], *,
         in type or in the shape of an example, or there are none; if one is a
         scalar; and if there is no such filter or level.
     TypeError
-        If `chunk_rows` is no integer, or an array is of NumPy's own text.
+        If `chunk_rows` is not an integer, or an array is of NumPy's text.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _fill(h5file: h5py.File, data: list[Part], layout: Layout) -> None:
 
 def write_splits(h5file: h5py.File,
                  splits: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> None:
-    """Write which rows of which sources belong to which split.
+    """Write the rows of each source that belong to each split.
 
     Parameters
     ----------

@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
-# More texts than that, in half of the examples or more, are no classes.
+# A column with more texts than that, and than half of the examples, is
+# probably one of names: a warning says so.
 MANY_TEXTS = 20
 
 

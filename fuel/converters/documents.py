@@ -13,14 +13,14 @@ from fuel.datasets.json_values import fields_in, value_at
 
 # Characters of a document at most: it is in memory, and one core encodes it.
 MAX_DOCUMENT = 1 << 28
-# Bytes of a line, of which a compressed file may have any number.
+# Bytes of a line at most: a small compressed file may hold an endless one.
 MAX_LINE = 4 * MAX_DOCUMENT
 DOCUMENTS = 'file', 'paragraph', 'line'
 JSON_LINES = '.jsonl', '.ndjson'
 
 
 class Place(NamedTuple):
-    """Where the next document begins: a file, a byte and a line of it."""
+    """Start of the next document: number of the file, byte and line in it."""
 
     file: int = 0
     byte: int = 0

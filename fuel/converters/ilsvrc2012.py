@@ -28,7 +28,7 @@ DEVKIT_VALID_GROUNDTRUTH_PATH = (
 TRAIN_IMAGES_TAR = 'ILSVRC2012_img_train.tar'
 VALID_IMAGES_TAR = 'ILSVRC2012_img_val.tar'
 TEST_IMAGES_TAR = 'ILSVRC2012_img_test.tar'
-# What is distributed nowadays: images in a folder, some of them others.
+# The archive distributed since 2019: in a folder, with some other images.
 NEW_TEST_IMAGES_TAR = 'ILSVRC2012_img_test_v10102019.tar'
 
 

@@ -19,7 +19,7 @@ GZIP_MAGIC = b'\x1f\x8b'
 # All are in memory; the real ones have less than 2 MB.
 MAX_PATCHES = 1 << 28
 MAX_NAME = 32
-# How much is written to the file at once.
+# Images, and bytes of them, that are written to the file at once.
 IMAGES_AT_ONCE = 512
 BYTES_AT_ONCE = 1 << 25
 

@@ -127,7 +127,7 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
 
 def _fields_of(path: str) -> tuple[list[str], list[str]]:
     """Return the names of all fields of the first records of a file, and
-    those of which only later ones have a value."""
+    those of the fields that have values only in later records."""
     file = raw_file_at(path)
     records = RecordFile(
         file, RecordIndex(file, blank=BLANK), parse_objects)

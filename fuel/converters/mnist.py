@@ -114,8 +114,8 @@ def _read_idx(path: str, magic: int, ndim: int) -> Array:
 
 def read_idx(stream: Inflated | io.BytesIO, path: str, magic: int,
              ndim: int) -> Array:
-    """Return the array of unsigned bytes that an IDX file holds, of which no
-    more is unpacked than its header tells."""
+    """Return the array of unsigned bytes that an IDX file holds. It unpacks
+    at most one byte more than the header says."""
     header = 4 * (1 + ndim)
     content = stream.read(header)
     if len(content) < header:

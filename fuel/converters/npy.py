@@ -24,7 +24,7 @@ def convert_npy(directory: Folder, output_directory: Folder,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert arrays to an HDF5 file that `H5PYDataset` reads.
 
-    `files`: ``'SOURCE=FILE'`` for arrays of which all examples make the split
+    `files`: ``'SOURCE=FILE'`` for arrays whose examples all make the split
         'train', or ``'SPLIT:SOURCE=FILE'``. A file ``NAME.npy`` alone becomes
         the source NAME.
     `axes`: axis labels, such as ``'features=batch,channel,height,width'``.

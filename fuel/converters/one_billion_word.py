@@ -14,7 +14,7 @@ ARCHIVE = '1-billion-word-language-modeling-benchmark-r13output.tar.gz'
 FOLDER = '1-billion-word'
 # All files together; the real ones have 4 GB.
 MAX_TEXT = 1 << 34
-# Where the text is in the archive, and how many files there are.
+# Names of the text files in the archive: their folder and their own name.
 TEXT = re.compile(
     r'[^/]+/((?:training|heldout)-monolingual\.tokenized\.shuffled)'
     r'/(news\.en[\w.-]*)')
@@ -36,7 +36,7 @@ def convert_one_billion_word(
             output_directory)) as scratch:
         if not _unpack(path, os.path.join(scratch, FOLDER)):
             raise BadInputFile(path, 'there is no text of the benchmark')
-        # What is unpacked is in a folder that only its owner could enter.
+        # Only the owner may enter the scratch folder: move the text out of it.
         os.rename(os.path.join(scratch, FOLDER), target)
     return ()
 

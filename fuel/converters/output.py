@@ -66,7 +66,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the sources of a converted file are stored.
+    """Storage of the sources of a converted file: chunks and compression.
 
     `chunk_rows`: examples in a chunk. None leaves sources contiguous, or takes
         about `CHUNK_NBYTES` if there is a compression.

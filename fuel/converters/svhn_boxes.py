@@ -91,7 +91,7 @@ class _References:
         if isinstance(key, h5py.Reference):
             return h5py.h5r.dereference(key, self._file)
         name = key if isinstance(key, bytes) else key.encode('utf8')
-        # A path goes through groups, each of which must be in this file.
+        # A path goes through groups. Each must be in this file.
         place = self._file if name.startswith(b'/') else self._group
         for part in name.strip(b'/').split(b'/'):
             place = self._member(place, part)

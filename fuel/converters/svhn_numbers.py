@@ -117,7 +117,7 @@ class NumbersSplit:
             if done.returncode < 0:
                 raise BadInputFile(self.path, 'digitStruct.mat is damaged: '
                                    'it crashes the library for HDF5')
-        # Also where the other process failed: to learn why.
+        # If the other process failed, this raises its error here.
         try:
             return svhn_boxes.read_boxes(self._struct, len(self))
         except (KeyError, OSError, TypeError, ValueError, RuntimeError,

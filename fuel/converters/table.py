@@ -63,14 +63,14 @@ class Column:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it holds numbers, truth values or text, and no lists of
-        different lengths, and no times."""
+        """Whether an example is a number, a truth value or a text, not a
+        list of any length or a time (bool)."""
         return h5py.check_vlen_dtype(self.dtype) in (None, str) and (
             h5py.check_opaque_dtype(self.dtype) is False)
 
     @property
     def filled_with(self) -> list[Any]:
-        """What is put in the place of missing values; empty for nothing."""
+        """Values that replace missing ones; empty if none does (list)."""
         return [] if self.parameters is None else list(self.parameters.fill)
 
     def read(self, rows: Any) -> NDArray[Any]:
@@ -110,7 +110,7 @@ class Column:
             dtype = self.read([0]).dtype
         if dtype.kind in 'biufc' and len(shape) == len(known.shape or ()):
             return dtype, shape
-        # What is in an array of objects, only its objects tell.
+        # The type of an array of objects follows from its first value.
         first = next((value for block in self.blocks() for value in block
                       if value is not None), None)
         if isinstance(first, str):
@@ -203,7 +203,7 @@ def read_with_mask(dataset: SplitDataset, source: str,
 
 def _sources_with_gaps(dataset: SplitDataset,
                        sources: Sequence[str]) -> set[str]:
-    """Return the sources of which values are missing."""
+    """Return the sources that lack values."""
     found: set[str] = set()
     for start in range(0, dataset.num_examples, ROWS_AT_ONCE):
         left = [source for source in sources if source not in found]

@@ -139,11 +139,11 @@ class Encoder:
                 path, f'it is no file that tokenizers saved ({error}): '
                 f'Tokenizer.save(path) writes one') from error
         self._path, self._version = path, library.__version__
-        # Whoever trained it may have cut or filled texts to one length.
+        # The tokenizer may have been saved with truncation or padding on.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         if isinstance(self._tokenizer.model, library.models.BPE):
-            # Nor at random: two conversions would differ.
+            # Random merges would make two conversions differ.
             self._tokenizer.model.dropout = None
         numbers = self._tokenizer.get_vocab(with_added_tokens=True).values()
         self.dtype = numpy.dtype(

@@ -15,7 +15,7 @@ MAX_IMAGE = 1 << 26
 ZIP_FORMS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED = 1
 BROKEN = zipfile.BadZipFile, EOFError, zlib.error
-# What the standard library does with headers that lie.
+# Errors that the standard library raises for invalid headers.
 CONFUSED = (ValueError, OverflowError, RecursionError, NotImplementedError,
             struct.error)
 

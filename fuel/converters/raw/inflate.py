@@ -9,7 +9,7 @@ from typing import IO, Protocol
 
 PACKED_BLOCK = 1 << 18
 BLOCK = 1 << 20
-# How zlib knows the two formats.
+# zlib's `wbits` of the two formats.
 GZIP = 31
 ZLIB = 15
 

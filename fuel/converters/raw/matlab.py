@@ -31,7 +31,7 @@ UINT8 = 2
 # Of images, read at once.
 ROWS_AT_ONCE = 4096
 TABLE, TEXT = 2, 4
-# How the characters of a text may be stored.
+# Encodings of text, by the type of the stored characters.
 CODINGS = {1: 'latin1', 2: 'latin1', 4: 'utf-16', 16: 'utf-8', 17: 'utf-16',
            18: 'utf-32'}
 # The tables of ImageNet have some 2,000 rows of 8 cells, and 1 MB of content.

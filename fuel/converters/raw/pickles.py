@@ -76,9 +76,9 @@ ALLOWED: dict[tuple[str, str], Any] = {
     **{(module, '_frombuffer'): _frombuffer for module in NUMERIC}}
 
 
-# What pickles of dictionaries, lists, text, numbers and arrays are made of,
-# without what is kept elsewhere. Others make objects in other ways, or large
-# ones of nothing.
+# Opcodes in pickles of dictionaries, lists, text, numbers and arrays, without
+# those of data outside the pickle. Others make objects in other ways, or large
+# objects from a few bytes.
 OPCODES = b''.join([
     pickle.MARK, pickle.STOP, pickle.POP, pickle.NONE, pickle.INT,
     pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG, pickle.LONG1,
