@@ -2,7 +2,7 @@
 
 `all_downloaders` is a tuple of pairs of a name and a function that fills the
 parser of ``fuel-download <name>`` and returns the download function. It has
-the data sets of ``registry.json``; one of which more is to be said than its
+the data sets of ``registry.json``. A data set that needs more than a list of
 files has a module here.
 """
 from importlib import import_module

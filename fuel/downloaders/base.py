@@ -31,7 +31,7 @@ __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
 
 # Gets all arguments of its parser as keywords: `directory`, `clear`, ...
 Downloader = Callable[..., None]
-# Whatever could lead out of a folder, on any system, ends a component.
+# Characters that separate folders on any system: only the last part is kept.
 SEPARATORS = re.compile(r'[/\\:]')
 UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
 

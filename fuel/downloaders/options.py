@@ -1,4 +1,4 @@
-"""How to download: timeouts, attempts, mirrors."""
+"""Options of a download: timeouts, attempts, mirrors."""
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from fuel.downloaders.registry import RawFile
 
 @dataclass(frozen=True)
 class Options:
-    """How files are downloaded.
+    """Options of a download.
 
     Attributes
     ----------
@@ -20,19 +20,19 @@ class Options:
     connect_timeout, read_timeout : float
         Seconds to wait for a connection, and for the next bytes.
     slow_rate, slow_seconds : float
-        An attempt that brings fewer bytes a second, on average over so many
-        seconds, is given up, and made no progress. So is one that takes
-        `connect_timeout` and so many seconds to begin.
+        An attempt ends without progress if it brings fewer bytes a second, on
+        average over `slow_seconds`, or if it takes longer than
+        `connect_timeout` and `slow_seconds` to begin.
     attempts : int
-        How often to try an address without progress. An attempt that brought
-        more of the file than any before is progress.
+        Number of attempts at an address without progress. An attempt makes
+        progress if it brings more of the file than any before.
     backoff : float
         Seconds to wait before the second attempt; doubled for each further.
     patience : float
         Seconds to wait for another process that downloads the same file and
         makes no progress.
     sleep : callable
-        What waits.
+        Called with the seconds to wait.
     check : callable or None
         Called with the path and the `RawFile` of each file in place of
         downloading it.

@@ -80,7 +80,7 @@ class RawFile(str):
 
     @property
     def verifiable(self) -> bool:
-        """Whether a digest is known."""
+        """Whether a digest is known (bool)."""
         return bool(self.sha256 or self.md5)
 
     def problem(self, path: str) -> str | None:

@@ -26,9 +26,9 @@ TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',
            # The length and the place in a file count bytes of the file.
            'Accept-Encoding': 'identity'}
-# Who asks, and by which protocol: the page is obeyed only by those who may
-# be asked again. This is Google Drive, which cannot look for viruses in
-# files of more than 100 MB.
+# Protocol and host of the servers whose page is confirmed: Google Drive asks
+# before it sends files of more than 100 MB, in which it cannot look for
+# viruses. The answer goes to these hosts only.
 HOSTS = {('https', 'drive.google.com'),
          ('https', 'drive.usercontent.google.com')}
 FORM = 'download-form'

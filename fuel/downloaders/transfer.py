@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 PAGES = (b'<!doctype html', b'<html')
 PAGE_START = 512
-# How often to look whether another process has finished, in seconds.
+# Seconds between looks at whether another process has finished.
 LOCK_INTERVAL = .1
 # White space, and what Windows puts before a text.
 BLANK = b' \t\r\n\xef\xbb\xbf'
@@ -220,7 +220,7 @@ def _fill(get: Get, source: str, part: IO[bytes],
             unpack = False
             continue
         except TransientError as error:
-            # What was got so far is progress, even if it broke off.
+            # More bytes than before are progress, unless it was too slow.
             progress = _size(part) > most and not isinstance(error, SlowError)
             failures = 1 if progress else failures + 1
             most = max(most, _size(part))
@@ -373,7 +373,7 @@ class PartialMetadata:
 
     @property
     def validator(self) -> str | None:
-        """How the server named this state of the file, if it did."""
+        """The server's name for this state of the file, if any (str)."""
         found = self._facts.get('validator')
         return found if isinstance(found, str) else None
 
