@@ -1,4 +1,4 @@
-"""What every part of Fuel may use: subsets, lazy attributes, paths."""
+"""Utilities for all parts of Fuel: subsets, lazy attributes, paths."""
 from typing import TYPE_CHECKING, Any
 
 from fuel.utils.lazy import do_not_pickle_attributes, lazy_property_factory

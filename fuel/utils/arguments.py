@@ -96,14 +96,14 @@ class NamedArguments:
         those that the bases name. They decide neither the values nor their
         order: where data lie, how fast they come.
     must_override : tuple of str
-        Class attribute: methods of which a class overrides at least one, or
-        is abstract and cannot be constructed.
+        Class attribute: names of methods. A class that overrides none of
+        them is abstract and cannot be constructed.
     """
 
     instead_of: Mapping[str, str] = {}
     unsaved_arguments: tuple[str, ...] = ()
     must_override: tuple[str, ...] = ()
-    #: What `inspect`, `help` and the manual show.
+    #: The signature that `inspect`, `help` and the manual show.
     __signature__ = ClassSignature()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:

@@ -205,11 +205,13 @@ def _remove_unclaimed(path: str) -> None:
 
 @contextmanager
 def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
-    """Make a folder for temporary files, in that of the system by default,
-    and remove it at the end; and those of the same prefix whose owner was
-    killed."""
+    """Make a folder for temporary files, and remove it at the end of the
+    block, as well as folders of the same prefix whose owner was killed.
+
+    `parent`: the folder to make it in. Defaults to that of the system.
+    """
     parent = parent or tempfile.gettempdir()
-    # How tempfile makes names.
+    # tempfile appends eight such characters to the prefix.
     remove_stale(parent, re.escape(prefix) + '[a-z0-9_]{8}')
     with claimed(lambda: tempfile.mkdtemp(prefix=prefix, dir=parent)) as path:
         try:

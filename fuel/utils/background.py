@@ -58,7 +58,7 @@ class Background:
 
     @property
     def num_workers(self) -> int:
-        """How many threads are doing tasks (int)."""
+        """Number of threads that are doing tasks (int)."""
         return self._workers
 
     def stop(self) -> None:

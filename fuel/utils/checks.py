@@ -16,7 +16,7 @@ Value = TypeVar('Value')
 
 # As many batches, bytes or lines are more than anybody can read.
 MOST = 2 ** 62
-# Whether NumPy refuses lists of unequal lengths, or only warns of them.
+# True if NumPy refuses lists of unequal lengths, False if it only warns.
 REFUSES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) >= '1.24.0'
 
 

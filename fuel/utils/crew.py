@@ -191,7 +191,7 @@ def _has_started(thread: threading.Thread) -> bool:
 
 
 class _Own(threading.local):
-    """What is known of the running thread.
+    """State of the running thread.
 
     `is_member`: whether it belongs to a crew.
     """

@@ -1,4 +1,4 @@
-"""What fills the parser of a data set, and those that other packages add."""
+"""Fill the parsers of data sets, also those that other packages add."""
 from __future__ import annotations
 
 import importlib

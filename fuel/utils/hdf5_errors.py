@@ -1,4 +1,4 @@
-"""What h5py raises about a damaged file, as one error that names the file."""
+"""Raise one error that names the file, for all that h5py raises of damage."""
 from __future__ import annotations
 
 import errno

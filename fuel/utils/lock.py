@@ -21,7 +21,7 @@ __all__ = ['Unlocker', 'get_lock', 'get_readlock', 'get_writelock', 'lock',
            'refresh_lock', 'release_lock', 'release_readlock',
            'release_writelock']
 
-# How long to wait for another process, in seconds.
+# Seconds to wait for another process.
 DEFAULT_TIMEOUT = 120.
 
 

@@ -17,7 +17,7 @@ from fuel.utils.forks import Step, each_at_fork
 
 logger = logging.getLogger(__name__)
 
-# How often to look whether a lock is free, in seconds.
+# Seconds between looks at whether a lock is free.
 INTERVAL = 0.05
 # Refuses to open a symbolic link, where the system can.
 NO_FOLLOW = 0 if sys.platform == 'win32' else os.O_NOFOLLOW
@@ -68,7 +68,7 @@ class LockFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object has locked the file, in this process."""
+        """Whether this object has locked the file in this process (bool)."""
         return self._descriptor is not None
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""How much memory this process may use."""
+"""Read the memory limit of the machine and of the cgroup."""
 from __future__ import annotations
 
 import os

@@ -10,7 +10,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.utils.overrides import cached, is_own
 from fuel.utils.signatures import signature_of
 
-# What every release has kept; where a class lacks it, that is meant so.
+# Arguments that every release kept: a class that lacks one has a reason.
 _ALWAYS_KEPT = frozenset(
     ['axis_labels', 'iteration_scheme', 'produces_examples',
      'which_sources'])

@@ -139,7 +139,7 @@ CSV_KEYWORDS: Mapping[str, str] = {
                     'empty cells are missing, and those that '
                     "missing=('NA',) names: NaN among floating numbers, and "
                     'what masks=(source,) tells')}
-# Where the names in these lines are found.
+# Modules of the names in these lines.
 _MODULES = {
     'fuel.transformers': (
         'Batch', 'Cache', 'Chain', 'Filter', 'FilterSources', 'Mapping',
@@ -150,14 +150,14 @@ _MODULES = {
     'fuel.streams': ('DataStream',),
 }
 
-# What Hugging Face's datasets keeps of `map` and `filter`, beside the files
-# of the data set.
+# Files in which Hugging Face's datasets caches results of `map` and `filter`,
+# in the folder of the data set.
 _HUGGING_FACE_CACHE = re.compile(r'cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow')
 
 
 def is_hugging_face_cache(path: str) -> bool:
-    """Return whether a file is what a function made of a data set of Hugging
-    Face, in its folder: the same rows once more."""
+    """Return whether a file is a cached result of Hugging Face's `map` or
+    `filter`: it holds rows of the data set once more."""
     return _HUGGING_FACE_CACHE.fullmatch(os.path.basename(path)) is not None
 
 

@@ -28,7 +28,7 @@ def is_own(cls: type) -> bool:
 def class_hook(cls: type, name: str) -> Any:
     """Return a hook that a class has, a function; None if it has none.
 
-    What is no function, or set on the object, means something else.
+    Other attributes of the name, and those set on the object, do not count.
     """
     nearest = getattr(cls, name, None)
     if callable(nearest):

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 
 def printable(text: str) -> str:
-    r"""Return a text in which no character steers a terminal or a browser.
+    r"""Return a text without characters that steer a terminal or a browser.
 
-    Control characters, those that change the direction of writing, and what
-    is no character at all are escaped, as `repr` does.
+    It escapes control characters, those that change the direction of writing
+    and invalid ones, as `repr` does.
 
     Examples
     --------

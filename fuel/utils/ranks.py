@@ -1,4 +1,4 @@
-"""Which of how many processes this is, as the launcher has told it."""
+"""Read the rank and the world size."""
 from __future__ import annotations
 
 import os
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class FoundRank(NamedTuple):
-    """The number of this process, how many there are, and who says so."""
+    """Rank of this process, world size, and their source."""
 
     rank: int
     num_ranks: int
@@ -16,7 +16,7 @@ class FoundRank(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether anybody says so (bool)."""
+        """Whether a launcher or a library says so (bool)."""
         return self.source != _NOBODY
 
 
@@ -35,12 +35,11 @@ LAUNCHERS = (
 
 
 def find_rank(starts_jax: bool = True) -> FoundRank:
-    """Return the number of this process, and how many there are.
+    """Return the rank of this process, and the world size.
 
-    A process group of `torch.distributed` is asked first.  Then the
-    variables of torchrun are looked at, those of MPI and those of SLURM, and
-    then Ray Train and JAX are asked, if they are imported.  Where none of
-    them knows, this is the only process.
+    They come from the first of these: a process group of `torch.distributed`;
+    the variables of torchrun, MPI or SLURM; Ray Train, if it is imported; JAX,
+    if it is imported. Otherwise this is the only process.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def find_rank(starts_jax: bool = True) -> FoundRank:
     Raises
     ------
     ValueError
-        If a variable is no number, or a number outside the range.
+        If a variable is not a number, or a number outside the range.
     """
     group = process_group()
     if group is not None:

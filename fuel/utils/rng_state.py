@@ -62,7 +62,7 @@ def _kind(rng: SavedGenerator) -> str:
     return f'numpy.random.Generator({type(rng.bit_generator).__name__})'
 
 
-# What is plain data already.
+# Types that are plain data already.
 _PLAIN = frozenset({str, int, float})
 
 

@@ -43,8 +43,8 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 
 
 def _without_class(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a callable of the same signature that is no class, unless that
-    says its own."""
+    """Return a callable with the signature of a function or class. It is
+    not a class, unless this has a ``__signature__`` of its own."""
     if isinstance(function, functools.partial):
         return functools.partial(_without_class(function.func),
                                  *function.args, **function.keywords)
@@ -177,11 +177,11 @@ def _arguments_of(cls: type) -> Sequence[inspect.Parameter]:
 
 def _merged(constructors: Sequence[_Constructor],
             guess: bool = False) -> list[inspect.Parameter]:
-    """Return the parameters of the first of some constructors, each of which
+    """Return the parameters of the first of some constructors, where each
     calls the next.
 
-    `guess`: whether a user's, which may do anything with ``**kwargs``, hands
-        all on.
+    `guess`: whether to assume that a user's constructor passes on all of its
+        ``**kwargs``.
     """
     if not constructors:
         return []

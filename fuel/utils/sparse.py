@@ -21,10 +21,10 @@ IntegerArray = NDArray[numpy.integer[Any]]
 
 
 class SparseRows(Protocol):
-    """What Fuel uses of a :class:`scipy.sparse.csr_array`.
+    """The part of a :class:`scipy.sparse.csr_array` that Fuel uses.
 
     `data`, `indices`: value and column of each element, row after row.
-    `indptr`: where each row begins in these, then where the last ends.
+    `indptr`: start of each row in these, then the end of the last.
     """
 
     data: NDArray[Any]

@@ -1,4 +1,4 @@
-"""Which examples of a data set: a slice or a sorted list of indices."""
+"""Choose examples of a data set, as a slice or a sorted list of indices."""
 from typing import Any
 
 import numpy
@@ -236,7 +236,7 @@ class Subset:
 
     @property
     def is_list(self) -> bool:
-        """Whether the subset is list-based, as opposed to slice-based."""
+        """Whether the subset is a list, as opposed to a slice (bool)."""
         return self._slice is None
 
     @property
@@ -246,7 +246,7 @@ class Subset:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no example in the subset."""
+        """Whether there is no example in the subset (bool)."""
         return self.num_examples == 0
 
     def _as_array(self) -> IndexArray:

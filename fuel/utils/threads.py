@@ -41,7 +41,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 class _Thread(threading.local):
-    """What is known of the running thread.
+    """State of the running thread.
 
     `is_ours`: whether it belongs to the pool.
     """
@@ -158,7 +158,7 @@ def start(task: Callable[[], None]) -> None:
 def end_thread_at_exit() -> None:
     """End this thread silently if the interpreter is about to end.
 
-    What a daemon thread waits for goes away then, which is no error.
+    A daemon thread may lose what it waits for then, which is not an error.
     """
     if not threading.main_thread().is_alive():
         raise SystemExit
@@ -189,7 +189,7 @@ def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
             continue
         path, function = place.groups()
         if function == '_bootstrap' and path.endswith(_PROCESS):
-            # What lies below was forked with the process.
+            # The process was forked with the calls below this one.
             break
         if not path.startswith(('<frozen', *_libraries())):
             own.append(entry.rstrip('\n'))
