@@ -46,9 +46,9 @@ class TransformAsRead:
 
 
 class Threads(Protocol):
-    """What runs tasks; see :class:`fuel.utils.crew.Crew`.
+    """Interface of an executor; see :class:`fuel.utils.crew.Crew`.
 
-    `size`: how many at a time.
+    `size`: number of tasks that it runs at a time.
     `is_halted`: whether tasks that have not begun have to wait.
     """
 
@@ -136,7 +136,7 @@ class Task(MeasuredItem):
 
 
 class _Entry(NamedTuple):
-    """What was read ahead: a task, or an error in its place, or the end.
+    """A prefetched item: a task, or an error in its place, or the end.
 
     `position`: of the stream below, after it was read.
     """
@@ -224,7 +224,7 @@ class ReadAhead:
 
     @property
     def num_ahead(self) -> int:
-        """How many items were read and not handed out (int)."""
+        """Number of prefetched items that were not handed out (int)."""
         return sum(not isinstance(entry.error, StopIteration)
                    for entry in self._entries)
 
@@ -296,7 +296,7 @@ def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
 
 def _kept(position: Position | State | Exception,
           ) -> Position | State | Exception:
-    """Return a position of which nothing changes when a stage goes on."""
+    """Return a copy of a position that does not change with the stage."""
     if not isinstance(position, Position):
         return position
     children: list[Any] = [_kept(child) for child in position.children]

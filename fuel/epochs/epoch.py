@@ -14,7 +14,7 @@ from fuel.schemes.shard import BatchPart, Shard
 from fuel.typing import State
 
 
-# What an epoch holds where compiled code finds it.
+# Attributes of an epoch that are fields of its compiled base class.
 _COMPILED = 'position', 'step', 'attributes', 'skipped'
 #: A stage that only counts (of a class that builds on this module), its epoch
 #: and the iterator that it reads.
@@ -24,9 +24,9 @@ Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 class Epoch(EpochPosition):
     """One epoch: how far it has come, and what the stream keeps for it.
 
-    `position`: how many batches or examples were delivered.
-    `reader`: what reads the data, opened at the first read.
-    `request_iterator`: the requests; their `position` says how many were made.
+    `position`: number of batches or examples that were delivered.
+    `reader`: reads the data; opened at the first read.
+    `request_iterator`: the requests; their `position` counts those made.
     `finished`: whether :class:`StopIteration` was raised.
     `end`: where the epoch stood when it finished, or why that is not known.
     `start`: state of the iteration scheme when the epoch began, or why there
@@ -34,11 +34,11 @@ class Epoch(EpochPosition):
     `options`: wishes of the stages above.
     `shard`: the share of a rank that the pipeline takes, if it does.
     `failed`: numbers of the reads whose exceptions were delivered.
-    `limit`: of the examples that the pipeline may leave out; None if it may
-        leave out none.
-    `left_out`: those that the stage has left out, since they failed.
-    `short`: by their numbers, the rows that are left of batches of which
-        examples were left out; stages that make one item of one share it.
+    `limit`: the limit of skipped examples; None if the pipeline must not skip
+        any.
+    `left_out`: the examples that the stage has skipped, since they failed.
+    `short`: by number of the batch, the remaining rows of each batch that
+        lacks skipped examples; stages that make one item of one share it.
     `is_inner`: whether a stage that makes one item of one reads it.
     `counters`: the iterator that is read and the stages below, if nothing
         of their states changes but counts; found when a state is saved.
@@ -46,7 +46,7 @@ class Epoch(EpochPosition):
         of each; found when one is skipped.
     """
 
-    # Whether the requests are not those of the stream's scheme.
+    # True if the requests are not those of the stream's scheme.
     has_own_requests = False
     options = ReadOptions()
     shard: Shard | None = None
@@ -78,7 +78,7 @@ class Epoch(EpochPosition):
 
     @property
     def requested(self) -> int:
-        """How many reads were made, with those that failed (int)."""
+        """Number of reads, with those that failed (int)."""
         if self.request_iterator is not None:
             return self.request_iterator.position
         return self.position + self._num_failed
@@ -97,7 +97,7 @@ class Epoch(EpochPosition):
         self.skipped = {requested + offset for offset in failed}
 
     def count_left_out(self) -> None:
-        """Count a read that failed, and of which nobody is told."""
+        """Count a failed read that raises nothing."""
         if self.request_iterator is None:
             self._num_failed += self.step
 

@@ -80,9 +80,8 @@ def open_reader(dataset: DatasetLike, requests: RequestIterator | None,
     return reader
 
 
-# How many examples are prefetched at once, and how many bytes of them.
-# Each is a view of its own part of one array, so somebody who keeps a single
-# example keeps as much alive.
+# Limits of the examples, and of their bytes, that are prefetched at once.
+# All are views of one array: a user who keeps one example keeps all in memory.
 PREFETCHED_EXAMPLES = 128
 PREFETCHED_BYTES = 2 ** 19
 
@@ -135,7 +134,7 @@ class PrefetchedExamples(PrefetchReader):
                  single: RequestedData) -> None:
         super().__init__(requests, single)
         self._single = single
-        # How many examples at a time; 0 until their size is known.
+        # Number of examples at a time; 0 until their size is known.
         self._count = 0
         # Up to here they are read one at a time.
         self._single_until = 0

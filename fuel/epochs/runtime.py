@@ -1,4 +1,4 @@
-"""What is held of a stream while it runs, and no pickle keeps."""
+"""The state of a running stream that is not pickled."""
 from __future__ import annotations
 
 import copy

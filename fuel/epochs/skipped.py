@@ -15,19 +15,19 @@ from fuel.typing import State
 
 logger = logging.getLogger(__name__)
 
-# How many are listed with their errors; the others are counted.
+# Limit of the skipped examples that are listed; the others are counted.
 MOST_LISTED = 100
-# How many of them the error names that there are too many.
+# Number of examples that the error names if too many are skipped.
 _NAMED = 5
-# How many are logged, whatever their causes.
+# Number of skipped examples that are logged, whatever their causes.
 _LOGGED = 20
 # Characters of the text of an error that are kept.
 _LONGEST = 200
-# How many may be left out of a small data set, and which part of a large one.
+# Default limit of skipped examples: a number, or a share of a large data set.
 _FEW, _SHARE = 10, 0.01
 
-# What says nothing of an example: the program, the machine or the network is
-# at fault, or a file as a whole.
+# Errors that are not those of an example: the program, the machine, the
+# network or a file as a whole is at fault.
 _NOT_OF_DATA = (FuelError, MemoryError, RecursionError, NotImplementedError,
                 ImportError, NameError, SyntaxError)
 _OF_DATA = UndecodableAudioError, UndecodableImageError, UnknownTokenError
@@ -156,10 +156,10 @@ class LeftOut(Exception):  # noqa: N818 - a stage below has counted it
 
 
 class SkipLimit:
-    """How many examples a pipeline may leave out of an epoch.
+    """The limit of the examples that a pipeline may skip in an epoch.
 
-    `most`: as many.
-    `count`: how many it has left out; the stages add to it.
+    `most`: the limit.
+    `count`: number of examples skipped so far; the stages add to it.
     `requests`: those of the data set; None if that is read in order.
     """
 

@@ -43,7 +43,7 @@ class Stage(Runtime):
 
     @property
     def most_skipped(self) -> int:
-        """How many examples that fail an epoch may leave out; 0 for none."""
+        """Number of failing examples that an epoch may skip (int)."""
         return max([0, *[stage_of(one).most_skipped for one in self.inputs]])
 
     @property

@@ -15,7 +15,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
 
-# What the state of a stream says of its epoch.
+# Values of the field 'epoch' in the state of a stream.
 NOT_STARTED = 'not started'
 RUNNING = 'running'
 FINISHED = 'finished'

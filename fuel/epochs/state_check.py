@@ -32,8 +32,8 @@ _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
 
-# What a damaged value raises where it is taken up; the last where a stage
-# reads its stream again, which has ended.
+# Errors that restoring a damaged value raises. StopIteration is that of a
+# stage that reads its input again, beyond the end.
 DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
@@ -201,7 +201,7 @@ def _said_before(name: str, saved: object, present: object) -> bool:
         return name == 'window_shape' or (
             name == 'storage_options' and saved == {})
     if name in ('drop_last', 'flat_targets'):
-        # What did not take it did as if it were False.
+        # Releases without this argument behaved as if it were False.
         return saved is None and present is False
     if name == 'files':
         # Tables did not name their files.
@@ -209,7 +209,7 @@ def _said_before(name: str, saved: object, present: object) -> bool:
     if name == 'missing':
         # Tables of text marked nothing as missing.
         return saved is None and present == []
-    # Of what a stage was fitted to, the class alone.
+    # Older states have only the class of the fitted parameters.
     return (isinstance(present, dict) and isinstance(saved, str)
             and saved == present.get('class'))
 
