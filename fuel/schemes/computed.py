@@ -64,7 +64,7 @@ class Permutation(Order):
 
 
 class ComputedShuffle:
-    """What the schemes with a computed order share: seed and epoch."""
+    """Base class of schemes with a computed order: seed and epoch."""
 
     seed: int
     epoch: int
@@ -319,7 +319,7 @@ class ComputedBlockShuffledScheme(ComputedBatches):
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks there are (int)."""
+        """Number of blocks (int)."""
         return num_batches(self.num_examples or 0, self.block_size)
 
     def _order(self, size: int) -> Order:

@@ -1,4 +1,4 @@
-"""How random an order of examples is."""
+"""Measure the randomness of an order of examples."""
 from __future__ import annotations
 
 import copy
@@ -16,18 +16,18 @@ LAGS = (1, 10, 100, 1000)
 
 
 class OrderMeasure(NamedTuple):
-    """How random an order of examples is.
+    """Randomness of an order of examples.
 
     Attributes
     ----------
     distance : float
-        How far examples are from their places in storage, on average, as a
-        share of what a true shuffle gives: 0 for the order of storage, about
-        1 for a true shuffle.
+        Average distance of examples from their places in storage, divided by
+        that of a true shuffle: 0 for the order of storage, about 1 for a true
+        shuffle.
     autocorrelation : dict of int to float
-        For each lag how alike the labels of examples are that come so many
-        steps apart: 1 if they are always the same, about 0 if they are as
-        alike as any two examples.
+        For each lag, the likeness of the labels of two examples so many steps
+        apart: 1 if they are always the same, about 0 if they are as alike as
+        any two examples.
 
     """
 

@@ -94,7 +94,7 @@ class ConstantScheme(BatchSizeScheme):
     ValueError
         If both `num_examples` and `times` are given, or one is negative.
     TypeError
-        If one is no integer, such as the NaN that a data set of unknown
+        If one is not an integer, such as the NaN that a data set of unknown
         length gives for its number of examples.
 
     Examples
@@ -215,7 +215,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
     ValueError
         If both `rng` and `seed` are given.
     TypeError
-        If `rng` is no generator, such as a number.
+        If `rng` is not a generator, such as a number.
 
     Notes
     -----

@@ -41,11 +41,11 @@ class RequestIterator(RequestPosition):
 
     num_requests: float = 0
     requests_examples = False
-    # How many indices a whole request has, None if that is not known.
+    # Number of indices of a whole request, None if unknown.
     batch_size: Any = None
 
-    # Not inherited of Iterator, of whose subclasses Python asks in Python what
-    # is an instance.
+    # Not inherited from Iterator: isinstance is slow for a subclass of an
+    # abstract base class.
     def __iter__(self) -> Iterator[Any]:
         return self
 

@@ -39,12 +39,12 @@ class Shard(NamedTuple):
     rank : int
         From 0 to below `num_shards`.
     num_shards : int
-        How many ranks share the order.
+        Number of ranks that share the order.
     by : {'batch', 'example'}
         Whether a rank takes every n-th batch (or, of a stream of examples,
         every n-th example), or its part of each batch.
     uneven : {'uneven', 'drop', 'pad'}
-        What happens at the end of an epoch that cannot be shared evenly.
+        Handling of the end of an epoch that ranks cannot share evenly.
 
     Examples
     --------
@@ -64,12 +64,12 @@ class Shard(NamedTuple):
 
     @property
     def step(self) -> int:
-        """How many items of the order each of a rank stands for (int)."""
+        """Number of items of the order for each item of a rank (int)."""
         return 1 if self.splits else self.num_shards
 
     @property
     def offset(self) -> int:
-        """Which of those items is the rank's (int)."""
+        """Place of the rank's item among those (int)."""
         return 0 if self.splits else self.rank
 
     def check_split(self, owner: str, is_single: bool,

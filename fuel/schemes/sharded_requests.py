@@ -62,7 +62,7 @@ class ChosenRequests(RequestIterator):
 
 
 class RowRequests(ChosenRequests):
-    """Requests of which the next one is cut to the rows that are wanted.
+    """Requests, with the next one cut to chosen rows.
 
     `rows`: rows of the next request, or their numbers; None for all of them.
     """
