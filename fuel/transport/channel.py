@@ -119,7 +119,7 @@ class Channel:
         self.connection.setblocking(False)
         self.peer: Peer | None = None
         self._send_lock = threading.Lock()
-        # What was posted, and there was no room for yet.
+        # Posted messages that the socket had no room for yet.
         self._unsent = bytearray()
         self._received = bytearray()
         self._descriptors: deque[int] = deque()
@@ -210,7 +210,7 @@ class Channel:
                 with self._send_lock, suppress(ChannelClosed):
                     self._send_unsent()
                 longest = _RETRY
-            # To wait first is cheaper than the exception of reading in vain.
+            # Waiting first is cheaper than the exception of an empty read.
             if self._wait(min(remaining, longest)):
                 self._read()
         return self._messages.popleft()
@@ -256,7 +256,7 @@ class Channel:
             gone = any(descriptor == self.peer.descriptor
                        for descriptor, _ in ready)
         if gone:
-            # What it sent before is still there.
+            # Read the messages that it sent before it ended.
             while self._read():
                 pass
             self._ended = True

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 # Both sides of a segment fault its pages in at once, not one by one.
 _FLAGS = 0 if sys.platform == 'win32' else (
     mmap.MAP_SHARED | getattr(mmap, 'MAP_POPULATE', 0))
-#: Whether a system has memory that is a file without a name.
+#: True if the system has anonymous files in memory (memfd).
 HAS_MEMFD = hasattr(os, 'memfd_create')
 
 _NAME = 'fuel-segment'
@@ -76,7 +76,7 @@ class Segment(DescriptorOwner):
             return cls(descriptor, size)
 
 
-# What the numbers of errors mean here.
+# Reasons of the errors by their numbers, for the text of the error.
 _LIMITS = {
     errno.EFBIG: 'the limit of the size of files (ulimit -f) is one of it too',
     errno.EMFILE: 'as many files are open as may be (ulimit -n)',

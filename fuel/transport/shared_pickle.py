@@ -26,9 +26,9 @@ Reducer: TypeAlias = Callable[[Any], Any]
 
 # An array of so many bytes is shared; a smaller one is copied for each.
 SHARED_BYTES = 1 << 20
-# What a socket takes though nobody reads it yet.
+# Bytes that a socket takes before the other side reads.
 _INLINE = 1 << 15
-# What lies at each address of this process.
+# The files that are mapped at the addresses of this process.
 _MAPS = Path('/proc/self/maps')
 
 
@@ -207,10 +207,10 @@ def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
 
 
 class _Maps:
-    """What lies at the addresses of this process.
+    """The files that are mapped at the addresses of this process.
 
-    `reads_once`: whether the system is asked once for many arrays. What was
-        mapped since may lie where something else did: see :meth:`are_true`.
+    `reads_once`: whether to read the system's list once for many arrays. The
+        list may be out of date then: see :meth:`are_true`.
     """
 
     def __init__(self, reads_once: bool) -> None:
@@ -241,7 +241,7 @@ class _Maps:
         return _file_of(line, address)
 
     def are_true(self) -> bool:
-        """Return whether all that was found is still there."""
+        """Return whether all mappings that were found still exist."""
         if self._used:
             self._read()
         return all(line == self._line_at(address)

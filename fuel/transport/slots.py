@@ -34,7 +34,7 @@ class Slot:
     `number`: names the slot between the two processes.
     `offset`, `capacity`: where the slot lies in its segment, in bytes.
     `bytes`: the slot's memory, of uint8.
-    `holder`: for whom the slot is in use; None if it is free.
+    `holder`: the client that leases the slot; None if it is free.
     """
 
     def __init__(self, number: int, segment_number: int, segment: Segment,
@@ -72,7 +72,7 @@ class SlotPool:
         self._num_segments = 0
 
     def check_size(self, size: int) -> None:
-        """Refuse a batch of which two do not fit."""
+        """Refuse a batch so large that two do not fit."""
         if 2 * _round(size) > self.budget:
             raise BudgetError(
                 f'a batch of {size} bytes takes a slot of {_round(size)} '
