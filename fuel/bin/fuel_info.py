@@ -203,7 +203,7 @@ def _text(facts: Mapping[str, Any]) -> str:
     if 'layout' in facts:
         lines += [*_layout_text(facts), *_no_splits(facts)]
         if is_foreign:
-            # The sources in other layouts are not the items in the root.
+            # In other layouts, the items in the root are not the sources.
             sources = {}
     else:
         lines += _table('Splits', _splits(facts['splits']))

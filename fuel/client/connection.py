@@ -28,7 +28,7 @@ _GLANCE = 0.05
 _ABSENCE = 1.0
 # Seconds after which somebody who waits looks at what else has happened.
 _SLICE = 0.25
-# Clients wait for it while others hold places: errors name this obstacle.
+# Name of the wait to join an epoch, which other clients may prolong.
 _PLACE = 'a place in an epoch'
 # Seconds between questions about what the stages took.
 _REPORT = 1.0

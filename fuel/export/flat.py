@@ -147,7 +147,7 @@ def place_of(stage: StageMeasurements) -> str:
 
 
 class StepLog:
-    """Measure a stream over every n training steps, for a logger.
+    """Measures a stream over every n training steps, for a logger.
 
     It does not reset the interval of ``stream.measurements()``.
 

@@ -63,7 +63,7 @@ class WhiteningParameters(PlainArgument):
 
     def plain(self) -> Mapping[str, object]:
         """Return the values that a saved state must match, without the
-        matrix: processors find axes of equal variance in other orders."""
+        matrix: processors may find different axes of equal variance."""
         mean = numpy.asarray(self.mean, numpy.float64)
         return {'kind': self.kind, 'shape': self.shape,
                 'mean': numpy.array([f'{one:.9g}' for one in mean.flat])}

@@ -1,4 +1,4 @@
-"""Fill the parsers of data sets, also those that other packages add."""
+"""Fill the parsers of data sets, including those of other packages."""
 from __future__ import annotations
 
 import importlib

@@ -1,4 +1,4 @@
-"""Raise one error that names the file, for all that h5py raises of damage."""
+"""Turn h5py's errors about a damaged file into one that names the file."""
 from __future__ import annotations
 
 import errno

@@ -10,7 +10,7 @@ from fuel.exceptions import StateMismatchError
 from fuel.utils.overrides import cached, is_own
 from fuel.utils.signatures import signature_of
 
-# Arguments that every release kept: a class that lacks one has a reason.
+# Every release pickled these arguments: a class lacks one on purpose.
 _ALWAYS_KEPT = frozenset(
     ['axis_labels', 'iteration_scheme', 'produces_examples',
      'which_sources'])

@@ -16,7 +16,7 @@ class FoundRank(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether a launcher or a library says so (bool)."""
+        """Whether a launcher or a library gave the rank (bool)."""
         return self.source != _NOBODY
 
 

@@ -136,7 +136,7 @@ class ImagesFromBytes(DecodingStage):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether an item is made of one, so that workers share (bool)."""
+        """Whether each item is made of one item, as workers need (bool)."""
         return self.on_error == 'raise'
 
     @property
