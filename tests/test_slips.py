@@ -290,6 +290,53 @@ def test_number_as_a_source_is_refused(opened, source):
                sources=(source,))
 
 
+@pytest.fixture(name='table', params=[CSVDataset, JSONLDataset])
+def small_table(request, tmp_path):
+    """Return what opens a table of two columns with some arguments."""
+    path = tmp_path / 'table'
+    path.write_text('a,b\n1,2\n' if request.param is CSVDataset else
+                    '{"a": 1, "b": 2}\n')
+    return partial(request.param, path)
+
+
+@pytest.mark.parametrize('dtypes', ['float32', float, ['int', 'float']])
+def test_types_of_a_table_are_those_of_sources(table, dtypes):
+    """A type alone is not that of all of them."""
+    with pytest.raises(ValueError, match=(
+            r"^dtypes must be a dict from sources, as in dtypes=\{'a': ...")):
+        table(dtypes=dtypes)
+
+
+@pytest.mark.parametrize('columns, text', [
+    (3, 'must be a list of columns, or a dict from sources to theirs, got 3'),
+    ([], 'must name at least one, got'), ({}, 'must name at least one, got'),
+    ({'x': []}, "source 'x' must have at least one column, got"),
+    (['a', 'a'], 'a column is there twice: a, a')])
+def test_columns_of_a_table_are_named(table, columns, text):
+    """At least one, and none twice, as in HDF5 files."""
+    with pytest.raises(ValueError, match=text):
+        table(columns)
+
+
+@pytest.mark.parametrize('given', [True, None, -1, [-1], [None]])
+def test_masks_and_missing_cells_are_texts(table, given):
+    """A number that stands for missing values is written as its cells."""
+    with pytest.raises(ValueError, match='^masks must be a list of sources'):
+        table(masks=given)
+    if table.func is CSVDataset:
+        with pytest.raises(ValueError, match=(
+                '^missing must be a list of cells .* text, got ')):
+            table(missing=given)
+
+
+def test_header_is_a_truth_value(tmp_path):
+    """Text is neither."""
+    path = tmp_path / 'a.csv'
+    path.write_text('a\n1\n')
+    with pytest.raises(TypeError, match="header must be .*, got 'infer'"):
+        CSVDataset(path, header='infer')
+
+
 @pytest.mark.parametrize('split', [0, .8, object()])
 def test_split_to_load_is_a_name(tmp_path, split):
     """A share is for `random_split`."""

@@ -20,7 +20,8 @@ from fuel.datasets.json_values import is_object
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
-    by_source, long_cells, types_of_fields)
+    long_cells, types_of_fields)
+from fuel.datasets.source_dataset import by_source, names_in
 from fuel.datasets.text_files import check_line_ends
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
@@ -30,6 +31,7 @@ from fuel.storage.file_bytes import FileBytes
 from fuel.suggestions import unlike_first
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.other_libraries import CSV_KEYWORDS
+from fuel.utils.checks import truth
 from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
@@ -165,9 +167,10 @@ class CSVDataset(RecordsDataset):
                 f'{records.file.path} holds JSON lines, and no table: open it '
                 f'with JSONLDataset, or its lines as text with TextFile')
         sample = self._sample(SAMPLE + 1)
-        names = self._names(sample, header)
-        self._missing = frozenset(
-            [missing] if isinstance(missing, str) else missing)
+        names = self._names(
+            sample, None if header is None else truth('header', header))
+        self._missing = frozenset(names_in(
+            'missing', missing, 'cells that stand for missing values'))
         self._titles = names
         if isinstance(self.path, list):
             self._check_titles()

@@ -14,7 +14,8 @@ from fuel.datasets.json_values import (
     parse_objects, value_at, values_at)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
-    SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset, by_source)
+    SAMPLE, FirstRecords, RecordFile, RecordIndex, RecordsDataset)
+from fuel.datasets.source_dataset import by_source
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
 from fuel.remote.urls import StorageOptions

@@ -50,14 +50,6 @@ LONGEST = 2 ** 31 - 1
 EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
-def by_source(columns: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
-    """Return the columns of each source, of which a list names some."""
-    if isinstance(columns, Mapping):
-        return columns
-    return {name: name for name in (
-        [columns] if isinstance(columns, str) else columns)}
-
-
 def first_rounded(numbers: Iterable[int]) -> int | None:
     """Return the first of some integers that floating numbers do not hold
     exactly; None if they hold all."""
@@ -408,12 +400,16 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         self._fields = fields
         self._masks = masks_of(masks, fields)
         self.provides_sources = with_masks(fields, self._masks)
-        self._given = dict(dtypes or {})
         for name, argument in {'dtypes': dtypes, **given}.items():
+            if argument is not None and not isinstance(argument, Mapping):
+                raise ValueError(
+                    f'{name} must be a dict from sources, as in {name}='
+                    f'{{{next(iter(fields))!r}: ...}}, got {argument!r:.80}')
             for source in argument or ():
                 if source not in fields:
                     raise ValueError(f'{name} names {source!r}, but the '
                                      f'sources are {tuple(fields)}')
+        self._given = dict(dtypes or {})
 
     def load(self) -> None:
         """Open the files and find their records."""

@@ -309,13 +309,58 @@ def as_budget(cache_bytes: int | None) -> int | None:
         'cache_bytes', cache_bytes, 'a number of bytes, an integer')
 
 
+def by_source(columns: object) -> dict[str, Any]:
+    """Return the columns of each source of a table.
+
+    `columns`: a dict from sources to a column or a list of them, or a list
+        of columns.
+
+    Raises: ValueError if it is neither, there are none, or one is there
+        twice.
+    """
+    if isinstance(columns, Mapping):
+        found = dict(columns)
+    elif isinstance(columns, Iterable):
+        names = [columns] if isinstance(columns, str) else list(columns)
+        found = {name: name for name in names}
+        if len(found) < len(names):
+            raise ValueError(
+                f'a column is there twice: {", ".join(map(str, names))}')
+    else:
+        raise ValueError(f'columns must be a list of columns, or a dict from '
+                         f'sources to theirs, got {columns!r:.80}')
+    for source, wanted in found.items():
+        if isinstance(wanted, (list, tuple)) and not wanted:
+            raise ValueError(f'columns: source {source!r} must have at least '
+                             f'one column, got {wanted!r}')
+    if not found:
+        raise ValueError(f'columns must name at least one, got {columns!r}')
+    return found
+
+
+def names_in(argument: str, given: object, what: str) -> Sequence[str]:
+    """Return the names that an argument has, which may be one alone.
+
+    Raises: ValueError if it has others than texts.
+    """
+    names: Sequence[Any] = (
+        (given,) if isinstance(given, str) else given if isinstance(
+            given, (list, tuple)) else tuple(given) if isinstance(
+                given, Iterable) else (None,))
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f'{argument} must be a list of {what}, each of '
+                             f'them a text, got {given!r:.80}')
+    return names
+
+
 def masks_of(masks: Sequence[str] | str,
              sources: Iterable[str]) -> dict[str, str]:
     """Return the sources that have a mask, by the names of these.
 
     Raises: ValueError if there is no such source, or one of a mask's name.
     """
-    names = (masks,) if isinstance(masks, str) else tuple(masks)
+    names = names_in('masks', masks, 'sources')
     known = tuple(sources)
     for name in names:
         if name not in known:

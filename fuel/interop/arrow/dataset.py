@@ -16,7 +16,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.sources import RowPlace
 from fuel.datasets.source_dataset import (
-    RowsDataset, as_budget, masks_of, with_masks)
+    RowsDataset, as_budget, by_source, masks_of, with_masks)
 from fuel.exceptions import StateMismatchError
 from fuel.interop.arrow.files import (
     Tables, as_divided_table, as_table, class_names_of, classes_of, differs,
@@ -159,11 +159,11 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         """Open the files."""
         parts = ([TablePart(self._table)] if self._paths is None
                  else open_tables(self._paths))
-        columns = _as_sources(
-            columns_of_all(parts, self._asked) if self.columns is None
-            else self.columns)
-        if not columns:
+        named = columns_of_all(parts, self._asked) if (
+            self.columns is None) else self.columns
+        if not named:
             raise ValueError(f'{parts[0].path} has no columns')
+        columns = by_source(named)
         bounds = numpy.cumsum([0, *[part.num_rows for part in parts]])
         categories = _classes(parts, columns)
         self._check_files(parts, bounds, categories)
@@ -228,17 +228,6 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         where = ['a table in memory'] if self._paths is None else (
             shown_paths([each.path for each in self._paths]))
         return [*where, *super().details()]
-
-
-def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
-    """Return columns by source."""
-    if isinstance(columns, Mapping):
-        return columns
-    names = [columns] if isinstance(columns, str) else columns
-    found = {name: name for name in names}
-    if len(found) < len(names):
-        raise ValueError(f'a column is there twice: {", ".join(names)}')
-    return found
 
 
 def _classes(parts: Sequence[ArrowPart],
