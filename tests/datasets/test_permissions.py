@@ -3,6 +3,8 @@ system to somebody who is not root."""
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import h5py
 import numpy
@@ -36,23 +38,29 @@ if os.geteuid() == 0:
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder():
     """Return a folder with one file of each kind that nobody may read."""
-    path = tmp_path / 'a.hdf5'
+    # Another run of pytest closes the folder that `tmp_path` lies in.
+    with tempfile.TemporaryDirectory() as name:
+        write_unreadable(Path(name))
+        yield Path(name)
+
+
+def write_unreadable(folder):
+    """Write the files, and let everybody get as far as them."""
+    path = folder / 'a.hdf5'
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.zeros((4, 2))
         file.attrs['split'] = H5PYDataset.create_split_array(
             {'train': {'x': (0, 4)}})
-    numpy.save(tmp_path / 'a.npy', numpy.zeros(3))
-    (tmp_path / 'a.csv').write_text('a,b\n1,2\n')
+    numpy.save(folder / 'a.npy', numpy.zeros(3))
+    (folder / 'a.csv').write_text('a,b\n1,2\n')
     for name in 'a.hdf5', 'a.npy', 'a.csv':
-        (tmp_path / name).chmod(0)
-    place = tmp_path
-    # The user must get as far as the file.
+        (folder / name).chmod(0)
+    place = folder
     while place != place.parent and os.stat(place).st_uid == os.geteuid():
         place.chmod(place.stat().st_mode | 0o055)
         place = place.parent
-    return tmp_path
 
 
 @pytest.mark.parametrize('made', [

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -12,8 +13,18 @@ import pytest
 from support.doctest_sessions import code_blocks
 from support.waiting import wait_until
 
+from fuel.utils.lockfile import LockFile
+
 DOCS = Path(__file__).parents[2] / 'docs'
 PAGE = DOCS / 'parallel.rst'
+
+
+@pytest.fixture(autouse=True)
+def one_run():
+    """Leave the port that the programs name to one run of the tests."""
+    path = os.path.join(tempfile.gettempdir(), 'fuel-tests-port.lock')
+    with LockFile(path).held(100):
+        yield
 
 
 def programs(page=PAGE):
