@@ -26,8 +26,8 @@ class OneBillionWord(TextFile):
     """Sentences of the One Billion Word benchmark, as lists of numbers.
 
     This monolingual corpus has 829,250,940 tokens, sentence boundaries
-    included. It is split into 100 partitions, one of which is held out; that
-    one is divided again into 50. The files are looked for in the folder
+    included. It is split into 100 partitions. One partition is held out, and
+    is divided again into 50. The files are expected in the folder
     ``1-billion-word`` of the data path.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the data sets that Fuel converts itself have in common."""
+"""Base class of the built-in data sets."""
 from __future__ import annotations
 
 from collections.abc import Sequence

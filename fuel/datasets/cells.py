@@ -23,7 +23,7 @@ def _spellings(word: str) -> list[str]:
 # Of truth values; 0 and 1 are numbers, unless a type is given.
 WORDS = {'true': True, 'false': False}
 TRUTHS = {**WORDS, '1': True, '0': False}
-# What programs write for missing values, in small letters.
+# Well-known markers of missing values, in lower case.
 MARKERS = frozenset((
     '#n/a', '#na', '-', '--', '.', '<na>', '?', 'missing', 'n/a', 'na', 'nan',
     'nat', 'none', 'null'))
@@ -41,8 +41,8 @@ NARROW: tuple[numpy.dtype[Any], ...] = (
 # No floating number has more before its point.
 MOST_DIGITS = 400
 DIGITS_OF_EXACT = len(str(EXACT))
-# What looks like no number is not given to Python if it is longer: the error
-# takes many times its memory.
+# A longer cell that does not look like a number is not passed to Python: the
+# error would take many times the memory of the cell.
 LONG = 1000
 NUMBER = re.compile(r'\s*[\d.eE+-]+\s*')
 INTEGER = re.compile(r'\s*([+-]?\d+)\s*')
@@ -63,7 +63,7 @@ def short_cell(cell: str) -> str:
 
 def without_markers(cells: Sequence[str],
                     markers: frozenset[str]) -> Sequence[str]:
-    """Return cells of which those that are a marker are empty."""
+    """Return cells with an empty one in the place of each marker."""
     if markers.isdisjoint(map(str.strip, cells)):
         return cells
     return ['' if cell.strip() in markers else cell for cell in cells]
@@ -136,7 +136,7 @@ def _truths(cells: Sequence[str]) -> NDArray[numpy.bool_]:
 
 
 class Kinds:
-    """What cells are, found of some after the others.
+    """Find the type of the cells of a column, some after the others.
 
     `is_blank`: whether all of them are empty.
     `has_gaps`: whether some are empty.
@@ -147,7 +147,7 @@ class Kinds:
     def __init__(self) -> None:
         self.is_blank = True
         self.has_gaps = False
-        # What may be the type of all, the narrowest first.
+        # Types that fit all cells so far, the narrowest first.
         self._dtypes: tuple[numpy.dtype[Any], ...] = NARROW
 
     def add(self, cells: Sequence[str]) -> None:
@@ -196,7 +196,7 @@ class Kinds:
 
     @property
     def is_text(self) -> bool:
-        """Whether further cells change nothing about the type."""
+        """Whether only text fits (bool): further cells change nothing."""
         return not self._dtypes
 
     def dtype(self, with_gaps: bool = True) -> numpy.dtype[Any]:

@@ -74,14 +74,14 @@ class CSVDataset(RecordsDataset):
         such a date or as ``2024-02-29T12:30:00.5``, where up to nine digits
         and a zone may follow, which is read in UTC.
     masks : tuple of str, optional
-        Sources of which another one, called ``NAME_mask``, tells where there
-        is a value: it is False for empty cells. So integers stay integers,
-        and are 0 there, truth values False. Defaults to none.
+        Sources that may lack values. Each gets another source,
+        ``NAME_mask``, which is False for empty cells. So integers stay
+        integers, and are 0 there, truth values False. Defaults to none.
     header : bool, optional
         Whether the first record of each file holds the names of the columns.
         Defaults to None: it does if none of its cells is a number or empty,
         or it has text above numbers; with a warning where others of its
-        cells are numbers, as in a first example of which a value is missing.
+        cells are numbers, as in a first example that lacks a value.
         An empty name, such as pandas writes above its index, is ``index`` in
         the first column, and ``column_3`` in that of number 3.
     missing : tuple of str, optional

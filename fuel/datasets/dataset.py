@@ -34,7 +34,7 @@ from fuel.utils.overrides import covers
 from fuel.utils.masked import as_kept, concatenated
 from fuel.utils.sparse import row_of, rows_between
 
-# How many examples are read at a time, where all are.
+# Number of examples that are read at a time where all of them are read.
 _ROWS = 4096
 
 
@@ -104,16 +104,16 @@ class Dataset(NamedArguments):
     (array([ 9, 16]),)
     """
 
-    # What a reader made by `make_reader` stands in for.
+    # Methods that a reader made by `make_reader` is used instead of.
     read_hooks: tuple[str, ...] = ('get_data',)
     instead_of = DATASET_KEYWORDS
     provides_sources: Any = None
-    #: Whether `get_data` needs a request; None where it is not known.
+    #: True if `get_data` needs a request; None where it is not known.
     takes_requests: bool | None = None
     num_examples: Any = None
     class_names: Any = None
     categories: Any = MappingProxyType({})
-    # Of rows that are no steps of a run: what to do for windows, a warning.
+    # Of rows that are not steps of a run: what to do for windows, a warning.
     independent_rows = ''
     default_transformers: Any = ()
     axis_labels: Any = None

@@ -87,8 +87,8 @@ class RequestPrefetcher:
     STEPS = 8
     # Requests that are prefetched together, as one.
     GROUP = 1
-    # Where the budget was used up, more requests are looked at only when at
-    # most this part of it is spent.
+    # Once the budget was used up, further requests are looked at only when
+    # at most this part of it is spent.
     SPENT = .75
     # The first one that is looked at, beyond the present one.
     FIRST = 1

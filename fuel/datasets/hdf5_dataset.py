@@ -195,7 +195,7 @@ class HDF5Dataset(RowsDataset):
             self.columns, self._used, self._splits, self.which_sets,
             self.missing))
         for name in names_in(self._runs):
-            # What the other parts lack is said when runs are asked for.
+            # Other parts that lack it raise the error when runs are looked up.
             parts.array(0, name)
         self.readers, self._order = readers, readers.order
 

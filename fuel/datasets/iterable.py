@@ -40,7 +40,7 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         if iterator is not iterable:
             return islice(iterator, self.position, None)
         if self._resumed:
-            # What was read before the pickle was made is gone from it.
+            # The pickled iterator stands after the examples that were read.
             return iterator  # type: ignore[no-any-return]
         self.dataset.claim(place)
         return islice(iterator, self.position, None)

@@ -24,7 +24,7 @@ from fuel.describe import SourceType
 Keys: TypeAlias = tuple[str, ...]
 TEXT = SourceType(numpy.dtype(object), ())
 ANYTHING = SourceType(numpy.dtype(object), None)
-# Which values an element of a kind of type may be.
+# Types of the values that an element of a kind of dtype may have.
 ALLOWED: dict[str, tuple[type, ...]] = {
     'b': (bool,), 'i': (int,), 'u': (int,), 'f': (int, float, type(None)),
     'c': (int, float, type(None)), 'M': (str, type(None)), 'U': (str,),
@@ -44,7 +44,7 @@ HEAD = 4096
 BLANK = b' \t\r\n'
 BLANKS = BLANK.decode()
 DECODER = json.JSONDecoder()
-# Stands for a value of which there is no key.
+# Stands for the value of a key that an object lacks.
 MISSING = object()
 
 
@@ -157,7 +157,7 @@ def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
                 with_values.add(name)
     within = {'/'.join(keys[:end]) for keys in known.values()
               for end in range(1, len(keys))}
-    # Null in the place of an object is no field.
+    # Null in the place of an object is not a field.
     return {name: keys for name, keys in known.items()
             if name in with_values or name not in within}
 
@@ -180,7 +180,7 @@ def values_at(records: Sequence[Any], keys: Keys) -> list[Any]:
 
 
 class ValueKinds:
-    """What values are, found of some after the others; see `find_type`."""
+    """Find the type of values, some after the others; see `find_type`."""
 
     def __init__(self) -> None:
         self._kinds: set[type] = set()
@@ -323,8 +323,8 @@ def nested_elements(value: Any, ndim: int,
                     ) -> tuple[list[Any], tuple[int, ...]]:
     """Return the elements of nested lists, and their shape.
 
-    Raises: ValueError if it is no list of so many axes, or a list in it has
-        another length than its neighbour.
+    Raises: ValueError if it is not a list of so many axes, or a list in it
+        has another length than its neighbour.
     """
     if not isinstance(value, list):
         raise ValueError('it is null' if value is None else

@@ -59,9 +59,9 @@ class JSONLDataset(RecordsDataset):
     on_missing : {'raise', 'null'}, optional
         What a field is that a record lacks: an error (the default), or null.
     masks : tuple of str, optional
-        Sources of which another one, called ``NAME_mask``, tells where there
-        is a value: it is False for null. So integers stay integers, and are
-        0 there, truth values False, and lists empty or zeros. Defaults to
+        Sources that may lack values. Each gets another source,
+        ``NAME_mask``, which is False for null. So integers stay integers, and
+        are 0 there, truth values False, and lists empty or zeros. Defaults to
         none.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
@@ -82,8 +82,8 @@ class JSONLDataset(RecordsDataset):
     FileNotFoundError
         If there is no such file.
     ValueError
-        With file and line, if a line is no JSON object, lacks a field, or
-        has a value of another type than its source.
+        With file and line, if a line is not a JSON object, lacks a field,
+        or has a value of another type than its source.
 
     Notes
     -----

@@ -58,17 +58,17 @@ def first_rounded(numbers: Iterable[int]) -> int | None:
 
 
 class RecordIndex:
-    """Where each record of a text file starts, found in one pass.
+    """Index of the records of a text file, made in one pass.
 
     A record is a line, or several where a quoted cell holds line breaks;
-    empty lines are none. Takes 16 bytes of memory a record.
+    empty lines do not count. The index takes 16 bytes a record.
 
-    The records of several files have numbers that follow each other, where
-    the end of each file has one too.
+    The records of several files are numbered consecutively. The end of each
+    file takes a number too.
 
     `raw`: one file, or several as one.
     `quote`, `delimiter`: of a table whose cells may be quoted.
-    `blank`: the bytes of which an empty line consists.
+    `blank`: the bytes that an empty line consists of.
     `files`: all files that `raw` is.
     `starts`: where records start, and the end of each file.
     `lines`: the number of each record's first line, from 1; 0 for an end.

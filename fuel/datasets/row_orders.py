@@ -130,7 +130,7 @@ def checked_subset(subset: Indices | None) -> Any:
 
 
 class Selection:
-    """Which rows of each source a data set has, and in what order.
+    """The rows of each source that a data set has, in their order.
 
     A pickle holds the number of examples alone: the rows are in the file,
     unless they were assigned.

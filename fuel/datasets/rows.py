@@ -32,7 +32,7 @@ def own(value: Any) -> Any:
         return value
     if isinstance(value, numpy.ndarray):
         if is_constant(value):
-            # What NumPy puts for any hidden value; a copy would be a number.
+            # NumPy's constant for a masked value; a copy would be a number.
             return value
         array = native(numpy.array(value, copy=True, subok=True))
         return _own_elements(array) if array.dtype.hasobject else array
@@ -149,7 +149,7 @@ def _rows_of_list(rows: Any, request: Any) -> Any:
 
 def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
                         what: str = 'sources') -> None:
-    """Refuse collections of which one has more examples than another."""
+    """Refuse collections that differ in their number of examples."""
     lengths = {}
     for name, collection in zip(names, collections, strict=True):
         with suppress(TypeError):
@@ -198,8 +198,8 @@ def check_same_length(path: str, before: int, now: int) -> None:
 
 
 def check_same_types(path: str, before: SourceTypes, now: SourceTypes) -> None:
-    """Refuse a file of which a source has another type or shape than it had
-    when the data set was made."""
+    """Refuse a file if a source has another type or shape than it had when
+    the data set was made."""
     for source in before.keys() & now.keys():
         if before[source] != now[source]:
             raise StateMismatchError(

@@ -27,7 +27,7 @@ def runs_in(dataset: Any) -> Any:
     """Return the bounds of the runs of a data set's examples, None if it has
     none.
 
-    A source may have the name: that is no attribute of the class.
+    A source may have the name `runs`: it is not an attribute of the class.
     """
     if hasattr(type(dataset), 'runs'):
         return dataset.runs
@@ -130,7 +130,7 @@ def _kind_of(runs: RunsGiven) -> tuple[str, Any]:
 
 
 def _as_several(value: Any) -> Sequence[Any]:
-    """Return the names or arrays of which any ends a run."""
+    """Return the names or arrays whose changes end a run, as a list."""
     if isinstance(value, (list, tuple)) and value and all(
             isinstance(one, (str, numpy.ndarray)) for one in value):
         return value

@@ -308,7 +308,10 @@ class RunDataset(RowsDataset):
                 if labels and not isinstance(labels, str)}
 
     def _label(self, source: str, labels: Sequence[str]) -> Sequence[str]:
-        """Return the labels of a source, of which each example has a row."""
+        """Return the labels of a source's axes, with the time axis of a run.
+
+        A source with one value for each run keeps its labels.
+        """
         if source in self._once:
             return labels
         return (labels[0], 'time', *labels[1:])

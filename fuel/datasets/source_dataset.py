@@ -38,7 +38,7 @@ class SourceDataset(Dataset):
     `_forget` when either would return something else.
     """
 
-    # What reads plain batches of `sources`, in an epoch.
+    # The reader of plain batches of `sources`, in an epoch.
     _direct: Batches | None = None
     _open_sources: OpenSources | None = None
     # The number of calls of `_forget`, which any thread may make.
@@ -90,7 +90,7 @@ class SourceDataset(Dataset):
 
 
 class SplitDataset(Dataset):
-    """Base of the data sets over rows, of which splits use some.
+    """Base of the data sets over rows that have splits.
 
     Subclasses have a method `_read`.
 

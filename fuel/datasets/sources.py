@@ -23,7 +23,7 @@ from fuel.utils.sparse import require_dense
 
 
 class Source(NamedTuple):
-    """What reads the rows of a source, and which row is which example.
+    """The reader of a source, and the row of each example.
 
     `reader`: returns rows.
     `rows`: the row of each example, of those that `reader` has.
@@ -47,7 +47,7 @@ FoundSource: TypeAlias = Source | RowsOf | None
 
 
 class RowPlace(NamedTuple):
-    """Where a row lies.
+    """File, part and number of a row.
 
     `file`: path of the file; the name of the class of a data set that has
         none.
@@ -61,7 +61,7 @@ class RowPlace(NamedTuple):
 
 
 class Provenance(NamedTuple):
-    """Where an example comes from.
+    """The file, run and row that an example comes from.
 
     Parameters
     ----------

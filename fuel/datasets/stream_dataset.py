@@ -33,7 +33,7 @@ from fuel.utils.sparse import row_of
 
 
 class AskedRequests(RequestIterator):
-    """Requests of which the next one is the attribute `asked`."""
+    """Requests that are set from outside: the next one is `asked`."""
 
     asked: Request = None
 
@@ -58,7 +58,7 @@ class AskedRequests(RequestIterator):
 
 
 class AskedIndices(AskedRequests, IndexRequests):
-    """Indices of which the next one is what is asked for."""
+    """Indices that are set from outside: the next one is `asked`."""
 
     requests_examples = True
 
@@ -106,7 +106,7 @@ class StreamDataset(Dataset):
         source = _source(stream)
         self._stream: Any = copied_pipeline(stream)
         bottom = _source(self._stream)
-        # What was asked for cannot be left out.
+        # An example that was asked for cannot be left out.
         bottom.on_error = 'raise'
         self._makes_examples = bool(stream.produces_examples)
         bottom.iteration_scheme = AskedScheme(self._makes_examples)

@@ -179,7 +179,7 @@ class TextLines:
         try:
             block = self._guarded(self._read_block)
         except BaseException:
-            # What was read is lost: whoever asks again reads it again.
+            # The block is lost: the next call reads it again.
             self.close()
             raise
         if not block:
@@ -326,7 +326,7 @@ class TextLines:
 
 
 class TextPosition(RequestPosition):
-    """Where reading stands in a list of text files.
+    """Position of a reader in a list of text files.
 
     Pickled, it is a position: files are opened again.
     """
@@ -410,7 +410,7 @@ class TextPosition(RequestPosition):
         return self
 
     def __next__(self) -> Any:
-        # What is in error is passed over, too, so that reading can go on.
+        # An example in error is passed over, so that reading can go on.
         try:
             examples = self.peek(1)
         except Exception:

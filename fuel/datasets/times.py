@@ -26,7 +26,7 @@ FINER = re.compile(
     rf'(?P<date>{DATE})'
     r'([T ](?P<clock>\d\d(:\d\d(:\d\d(\.(?P<fraction>\d{1,9}))?)?)?)'
     r'(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?', re.ASCII | re.IGNORECASE)
-# What a unit has of seconds, and how many of a unit there are in a second.
+# Seconds in a unit, and the number of a unit in a second.
 SECONDS = {'W': 7 * 86400, 'D': 86400, 'h': 3600, 'm': 60}
 PARTS = {'s': 1, 'ms': 10 ** 3, 'us': 10 ** 6, 'ns': 10 ** 9,
          'ps': 10 ** 12, 'fs': 10 ** 15, 'as': 10 ** 18}

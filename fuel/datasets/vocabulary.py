@@ -309,7 +309,7 @@ def save_vocabulary(dictionary: Mapping[str, int],
     Raises
     ------
     ValueError
-        If the name ends otherwise, or `dictionary` is no vocabulary.
+        If the name ends otherwise, or `dictionary` is not a vocabulary.
     """
     name = os.fspath(path)
     if not name.endswith('.json'):

@@ -74,7 +74,7 @@ class Windows(RunDataset):
     ------
     TypeError
         If the data set is read in order, a source is sparse that `sources`
-        does not leave out, or a count is no integer.
+        does not leave out, or a count is not an integer.
     ValueError
         If a count is out of range, a source is unknown, a row lies outside
         of all runs, no run is long enough for a window, or one is too short
@@ -239,7 +239,7 @@ class Windows(RunDataset):
         if self.pad == 'zero' and (
                 self._chosen is None or source in self._chosen):
             known = types_of(self.dataset).get(source, SourceType(None)).dtype
-            # What is not known of data in memory is seen when they are read.
+            # An unknown type of data in memory is found when they are read.
             if (known is not None or below.reader.files) and (
                     below.reader.dtype.hasobject):
                 raise no_zeros(source, 'of objects')

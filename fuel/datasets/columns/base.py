@@ -46,13 +46,13 @@ class FileColumn:
         raise NotImplementedError
 
     def paths(self) -> Sequence[str]:
-        """Return the paths that each part must have, the first of which
-        names the column."""
+        """Return the paths that each part must have. The first one names the
+        column."""
         raise NotImplementedError
 
     def indexed(self) -> Sequence[str]:
-        """Return the paths of the arrays of which each part is asked, and
-        whose rows one axis counts, as far as that is known."""
+        """Return the known paths of arrays that are looked up in each part
+        and have one row for each index of an axis."""
         return []
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:

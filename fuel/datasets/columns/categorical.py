@@ -102,7 +102,7 @@ class Categorical(PathColumn):
                               else f'/uns/{field}_categories')
         found = parts.find(number, path)
         if isinstance(found, h5py.Group):
-            # Text of which some may be missing.
+            # Text with missing values.
             found = parts.find(number, f'{path}/values')
         if found is None:
             found = names_referred_to(array)

@@ -29,7 +29,7 @@ from fuel.utils.hdf5_errors import naming_file
 
 
 class Wanted(NamedTuple):
-    """What is wanted of files.
+    """The arguments of a data set that say what to read of its files.
 
     `columns`: all that may be asked for, by source.
     `used`: the sources that are opened at once; at least one. A part that
@@ -86,7 +86,7 @@ class OpenColumns(dict[str, Reader]):
         if column.divides_parts:
             self._check_divided(source, reader.part_bounds)
             parts.divisions = column.divisions(parts)
-        # What HDF5 knew of it is about the files as they were.
+        # HDF5 may have read another version of the files meanwhile.
         parts.files.check()
         self[source] = reader
         return reader

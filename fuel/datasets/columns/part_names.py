@@ -114,7 +114,7 @@ def shown_paths(paths: Sequence[str]) -> list[str]:
 
 
 class PartNames:
-    """The parts of a data set by name, of which some may be left out.
+    """The parts of a data set by name; some may be left out.
 
     `names`: of each part, its path in its file; '' for a whole file.
     `file_numbers`: of each part, the number of its file.
@@ -125,7 +125,7 @@ class PartNames:
         self._files = files
         self._pattern = pattern
         self._may_lack = may_lack
-        # Also of those left out.
+        # Those that are left out are among them.
         self._all = self._list() if pattern is None else files.kept(
             f'parts {self.key}', self._list, self._are_parts)
         self.leave_out(numpy.zeros(len(self._all['file']), bool))
@@ -141,7 +141,7 @@ class PartNames:
 
     @property
     def key(self) -> str:
-        """Which parts these are, for what is kept of all of them."""
+        """Key of the index that is kept of these parts (str)."""
         return f'{self._pattern!r} {self._may_lack}'
 
     def _list(self) -> Arrays:

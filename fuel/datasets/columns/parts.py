@@ -56,8 +56,8 @@ class FileParts:
         does.
     `divisions`: into how many each part is divided; shape (parts,).
     `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
-    `expected`: paths of arrays of which each part will be asked, whose rows
-        one axis counts.
+    `expected`: paths of arrays that will be looked up in each part, and have
+        one row for each index of an axis.
     """
 
     bounds: IndexArray | None = None
@@ -139,8 +139,8 @@ class FileParts:
             len(one) - 1 for one in found])
 
     def _find_runs_in(self, number: int, count: int) -> IndexArray:
-        """Return the bounds of the runs of a part, of which alone is
-        asked."""
+        """Return the bounds of the runs of a part, regardless of the other
+        parts."""
         return find_bounds(
             self._runs_given, [count], lambda _, name: self.read(number, name),
             lambda _: self.describe(number))

@@ -102,7 +102,7 @@ class PackedParts:
         dtype = numpy.result_type(reader.dtype, *types)
         missing = [packing.missing(reader.dtype) for packing in packings]
         if any(missing):
-            # Which has no number that is none.
+            # Integers have no NaN.
             dtype = numpy.result_type(dtype, numpy.float32) if (
                 dtype.kind != 'f') else dtype
         self.dtype = dtype

@@ -1,4 +1,4 @@
-"""Columns of which several rows share a value."""
+"""Columns whose rows share values."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def _repeated(parts: FileParts, name: str,
 
 @dataclass(frozen=True, repr=False)
 class RunColumn(PathColumn):
-    """Base of columns of which the rows of runs share rows."""
+    """Base of columns that have one row for all rows of a run."""
 
     counts_rows: ClassVar[bool] = False
 

@@ -50,8 +50,8 @@ class H5PYDataset(SourceDataset):
     """A data set in an HDF5 file, read with h5py.
 
     Each source is an HDF5 data set in the root group, one row an example.
-    The attribute ``split`` of the root group says which rows of which
-    source belong to a split; :meth:`create_split_array` makes it.
+    The attribute ``split`` of the root group lists the rows of each source
+    that belong to a split; :meth:`create_split_array` makes it.
 
     Parameters
     ----------

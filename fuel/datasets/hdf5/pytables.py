@@ -236,7 +236,7 @@ def _pick(node: tables.Node, rows: NDArray[numpy.intp],
     unique, places = numpy.unique(rows, return_inverse=True)
     if isinstance(node, tables.Table):
         return take(node.read_coordinates(unique), places)
-    # Where there are several axes, a list alone would mean points.
+    # With several axes, a list alone would select points.
     several = (...,) * (node.ndim > 1)
     return take(node[unique.tolist(), *several], places)
 
