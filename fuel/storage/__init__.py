@@ -1,4 +1,4 @@
-"""How bytes leave an HDF5 file."""
+"""Read the bytes of data sets in HDF5 files."""
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

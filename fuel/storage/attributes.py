@@ -18,7 +18,7 @@ from fuel.utils.hdf5_errors import naming_file
 CONTINUATION = 0x10
 ATTRIBUTE = 0x0C
 SHARED = 2
-# What attributes have in themselves.
+# Types of values that an attribute holds itself.
 PLAIN_CLASSES = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM,
                  h5py.h5t.REFERENCE)
 # No object has so many blocks; one that is damaged may lead in circles.
@@ -69,7 +69,7 @@ def read_text(node: h5py.Dataset | h5py.Group, name: str) -> str | None:
     check_attribute(node, name)
     value = node.attrs[name]
     if isinstance(value, str):
-        # h5py escapes bytes that are no text.
+        # h5py escapes bytes that are not valid UTF-8.
         value = value.encode('utf8', 'surrogateescape')
     return (value.decode('utf8', 'replace') if isinstance(value, bytes)
             else str(value))

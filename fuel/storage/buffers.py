@@ -119,5 +119,5 @@ class Scratch:
         return whole[:nbytes]
 
 
-#: What chunks are read into and decoded to, before they are remembered.
+#: Buffers that chunks are read and decoded into, before they are kept.
 scratch = Scratch()

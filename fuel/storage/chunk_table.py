@@ -28,7 +28,7 @@ class UnreadableTableError(ValueError):
 
 
 class ChunkTable(NamedTuple):
-    """Where the chunks of a data set are, in the order of the grid.
+    """Places of the chunks of a data set, in the order of the grid.
 
     `addresses`: places in the file; `MISSING` for chunks that were never
         written, `OUTSIDE` for those that would begin or end outside of the

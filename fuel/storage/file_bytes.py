@@ -47,7 +47,7 @@ _files: Registry[tuple[str, tuple[int, ...]], RawFile] = Registry()
 
 
 class Versioned(Protocol):
-    """A file, or several, of which one state is read.
+    """A file, or several, read in one state.
 
     `identity`: equal for two handles of one file in one state.
     `is_remote`: whether its bytes have to be fetched.

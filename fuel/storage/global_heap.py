@@ -11,8 +11,8 @@ import numpy
 from fuel.kernels.global_heap import HEADER_NBYTES, find_object
 from fuel.storage.file_bytes import FileBytes
 
-# What the file has in the place of a value of variable length: how many
-# elements it has, and where they are.
+# Reference that is stored in the place of a value of variable length: the
+# number of its elements, and their place.
 REFERENCE = numpy.dtype([
     ('count', '<u4'), ('address', '<u8'), ('number', '<u4')])
 

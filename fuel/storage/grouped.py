@@ -180,7 +180,7 @@ class DecodedGroups:
                  nbytes: NDArray[numpy.int64]) -> None:
         self._groups = groups
         self.store = cache.store(groups.key, nbytes, has_buffers=False)
-        # What was decoded last, where nothing can be remembered.
+        # The group that was decoded last, where nothing can be remembered.
         self._newest: tuple[int, Decoded] | None = None
 
     def get(self, group: int) -> Decoded:
@@ -206,7 +206,7 @@ class DecodedGroups:
 
 
 class GroupReader(ChunkReader):
-    """Rows of groups of plain values, each of which is a chunk."""
+    """Reader of rows of groups of plain values; each group is a chunk."""
 
     def __init__(self, groups: Groups, cache: ChunkCache) -> None:
         parts = parts_of_lengths(

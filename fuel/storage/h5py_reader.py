@@ -65,7 +65,7 @@ class H5PYReader(Reader):
 
     def read(self, rows: Places) -> Any:
         """See :meth:`Reader.read`."""
-        # Where the file is open for writing, it may have been resized.
+        # If the file is open for writing, it may have been resized.
         self.shape = self._dataset.shape
         if isinstance(rows, slice) and len(self) < self._rows_at_first:
             # Less than was asked for would be no error otherwise.

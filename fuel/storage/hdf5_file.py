@@ -49,7 +49,7 @@ class SharedFile:
         self._opened: OpenFile | None = None
         self._files: LinkedFiles | None = None
         self._nodes: dict[str, Node] = {}
-        # What is known of a file also when it is closed, and read directly.
+        # Kept when the file is closed, and read directly.
         self._readers: dict[str, Reader] = {}
         self._are_arrays: dict[str, bool] = {}
 
@@ -123,7 +123,7 @@ class SharedFile:
             if path not in self._readers:
                 with naming_file(self.path, path):
                     reader = choose_reader(self.node(path), self._cache_bytes)
-                # What HDF5 knew of it is about the file as it was.
+                # HDF5 may have read another version of the file meanwhile.
                 files.check()
                 self._readers[path] = reader
             return self._readers[path]
@@ -175,7 +175,7 @@ def shared_file(path: Any, arguments: Mapping[str, Any]) -> SharedFile:
     return shared
 
 
-#: What h5py takes between brackets.
+#: A selection that h5py takes between brackets.
 Selection: TypeAlias = Any
 
 
@@ -244,7 +244,7 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
 
 
 class HDF5Node:
-    """What groups and arrays of a file have in common.
+    """Base class of the groups and arrays of a file.
 
     Attributes
     ----------
@@ -402,12 +402,12 @@ class HDF5Array(HDF5Node):
 
     @property
     def ndim(self) -> int:
-        """How many axes it has (int)."""
+        """Number of axes (int)."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has (int)."""
+        """Number of elements (int)."""
         return int(self._node.size or 0)
 
     def __len__(self) -> int:
@@ -427,7 +427,7 @@ class HDF5Array(HDF5Node):
         return numpy.asarray(self[()], dtype)
 
     def __getattr__(self, name: str) -> Any:
-        # What h5py's arrays have besides, for reading.
+        # Other attributes of h5py's arrays, for reading.
         if name.startswith('_'):
             raise AttributeError(name)
         return getattr(self._node, name)

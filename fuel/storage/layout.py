@@ -1,4 +1,4 @@
-"""How an HDF5 data set is stored, and whether Fuel can read it directly."""
+"""Find how a data set is stored, and if Fuel can read its bytes directly."""
 from __future__ import annotations
 
 import functools
@@ -90,7 +90,7 @@ def is_known(filters: tuple[ChunkFilter, ...],
 
 
 class Layout(NamedTuple):
-    """How a data set is stored.
+    """The storage of a data set.
 
     `storage`: ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
         ``'external'``.
@@ -122,8 +122,8 @@ class Layout(NamedTuple):
 def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
     """Return how a data set is stored, from the file's own metadata.
 
-    `is_part`: whether it may be empty, or nothing of it have been written: as
-        one of the parts of a source that is no obstacle.
+    `is_part`: whether it is one of the parts of a source. A part may be
+        empty, or have no written rows; neither is an obstacle.
     """
     properties = dataset.id.get_create_plist()
     code = properties.get_layout()
@@ -150,7 +150,7 @@ def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
 def _filter(found: tuple[Any, ...]) -> ChunkFilter:
     """Return one entry of a pipeline as HDF5 describes it."""
     code, _, options, name = found
-    # What follows is where to read more.
+    # The rest of the name says where to read more.
     label = FILTER_NAMES.get(code) or re.split(
         '[;:]', name.decode('utf-8', 'replace'))[0]
     return ChunkFilter(code, label or f'filter {code}', tuple(options))
@@ -206,7 +206,7 @@ def _obstacle_of_shape(dataset: h5py.Dataset, is_part: bool) -> str:
 
 def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
                       ) -> str:
-    """Return why bytes in the file are no NumPy array, if they are none.
+    """Return why the bytes in the file cannot be read as a NumPy array.
 
     What NumPy's type becomes in HDF5 must be the file's own type: this rules
     out odd precisions and paddings, which HDF5 has to convert.
@@ -327,7 +327,7 @@ def dataset_name(dataset: h5py.Dataset) -> str:
 
 @dataclass(frozen=True)
 class Description:
-    """How a data set is stored, in words and numbers.
+    """The storage of a data set, in words and numbers.
 
     Attributes
     ----------

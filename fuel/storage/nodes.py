@@ -1,4 +1,4 @@
-"""What paths and virtual data sets in HDF5 files lead to, also in other files.
+"""Find the arrays that paths and virtual data sets in HDF5 files lead to.
 
 HDF5 follows links itself, to any file of the machine; a file from elsewhere
 could name one that was not meant. Here each link is looked at first. HDF5 also
@@ -91,9 +91,11 @@ def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
 
 def find_at_once(root: h5py.Group, path: str,
                  ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Return the handle of what a path leads to, without opening the groups
-    on the way, each of which takes as long as an array; None unless all
-    links are hard ones."""
+    """Return the handle of what a path leads to; None unless all links are
+    hard ones.
+
+    The groups on the way are not opened: each takes as long as an array.
+    """
     group = root.file['/'].id if path.startswith('/') else root.id
     key, links = b'', group.links
     with suppress(KeyError, OSError, RuntimeError, ValueError):

@@ -25,7 +25,7 @@ from fuel.storage.reader import PartsReader, Reader
 from fuel.suggestions import unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors
 
-# What `zipfile` was seen to raise for an archive with some bytes changed.
+# Errors that `zipfile` was seen to raise for archives with changed bytes.
 OF_ARCHIVES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
                OSError, NotImplementedError, RuntimeError, struct.error)
 # Of an entry of a ZIP archive, up to its name.
@@ -333,7 +333,7 @@ def read_npy_header(stream: IO[bytes]
     of the array.
 
     Return shape, whether it is in Fortran's order, and type. Raises ValueError
-    if it is no header, or describes no array.
+    if it is not a header, or does not describe an array.
     """
     layout = numpy.lib.format
     try:

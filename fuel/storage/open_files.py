@@ -42,7 +42,7 @@ class OpenFile:
     `owned`: whether `file` is closed when nobody holds this object any more.
     `driver`: HDF5 driver that was asked for.
     `raw`: the bytes of the file, if Fuel may read them beside HDF5.
-    `place`: device and inode, or the name of a file that is no local one.
+    `place`: device and inode; the name of a file that is not local.
     `identity`: device, inode, size and time of the last change. None for a
         file that is written to meanwhile, and one that is not local.
     `is_swmr`: whether the program has it open with swmr=True.
@@ -81,7 +81,7 @@ class OpenFile:
 
     @property
     def usable(self) -> bool:
-        """Whether this process opened the file and it is still open."""
+        """Whether this process opened the file and it is open (bool)."""
         # h5py sets the number to 0 when it closes the file; to ask HDF5
         # would take ten times as long, for each batch.
         return self._id.id != 0 and self._pid == os.getpid()
@@ -120,7 +120,7 @@ class OpenFile:
                 if of_shapes:
                     dataset = scale(dataset, 'shapes')
                 reader = choose_reader(dataset, cache_bytes)
-            # What HDF5 knew of the source is about the file as it was.
+            # HDF5 may have read another version of the file meanwhile.
             self.check()
             self._readers[key] = reader
         return reader
@@ -243,7 +243,7 @@ at_fork(Step.OWNERSHIP, in_child=open_files.start_in_child)
 def find_state(path: str) -> tuple[tuple[int, ...] | str,
                                       tuple[int, ...] | None]:
     """Return the place of a file and its identity; its name and None if it
-    is no local one."""
+    is not a local file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -441,7 +441,7 @@ class FileAccess:
         if (opened is None or opened is self._external
                 or opened.identity is None):
             return True
-        # Where no local copy is read, the path alone tells.
+        # If no local copy is read, the path alone tells.
         return (find_state(self._absolute_path)[1] == opened.identity
                 or find_state(self._locate())[1] in (None, opened.identity))
 

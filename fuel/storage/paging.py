@@ -1,4 +1,4 @@
-"""How the rows of a file come into the memory that they are copied from."""
+"""Bring the rows of a file into the memory that they are copied from."""
 from __future__ import annotations
 
 import contextlib
@@ -66,8 +66,8 @@ def _pieces(starts: NDArray[numpy.int64], nbytes: int,
     return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
 
 
-# Bytes that are read at once. The system's own prefetching does better with
-# them than with advice, of which it heeds no more than its window.
+# Bytes that are read at once. The system prefetches better with such reads
+# than with advice: it heeds no more advice than fits its window.
 STEP = 1 << 20
 # So many of them are one task: who forks or lets go of the source waits for
 # one task at most.
@@ -193,7 +193,7 @@ class LocalPaging:
     """Reads a source that is not in memory from the disk: in order if it
     fits there, and row by row if it does not."""
 
-    #: Whether ranges of rows have to be brought as well.
+    #: True if ranges of rows have to be fetched as well.
     is_remote = False
 
     def __init__(self, file: LocalBytes) -> None:
@@ -256,7 +256,7 @@ class Blocks:
                  nbytes: int) -> None:
         self._file = file
         self.first, self.last = first, last
-        # What lies between the chunks may be of no use.
+        # Bytes between the chunks may be of no use.
         self._is_dense = nbytes >= DENSE * (last - first)
 
     def widen(self, starts: Ends, stops: Ends) -> tuple[Ends, Ends]:

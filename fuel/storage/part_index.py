@@ -1,4 +1,4 @@
-"""What HDF5 says of the arrays that the parts of a source lie in."""
+"""Metadata of the arrays that the parts of a source lie in, from HDF5."""
 from __future__ import annotations
 
 import copy
@@ -22,7 +22,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class ArrayKind(NamedTuple):
-    """What several arrays have in common.
+    """Metadata that several arrays have in common.
 
     `layout`: how they are stored; their chunks may have other shapes.
     `dtype`: as h5py has it.
@@ -47,7 +47,7 @@ class ArrayKind(NamedTuple):
 
 
 class PartIndex:
-    """What HDF5 says of the arrays that the parts of a source lie in.
+    """Metadata of the arrays that the parts of a source lie in, from HDF5.
 
     `datasets`: the arrays, as HDF5 has them open; all of the same number of
         axes and one type. Each is asked for once, and later only where HDF5
@@ -160,7 +160,7 @@ class PartIndex:
         return where(self.dataset(array))
 
     def open_files(self) -> list[FileBytes]:
-        """Return the files, all of which Fuel reads itself."""
+        """Return the files; Fuel must read all of them itself."""
         return [file for file in self.files if file is not None]
 
     def divide_contiguous(self, axes: int) -> PartIndex:
@@ -303,8 +303,8 @@ class IndexBuilder:
         properties, dtype, _, number = self._last
         if not dtype.equal(identity.get_type()):
             return None
-        # What is one piece of the file has no filters, and needs no fill
-        # value; to ask for the properties takes as long as to open it.
+        # An array that is one piece of the file has no filters, and needs no
+        # fill value; to ask for the properties takes as long as to open it.
         layout = self.kinds[number].layout
         is_like = (layout.storage == 'contiguous' and not layout.is_ragged
                    and is_allocated(identity))
@@ -411,7 +411,7 @@ def index_arrays(index: PartIndex, files: Sequence[FileBytes]) -> Arrays:
             file not in numbers for file in index.open_files()):
         return {}
     places = numpy.array([numbers[file] for file in index.open_files()])
-    # One array of each kind, of which the kind is asked again.
+    # One array of each kind, which is asked for its kind again.
     _, first = numpy.unique(index.kind, return_index=True)
     return {name: getattr(index, name) for name in KEPT} | {
         'file': places[index.file], 'examples': first}

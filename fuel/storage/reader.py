@@ -56,7 +56,7 @@ class Reader(ABC):
     `path`: of the file, for errors.
     `name`: of the source, for errors.
     `dtype`: in native byte order.
-    `layout`: how the data set is stored; None if the file is no HDF5 file.
+    `layout`: how the data set is stored; None if the file is not HDF5.
     `files`: the files that are read; empty where their state is not known.
     `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
         and the number of rows.
@@ -69,7 +69,7 @@ class Reader(ABC):
     files: Sequence[Versioned] = ()
     element_type: numpy.dtype[Any] | None = None
     categories: tuple[Any, ...] | None = None
-    #: Whether all rows of a run are one value, which is read once a run.
+    #: True if all rows of a run are one value, which is read once a run.
     is_per_run = False
     #: Of a range, every so manyth row and the last one lie in all chunks that
     #: are prefetched for it.

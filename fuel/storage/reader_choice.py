@@ -134,7 +134,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 class _Pieces(NamedTuple):
-    """What parts consist of, some of which are virtual.
+    """The pieces that parts consist of, if some parts are virtual.
 
     `datasets`: that the pieces lie in, each once.
     `array`, `part`, `skip`, `rows`: shape (pieces,); the number of the data
@@ -168,7 +168,7 @@ def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
 
 
 class _Rows(NamedTuple):
-    """Which rows of arrays a source has, and what of each: see
+    """The rows of arrays that a source has, and the field of each row; see
     `open_parts`."""
 
     field: Field | None = None
