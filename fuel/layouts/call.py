@@ -63,8 +63,8 @@ class Call:
         What a user should know of the files. What is left out, and why, is a
         :class:`~fuel.layouts.LeftOutSources`.
     split : str, optional
-        The split of which all rows of the columns are, where others are in
-        other columns. Defaults to '': none.
+        The split that all rows of the columns belong to, where other
+        columns hold other splits. Defaults to '': none.
     stated : tuple of str, optional
         The attribute of each part that states how many rows it has, and an
         array of so many, such as ``('num_samples', 'actions')``. Another

@@ -15,7 +15,7 @@ HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # After what a program has put before a file: 512 bytes, 1024 and so on.
 USER_BLOCKS = [0, *[512 << number for number in range(8)]]
 SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
-# What a message of an Arrow stream begins with; its length follows.
+# First bytes of a message of an Arrow stream; its length follows.
 ARROW_MESSAGE = b'\xff\xff\xff\xff'
 ZIP_SIGNATURE = b'PK\x03\x04'
 # Each of these is in the folder of a Zarr array or group.
@@ -24,7 +24,7 @@ ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
 TABLES_OF_TEXT = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl',
                   '.ndjson': 'jsonl'}
 TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
-# What files with data in a folder end with.
+# Endings of files with data in a folder.
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
@@ -180,5 +180,5 @@ def _has_arrays(path: str) -> bool:
                 stream) as archive:
             return any(name.endswith('.npy') for name in archive.namelist())
     except zipfile.BadZipFile:
-        # Which opening it will say.
+        # The error comes when it is opened.
         return str(path).endswith('.npz')

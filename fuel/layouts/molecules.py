@@ -51,7 +51,7 @@ def recognise_molecules(seen: Seen) -> Call | None:
 
 def _call_of_molecules(file: SeenFile, path: str, levels: int,
                        positions: str) -> Call:
-    """Return the call for molecules of which one has a path."""
+    """Return the call for molecules; one of them has the path `path`."""
     found = file.array(f'{path}/{positions}')
     count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]
     group = path.rpartition('/')[0]

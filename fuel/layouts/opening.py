@@ -43,7 +43,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
-# Formats of which the names of files say which split they are of.
+# Formats whose files name their split in the name of the file.
 TABLES = ('arrow', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
 # Found by a recogniser: one that is given takes the place of its own.
 EXPLICIT = ('columns', 'parts', 'runs')
@@ -145,8 +145,7 @@ def _refuse_left_out(call: Call, sources: object) -> None:
 
 
 def _format_of_all(paths: Sequence[str]) -> str:
-    """Return the format of files, of which one of each ending is looked
-    at."""
+    """Return the format of files; one file of each ending is looked at."""
     first = {os.path.splitext(str(path))[1]: path for path in reversed(paths)}
     kinds = {path: format_of(path) for path in first.values()}
     kind = kinds[paths[0]]

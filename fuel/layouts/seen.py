@@ -1,4 +1,4 @@
-"""What HDF5 files say of themselves, asked when a recogniser needs it."""
+"""Metadata of HDF5 files, read when a recogniser needs them."""
 from __future__ import annotations
 
 import fnmatch
@@ -34,7 +34,7 @@ class Array(NamedTuple):
 
 
 class SeenFile:
-    """What a file says of itself.
+    """Metadata of a file: its groups, arrays and attributes.
 
     Links are followed as :class:`~fuel.datasets.HDF5Dataset` does; what a
     broken one names is not there.
@@ -62,7 +62,7 @@ class SeenFile:
         return self._found[path]
 
     def names(self, path: str = '/') -> list[str]:
-        """Return the first names in a group; none of what is no group."""
+        """Return the first names in a group; none if it is not a group."""
         if path not in self._names:
             self._names[path] = self._find_names(path)
         return self._names[path]
