@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 # Bytes at the beginning of a file that are read when it is opened: most of
 # the index of an HDF5 file, and the header of others.
 HEAD = 64 << 10
-# What does not wait for a request's answer, but for the process that makes
-# it, gives up this much later.
+# Seconds beyond a request's timeout. A reader that waits for the process that
+# makes the request gives up so much later.
 GRACE = 30.
 # Of who reads in order: bytes that are fetched before they are needed, and of
 # one request.

@@ -79,10 +79,10 @@ class IndexBytes:
         self._origin: Any = None
         self._pieces: OrderedDict[int, bytes] = OrderedDict()
         self._nbytes = 0
-        # Where the last piece ended, and how large the next one is.
+        # The end of the last piece, and the size of the next one.
         self._end, self._size = -1, BLOCK
-        # Where the last read began, how far from the one before it, and how
-        # often the distance was the same.
+        # The place of the last read, its distance from the one before it, and
+        # the number of times that the distance was the same.
         self._address = self._distance = self._num_equal = 0
 
     @property
@@ -179,8 +179,10 @@ class IndexBytes:
         self.fetched.append((begin, answer))
 
     def _run(self, ends: dict[int, int]) -> dict[int, bytes]:
-        """Return pieces by where they begin, without those of which only the
-        first is needed and that failed."""
+        """Return pieces by their first byte.
+
+        Only the first one is needed: others that failed are left out.
+        """
         if self._loop is None:
             self._loop = OwnThreadLoop()
             self._origin = self._new_origin(self._loop)

@@ -33,7 +33,7 @@ __all__ = ['cache_dataset', 'cache_file', 'copy_from_server_to_local']
 
 logger = logging.getLogger(__name__)
 
-# How long to wait for the copy that another process makes, in seconds.
+# Seconds to wait for a copy that another process makes.
 DEFAULT_TIMEOUT = 600.
 # Bytes that are sent at once, of a file that is sent in parts.
 _PART = 16 << 20
@@ -279,8 +279,8 @@ def copy_from_server_to_local(dataset_remote_dir: str,
                               remote_fname: str, local_fname: str) -> None:
     """Copy a remote file to a local one, as a whole or not at all.
 
-    The copy may be read by whom the original may be read, and a folder that
-    is made for it too.
+    Users who may read the original may read the copy. A folder that is made
+    for it is open to those who may look into the original's.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def _make_folder(folder: str, original: str) -> None:
 def _mode(original: os.stat_result) -> int:
     """Return the permissions of a copy."""
     mode = stat.S_IMODE(original.st_mode) & 0o777
-    # What the original's group may do is not for another group.
+    # The permissions of the original's group are not for another group.
     return mode if _may_give_to(original.st_gid) else mode & ~0o070
 
 
@@ -379,7 +379,7 @@ def upload(path: str, target: RemotePath) -> None:
     size = os.path.getsize(path)
     try:
         place = filesystem._strip_protocol(url)
-        # What was begun is discarded if anything fails.
+        # A copy that was begun is discarded if anything fails.
         with filesystem.transaction, open(
                 path, 'rb') as source, filesystem.open(
                 place, 'wb', block_size=_PART) as stream:

@@ -223,10 +223,10 @@ class Hold:
 
 @dataclass
 class Resident:
-    """What lies in memory, within a budget.
+    """The pages in memory, within a budget.
 
-    What was used longest ago goes first; what was prefetched and not used
-    yet goes last, the latest first, since it is needed last.
+    The least recently used ones are evicted first. Prefetched ones that were
+    not used yet are evicted last, the latest first: it is needed last.
     """
 
     memory: mmap.mmap
@@ -269,7 +269,7 @@ class Resident:
         for extent in sorted(self._extents, key=_order_of_eviction):
             if excess <= 0:
                 break
-            # What was prefetched goes only where there is no room for it.
+            # Prefetched pages are evicted only if there is no room for them.
             if not extent.used and self.used_bytes <= self.budget:
                 break
             if extent.first not in held:

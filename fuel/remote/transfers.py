@@ -215,7 +215,7 @@ class Transfers:
         self.resident = resident
         self.entry = entry
         self.counts = TransferCounts()
-        # What others have fetched, to be kept.
+        # Bytes that others have fetched, to be kept.
         self.fetched: deque[tuple[int, bytes]] = deque()
         self.failure: BaseException | None = None
         self._opened = opened

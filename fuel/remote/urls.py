@@ -14,7 +14,7 @@ StorageOptions: TypeAlias = Mapping[str, Any]
 _URL = re.compile(r'(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://')
 HIDDEN = '***'
 
-# What options and queries say that may be read by anybody.
+# Options, and parameters of queries, whose values are not secrets.
 _PUBLIC_OPTIONS = frozenset({
     'account_name', 'addressing_style', 'client_kwargs', 'config_kwargs',
     'consistency', 'default_block_size', 'endpoint_url', 'project',
@@ -50,7 +50,7 @@ def file_name(path: str) -> str:
         return os.path.basename(path)
     # Imported where a URL comes: most data sets are local files.
     from urllib.parse import unquote, urlsplit
-    # A bucket without a key is no file.
+    # A bucket without a key is not a file.
     parts = urlsplit(path.rpartition('::')[2])
     return os.path.basename(unquote(parts.path))
 
@@ -156,5 +156,5 @@ def _secrets_of(value: object, is_public: bool) -> Iterator[str]:
             yield from _secrets_of_url(value)
         elif not is_public:
             yield value
-            # Such as 'Bearer ...', of which an error may quote the last.
+            # An error may quote the last word alone, as of 'Bearer ...'.
             yield from value.split()
