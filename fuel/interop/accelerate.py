@@ -104,7 +104,7 @@ class _ShardProgress:
 
     @property
     def _num_passes(self) -> int:
-        """How many passes the program has read to their end (int)."""
+        """Number of passes that the program has read to their end (int)."""
         shard = self._find_shard()
         return -1 if shard is None else int(shard.iteration)
 

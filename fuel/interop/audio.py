@@ -33,15 +33,15 @@ _MOST_STEPS = 1 << 17
 _REACH = 10
 # Samples that a file is decoded by where they are not kept.
 _BLOCK = 1 << 22
-# What libsndfile decodes to.
+# Types that libsndfile decodes to.
 _DTYPES = ('float32', 'float64', 'int16', 'int32')
-# Where libsndfile says that less is there than a header claims. The length of
-# all of the file says nothing of the samples.
+# A line in which libsndfile reports less data than a header claims. The length
+# of the whole file says nothing about the samples.
 _CUT = re.compile(r'\s*(?!RIFF|FORM)\S.*: (\d+) \(should be (\d+)\)')
 # A length from here on stands for one that was not known when the header was
 # written.
 _UNKNOWN = 0x7FFF0000
-# What libsndfile counts where a header says nothing.
+# Number of frames in libsndfile if a header states none.
 _NO_COUNT = (1 << 63) - 1
 
 

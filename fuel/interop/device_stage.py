@@ -34,8 +34,8 @@ class Copier(Protocol):
 class LateEpoch(Iterator[Any]):
     """An iterator over an epoch that begins with its first item.
 
-    Trainers make an iterator to see whether they can, and drop it: that is
-    no epoch.
+    Trainers make an iterator to see whether they can, and drop it: that does
+    not begin an epoch.
 
     `open_epoch`: returns the epoch iterator.
     """
@@ -79,7 +79,7 @@ class DeviceStage(AgnosticTransformer):
         self.which_sources = which_sources
         self.copies = copies
         if copies:
-            # What it makes of a batch is not yet on the device.
+            # The batches that the stage makes are not yet on the device.
             self.pure = False
             self.epoch_attributes = (
                 *Transformer.epoch_attributes, '_held', '_position')

@@ -109,7 +109,7 @@ class DataModule(LightningDataModule):
 
     @property
     def train_stream(self) -> StreamLike | None:
-        """What this rank is trained on, or None (AbstractDataStream)."""
+        """The training stream of this rank, or None (AbstractDataStream)."""
         return None if self._train is None else self._train.dataset.stream
 
     def state_dict(self) -> State:

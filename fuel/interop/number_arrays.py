@@ -37,7 +37,7 @@ def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
 
 
 def refusal(value: object, source: str, holder: str) -> TypeError:
-    """Return the error for data that are no numbers of one shape.
+    """Return the error for data that are not numbers of one shape.
 
     `holder`: what does not hold them, such as a tensor.
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 OBJECT = numpy.dtype(object)
-# What the types of its arrays are called in files of Hugging Face.
+# Beginning of the names of Hugging Face's types of arrays, in its files.
 ARRAYS = 'datasets.features.features.Array'
 # Elements of a list of one length at most.
 MOST = 1 << 31
@@ -92,7 +92,7 @@ def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
         element = element.value_type
     dtype, below = type_of(element)
     if dtype == OBJECT or below:
-        # Text, say, of which there are lists.
+        # The elements are not numbers, but text, say, or lists.
         return field
     return pyarrow.field(field.name, pyarrow.fixed_shape_tensor(
         element, shape), field.nullable)
@@ -307,7 +307,7 @@ def _as_array(value: Any, dtype: numpy.dtype[Any], depth: int) -> Any:
 
 def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
                        name: str) -> None:
-    """Refuse an order of axes of which it is not known what it means.
+    """Refuse an order of axes with an ambiguous meaning.
 
     The format lists the place in memory of each axis; PyArrow lists the axis
     at each place, when it makes tensors of NumPy's arrays.

@@ -31,7 +31,7 @@ from fuel.storage.grouped import Groups, NoFile, ReadGroup, open_groups
 from fuel.utils import do_not_pickle_attributes
 
 
-#: What reads a group of a column.
+#: Reads a group of a column.
 ReadColumn: TypeAlias = Callable[[Column, int], NDArray[Any]]
 #: Columns by source, or names of columns.
 Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
@@ -92,7 +92,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     DamagedFileError
         If a file is of another kind or damaged, or changed in use.
     TypeError
-        If `data` is no path and no table.
+        If `data` is neither a path nor a table.
     ValueError
         If a folder has several splits and none is named, there is no such
         column, files have other columns than the first,

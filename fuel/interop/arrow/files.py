@@ -1,4 +1,4 @@
-"""What a data set of tables is made of: files, or a table in memory."""
+"""Find the files, or the table in memory, that a data set reads."""
 from __future__ import annotations
 
 import json
@@ -87,7 +87,7 @@ def _in_folder(path: str) -> list[Located]:
     factory = pyarrow.dataset.FileSystemDatasetFactory(
         pyarrow.fs.LocalFileSystem(),
         pyarrow.fs.FileSelector(path, recursive=True),
-        # Which only says how the files would be read that are found.
+        # Only matters to files that are read through the factory.
         pyarrow.dataset.ParquetFileFormat(),
         pyarrow.dataset.FileSystemFactoryOptions(
             partition_base_dir=path,
@@ -213,7 +213,7 @@ def _of_hugging_face(data: Any) -> pyarrow.Table:
             'set_format, set_transform or the like), which is not applied '
             'here: pass data.with_format(None), and do what it does in a '
             'stage, such as Mapping or Cast')
-    # What was cast and then selected from comes in another order.
+    # A selection of columns that were cast comes in another order.
     chosen = data.column_names if asked['output_all_columns'] else (
         asked['columns'])
     return data.with_format('arrow')[:].select([

@@ -164,15 +164,15 @@ def fits_state(saved: object, fresh: object) -> bool:
 
 
 class HuggingFaceReading:
-    """Where reading stands; pickled, it is a position.
+    """An iterator over the examples of an epoch; pickled, it is a position.
 
     Examples are read in blocks, which takes a fraction of the time.
 
-    `epoch`: which epoch is read.
-    `read`: how many examples of it were read.
+    `epoch`: number of the epoch that is read.
+    `read`: number of its examples that were read.
     `start`: the state of Hugging Face as the present block begins; None for
         that of the epoch.
-    `offset`: how many examples were read since.
+    `offset`: number of examples that were read since.
     """
 
     def __init__(self, dataset: HuggingFaceIterable, epoch: int,
@@ -318,7 +318,7 @@ class HuggingFaceIterable(Dataset):
     Raises
     ------
     TypeError
-        If it is no ``IterableDataset`` of Hugging Face.
+        If it is not an ``IterableDataset`` of Hugging Face.
     ValueError
         If it has no examples, and does not say which columns it has; by the
         epoch iterator, if an example lacks columns, or a column has nulls

@@ -26,7 +26,7 @@ from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean, unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
-# What a file of the random-access format begins with, padded.
+# First bytes of a file of the random-access format, padded.
 FILE_MAGIC = b'ARROW1\0\0'
 # Kinds of messages.
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
@@ -163,10 +163,10 @@ class ArrowPart(ABC):
         self.schema = pyarrow.schema(fields, schema.metadata)
         self._tensors = {field.name: field.type for field, arrow in zip(
             fields, schema.types, strict=True) if field.type != arrow}
-        #: What is looked at whether it has changed.
+        #: Files that are checked for changes.
         self.files: Sequence[FileBytes] = ()
         self.names = [*self.names, *self.constants]
-        # Groups of columns of which the bytes were checked.
+        # Groups of columns whose bytes were checked.
         self._is_valid: set[tuple[str, int]] = set()
 
     @abstractmethod
@@ -228,7 +228,7 @@ class ArrowPart(ABC):
             with damage(self.path, f', column {column!r}'):
                 yield
         except DamagedFileError:
-            # What was changed while it was read may look like anything.
+            # A change during the read may look like any error.
             self.check()
             raise
 

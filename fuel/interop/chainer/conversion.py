@@ -78,9 +78,9 @@ def concat_examples(batch: Sequence[Example], device: Device = None,
     ------
     ValueError
         If the batch is empty, if shapes differ and there is no padding, or
-        the padding is no value of the type of the arrays.
+        the padding is not a value of the type of the arrays.
     TypeError
-        If examples are strings or other objects that are no numbers.
+        If examples are strings or other objects that are not numbers.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def _device_number(device: Any) -> int:
 
 
 def _module_of(x: object) -> str | None:
-    """Return the package whose array `x` is, None if it is no array."""
+    """Return the package whose array `x` is, None if it is not an array."""
     if not hasattr(x, 'dtype'):
         return None
     return type(x).__module__.partition('.')[0]

@@ -1,4 +1,4 @@
-"""What ``chainer.dataset`` has: interfaces, conversion and files."""
+"""The names of ``chainer.dataset``: interfaces, conversion and files."""
 from fuel.interop.chainer.conversion import concat_examples, to_device
 from fuel.interop.chainer.examples import DatasetMixin
 from fuel.interop.chainer.files import (

@@ -1,6 +1,6 @@
-"""What ``chainer.datasets`` has to combine and split data sets.
+"""The names of ``chainer.datasets``, to combine and split data sets.
 
-Here are the parts of data sets: splits and cross-validation.
+This module defines the parts of data sets: splits and cross-validation.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ['ConcatenatedDataset', 'DictDataset', 'SubDataset',
            'split_dataset_n', 'split_dataset_n_random',
            'split_dataset_random']
 
-#: Where in the whole each example of a reordered data set is.
+#: Index in the whole of each example of a reordered data set.
 ExampleOrder: TypeAlias = 'Sequence[int] | numpy.ndarray[Any, Any] | None'
 
 
@@ -110,7 +110,7 @@ def split_dataset(dataset: ExampleSet, split_at: int,
     Raises
     ------
     TypeError
-        If `split_at` is no integer.
+        If `split_at` is not an integer.
     ValueError
         If it does not lie within the data set.
 
@@ -234,7 +234,7 @@ def get_cross_validation_datasets(
     folds = []
     for part in reversed(range(count)):
         begin, end = borders[part], borders[part + 1]
-        # What follows the validation set, and then what is before it.
+        # The examples after the validation set, then those before it.
         rotated = [*whole[end:], *whole[:end]]
         size = len(whole) - (end - begin)
         folds.append((SubDataset(dataset, 0, size, rotated),

@@ -13,7 +13,7 @@ Example: TypeAlias = object
 
 
 class ExampleSet(Protocol):
-    """What Chainer calls a data set; lists and arrays are ones."""
+    """Interface of Chainer's data sets; lists and arrays have it."""
 
     def __len__(self) -> int:
         """Return the number of examples."""

@@ -106,7 +106,7 @@ def cached_download(url: str) -> str:
         return path
     os.makedirs(folder, exist_ok=True)
     lock = LockFile(path + '.lock')
-    # However long the download takes; its own limits end it.
+    # A download may take any time; its own limits end it.
     with lock.held(math.inf):
         try:
             if not os.path.exists(path):

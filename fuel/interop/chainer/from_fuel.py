@@ -191,8 +191,8 @@ class StreamIterator(Iterator):
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]
-        """How many examples a batch has (int), if the stream says so; else
-        how many the last one had."""
+        """Number of examples of a batch (int), if the stream tells it; else
+        that of the last batch."""
         stage = self.stream
         while stage is not None:
             size = batch_size_of(stage_of(stage).scheme)
@@ -207,7 +207,7 @@ class StreamIterator(Iterator):
         length = length_of(self.stream) or self._last_count
         if not length:
             return float(self.epoch)
-        # What has fewer batches than it says is not over before it ends.
+        # A stream with more batches than it says is not over before it ends.
         return self.epoch + self._count / max(length, self._count + 1)
 
     def __next__(self) -> ExampleList:

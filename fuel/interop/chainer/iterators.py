@@ -1,4 +1,4 @@
-"""What ``chainer.iterators`` has to go over data sets: sweep after sweep."""
+"""The iterators of ``chainer.iterators``, which make sweeps of data sets."""
 from __future__ import annotations
 
 import operator
@@ -81,7 +81,7 @@ class SweepIterator(Iterator):
 
     @property
     def batch_size(self) -> int:
-        """How many examples a batch has (int)."""
+        """Number of examples of a batch (int)."""
         return self._sweeps.batch_size
 
     @batch_size.setter

@@ -1,4 +1,4 @@
-"""What iterators write into snapshots, and read from them.
+"""Write the state of iterators into snapshots, and read it from them.
 
 A serializer of Chainer's is called with a name and a value. One that writes
 returns the value, one that reads returns the value of that name from the

@@ -73,7 +73,7 @@ class GrainDataset(ExamplesDataset):
 
 
 class GrainReading(Iterator[Any]):
-    """Where reading an `IterDataset` stands; pickled, it is a position.
+    """An iterator over an `IterDataset`; pickled, it is a position.
 
     `position`: what Grain's iterator returned as its state. Default: that of
         the start.
@@ -137,7 +137,7 @@ class GrainIterable(Dataset):
     Raises
     ------
     TypeError
-        If it is no `IterDataset`.
+        If it is not an `IterDataset`.
     ValueError
         If it has no elements, or the names are not those of the parts.
 

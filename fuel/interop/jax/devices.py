@@ -13,7 +13,7 @@ from jax.sharding import Sharding, SingleDeviceSharding
 from fuel.transformers.source_names import check_known
 from fuel.typing import Batch
 
-#: Where arrays go: a sharding, a device or the name of one.
+#: A place of arrays: a sharding, a device or the name of one.
 Place: TypeAlias = 'Sharding | jax.Device | str'
 
 

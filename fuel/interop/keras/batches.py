@@ -25,9 +25,9 @@ from fuel.utils.sparse import require_plain
 
 # As many batches may be on their way to a device before they are trained on.
 _MOST_AHEAD = 8
-# What Keras says when an epoch has fewer batches than the first one.
+# Keras's warning when an epoch has fewer batches than the first one.
 _RAN_OUT = 'Your input ran out of data'
-# Where Keras asks for batches.
+# The module of Keras that asks for batches.
 _ADAPTER = 'keras.src.trainers.data_adapters.py_dataset_adapter'
 
 
@@ -125,8 +125,8 @@ class BatchesDataset(keras.utils.PyDataset):
         self._start: State | None = None
         self._first = 0
         self._taken = 0
-        # The number of what Keras reads the pass by, and of what it read
-        # others by, of which it has left some batches to another one.
+        # The number of the iterator that Keras reads the pass by, and those of
+        # earlier ones, which left batches to another one.
         self._reader: int | None = None
         self._left: set[int] = set()
         # States after the last batches, by the number of batches taken.
@@ -135,7 +135,7 @@ class BatchesDataset(keras.utils.PyDataset):
     # Keras starts no workers for these.
     @property
     def workers(self) -> int:
-        """How many workers Keras runs (int): none but its own thread."""
+        """Number of Keras's workers (int): 1, its own thread."""
         return 1
 
     @property
@@ -149,7 +149,7 @@ class BatchesDataset(keras.utils.PyDataset):
 
     @property
     def num_batches(self) -> int:
-        """How many batches the pass has that Keras begins (int)."""
+        """Number of batches of the pass that Keras begins (int)."""
         if not self._is_begun:
             return self._length
         # The rest of an epoch that was resumed is a shorter pass.

@@ -194,7 +194,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         reply: ActorReply = self._get(epoch.calls[0][0])
         epoch.calls.popleft()
         if reply.answer is None:
-            # What was asked for after it has come back empty, too.
+            # The answers to later calls have come back empty, too.
             assert reply.size, 'the actor has left the epoch'
             self._size = reply.size
             return

@@ -18,7 +18,7 @@ from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
 from fuel.utils.sparse import require_plain
 
-# How many items an epoch of one batch has, of which the stages see one.
+# Number of items of an epoch over one batch; the stages see one of them.
 _NUM_ITEMS = 1 << 32
 
 #: Takes a stream of batches, and returns the last stage above it.

@@ -175,7 +175,7 @@ class RayWorkers(WorkerStage):
 
     @property
     def num_restarts(self) -> int:
-        """How many actors were replaced since the first epoch (int)."""
+        """Number of actors that were replaced since the first epoch (int)."""
         return sum(actor.restarts for actor in self._actors())
 
     @property
@@ -226,7 +226,7 @@ class RayWorkers(WorkerStage):
 
 
 def _checked(resources: Mapping[str, float]) -> dict[str, float]:
-    """Return amounts of resources, all of which are numbers."""
+    """Return amounts of resources; refuse any that is not a number."""
     for name, amount in resources.items():
         if (not isinstance(amount, (int, float)) or isinstance(amount, bool)
                 or not 0 <= amount < math.inf):

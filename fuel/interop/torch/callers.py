@@ -122,8 +122,10 @@ def refuse_to_collate() -> None:
 
 
 def refuse_keras() -> None:
-    """Raise ValueError if Keras reads a loader, of which it looks at a batch
-    before each pass."""
+    """Raise ValueError if Keras reads a loader.
+
+    Keras takes a batch of the loader before each pass.
+    """
     if find_caller(*_KERAS) is not None:
         raise ValueError(
             'Keras begins passes over a DataLoader that it does not train on, '

@@ -23,15 +23,15 @@ from fuel.workers.batch_maker import open_epoch
 # Seconds to wait for another worker that begins the epoch.
 _TIMEOUT = 600
 _INTERVAL = 0.005
-# How many epochs are remembered; several loaders may read at once.
+# Number of remembered epochs; several loaders may read at once.
 _MOST = 16
 
 
 class Session(NamedTuple):
-    """What the workers of one pass of a loader have in common.
+    """Identity of one pass of a loader, which its workers share.
 
     `seed`: drawn by the loader for its workers.
-    `number`: how many epochs these processes have begun before.
+    `number`: number of epochs that these processes have begun before.
     """
 
     seed: int
@@ -135,7 +135,7 @@ class EpochRegister:
             state, after = record['epochs'][-1]['state'], True
         iterator = _open(stream, state, after)
         for _ in range(number - first):
-            # What an epoch draws may depend on all of the one before.
+            # Random numbers of an epoch may depend on all of the one before.
             skip_items(iterator, None)
             iterator = _open(stream)
         state = iterator.state_dict()

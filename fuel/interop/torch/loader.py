@@ -174,7 +174,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return f'Loader({", ".join(arguments)})'
 
     def __getstate__(self) -> dict[str, Any]:
-        # What belongs to this process; the position is in state_dict().
+        # Reset what belongs to this process; state_dict() has the position.
         return {**vars(self), '_pass': None, '_workers': Workers(),
                 '_progress': None, '_iterator': None}
 
@@ -189,7 +189,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
 
     @property
     def batches_left(self) -> int:
-        """How many batches the pass that runs still has, else the next (int).
+        """Number of batches left in the running pass, else the next (int).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a loader of Fuel's own reads, and whose length it reports."""
+"""The data set of a :class:`~fuel.interop.torch.Loader`."""
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,4 @@
-"""What a loader knows of one pass: where it began, how far it is, and the
-workers that read it."""
+"""One pass over a loader: its beginning, its progress and its workers."""
 from __future__ import annotations
 
 import itertools
@@ -39,13 +38,13 @@ class Workers:
 
 
 class Pass:
-    """What is known of one pass over a loader.
+    """One pass over a loader.
 
-    `delivered`: how many batches it has given to its reader.
+    `delivered`: number of batches that it has given to its reader.
     `is_over`: whether its reader has seen the end.
     `progress`: that of a trainer which reads it, if one does.
     `start`: the state of the stream at its beginning.
-    `num_batches`: how many it has, None if that is not known.
+    `num_batches`: number of its batches, None if that is not known.
     """
 
     def __init__(self, dataset: LoaderDataset,

@@ -1,4 +1,4 @@
-"""How many batches of a pass a trainer has finished with."""
+"""Find the number of batches that a trainer has finished with."""
 from __future__ import annotations
 
 from typing import Any, Protocol
@@ -8,11 +8,11 @@ from fuel.typing import State
 
 
 class Delivered(Protocol):
-    """How far a pass over a loader has come for its reader.
+    """Progress of a pass over a loader, as its reader sees it.
 
-    `delivered`: how many batches it has given.
+    `delivered`: number of batches that it has given.
     `is_over`: whether the end was seen.
-    `num_batches`: how many it has, None if that is not known.
+    `num_batches`: number of its batches, None if that is not known.
     """
 
     delivered: int
@@ -21,7 +21,7 @@ class Delivered(Protocol):
 
 
 class Progress(Protocol):
-    """What a program has finished with, where a trainer reads for it."""
+    """Interface to the progress of a program that a trainer reads for."""
 
     def begin(self) -> None:
         """Begin to count for a pass."""
@@ -30,8 +30,9 @@ class Progress(Protocol):
         """Look where the trainer stands, before a batch is read."""
 
     def used(self, running: Delivered) -> int | None:
-        """Return with how many batches of a pass the program has finished;
-        None: with all, and it goes on with the next epoch."""
+        """Return the number of batches of a pass that the program has
+        finished with; None if it has finished with all, and goes on with the
+        next epoch."""
 
 
 class LightningProgress:

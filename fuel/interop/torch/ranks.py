@@ -16,7 +16,7 @@ ShardLike: TypeAlias = 'tuple[int, int] | str | None'
 
 
 class RankShare:
-    """A stream, of which this process reads its rank's part.
+    """The part of a stream that this process reads, by its rank.
 
     Trainers tell the rank late: where nobody does when the share is made, it
     is found when the stream is wanted.  A rank that changes afterwards is an
@@ -68,7 +68,7 @@ class RankShare:
 
         Only their parent may talk to the process group.
         """
-        # What is wrong is raised by the iteration.
+        # The iteration raises the error.
         with suppress(ValueError):
             self.find()
 

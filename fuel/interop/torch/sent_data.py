@@ -18,8 +18,8 @@ from fuel.transport.shared_pickle import Shared, SharedPickle
 _STARTING = ('torch.utils.data.dataloader._MultiProcessingDataLoaderIter',
              ('torchdata.stateful_dataloader.stateful_dataloader.'
               '_StatefulMultiProcessingDataLoaderIter'))
-# What was sent to the workers of a pass of a loader, or, where none is known,
-# to one process; while that lives.
+# Data that were sent to the workers of a pass of a loader, or to one process
+# if the loader is not known. They live as long as that loader or process.
 _sent: weakref.WeakKeyDictionary[Any, list[SharedPickle]] = (
     weakref.WeakKeyDictionary())
 
@@ -49,8 +49,8 @@ def send(instance: object) -> Any:
     starting = context.get_spawning_popen()
     if starting is None or not HAS_MEMFD:
         return instance
-    # What only a process that starts can be given, such as locks, and tensors
-    # in shared memory, is pickled for each.
+    # Objects that only a starting process can take, such as locks, and
+    # tensors in shared memory, are pickled for each process.
     pickled = SharedPickle(
         instance, ForkingPickler(io.BytesIO()).dispatch_table, sys.maxsize)
     loader = find_caller(*_STARTING)
@@ -66,5 +66,5 @@ def send(instance: object) -> Any:
 
 
 def received(value: Any) -> Any:
-    """Return the object of which :func:`send` made a value."""
+    """Return the object that a value of :func:`send` was made of."""
     return value.load() if isinstance(value, Sent) else value

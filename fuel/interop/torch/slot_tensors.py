@@ -51,7 +51,7 @@ class Lent:
         self.placement = Placement(slot.bytes, ())
 
     def open(self) -> NDArray[numpy.uint8]:
-        """Return the memory, of which nobody has an array."""
+        """Return the memory of the slot; no other array uses it."""
         self.placement = Placement(self.slot.bytes, [(0, self.nbytes)])
         memory = self.placement.give(self.nbytes)
         assert memory is not None
@@ -187,7 +187,7 @@ reduction.ForkingPickler.register(SlotTensor, _send_slot)
 
 
 class Received:
-    """What the loader's process knows of a worker's slots."""
+    """The slots of a worker, in the process of the loader."""
 
     def __init__(self, control: Handle, limit: int) -> None:
         segment = Segment(control.detach(), _SIZE)
@@ -237,6 +237,6 @@ def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
         slot, segment, [(offset, nbytes)],
         lambda parts: torch.from_numpy(
             numpy.frombuffer(parts[0], dtype).reshape(shape)))
-    # Where too much is lent already, the tensor is a copy.
+    # If too much is lent already, the tensor is a copy.
     received.free()
     return tensor

@@ -87,13 +87,13 @@ class StreamIterable(IterableDataset[Any]):
         return self._rank.stream
 
     def _clear(self) -> None:
-        # What belongs to this process.
+        # State of this process, which others do not share.
         self._share: Share | None = None
         self._sender: SlotSender | None = None
         self._resumed: State | None = None
         self._begun = 0
         self._reads_ahead = False
-        # Whether a loader has read it in this process.
+        # True if a loader has read it in this process.
         self._is_in_loader = False
         self._pid = os.getpid()
 

@@ -113,7 +113,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
                 self._origin, (str, os.PathLike)) and not isinstance(
                     self._origin, RemotePath) else None)
             arrays = self._open()
-            # What was read of it is of the state that was looked at.
+            # The arrays were read of the state that was looked at.
             if before is None or before.is_current():
                 break
         else:
