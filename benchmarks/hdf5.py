@@ -201,7 +201,7 @@ def epoch_rate(make, seconds):
 
 
 class Reference(NamedTuple):
-    """What Fuel is compared to, and by how much it should be faster."""
+    """A loader that Fuel is compared to, and the ratio to reach."""
 
     workload: str
     target: float
@@ -211,7 +211,7 @@ class Reference(NamedTuple):
 
 
 class Table:
-    """What was measured: rows for people, examples a second for the plot."""
+    """The measurements: rows for people, examples a second for the plot."""
 
     def __init__(self, how):
         self.how = how
@@ -416,8 +416,10 @@ class TorchRows:
 
 
 def torch_rate(path, num_examples, seconds):
-    """Return the best rate of four ways to use the DataLoader, each of
-    which is begun once."""
+    """Return the best rate of four ways to use the DataLoader.
+
+    Each of them is begun once.
+    """
     import torch.utils.data
     best = 0.0
     for workers in (0, 2):

@@ -425,7 +425,7 @@ def remote_windows(table, folder, sizes):
             began = time.perf_counter()
             urllib.request.urlretrieve(url, folder / 'copy.h5')
             download = time.perf_counter() - began
-            # Another name, of which nothing is cached.
+            # Another name, for which nothing is cached.
             began = time.perf_counter()
             dataset = windows_of(f'{url}?version={number}')
             assert sum(read(stream_of(dataset, CELLS))) == len(starts)

@@ -21,7 +21,7 @@ TINY = {'seconds': 0.0, 'rounds': 1}
 
 
 class Ratio(NamedTuple):
-    """How fast the candidate was, as a multiple of the reference."""
+    """Speed of the candidate, as a multiple of that of the reference."""
 
     median: float
     low: float
@@ -82,7 +82,7 @@ def compare(reference, candidate, seconds=1.0, rounds=5):
 
 
 def private_memory():
-    """Return the memory of this process that is no file's, in bytes.
+    """Return the bytes of memory of this process that do not map a file.
 
     Returns
     -------

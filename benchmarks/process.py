@@ -246,7 +246,7 @@ def overlap(steps, stream):
 
 
 def memory_of(pid):
-    """Return the memory of a process that is no file's, in bytes."""
+    """Return the bytes of memory of a process that do not map a file."""
     with open(f'/proc/{pid}/status') as file:
         fields = dict(line.split(':', 1) for line in file)
     return 1024 * sum(int(fields[name].split()[0])

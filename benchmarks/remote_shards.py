@@ -44,7 +44,7 @@ WORKERS = (0, 1, 2)
 # Megabytes of a shard: a small one, and what two of the libraries default to.
 SHARDS = (8, 64)
 ROUNDS = 3
-# What every process reads first, so that all is imported and connected.
+# Megabytes that each process reads first, to import and connect everything.
 WARM_SIZE = 4
 SHUFFLED = 1000
 

@@ -1,10 +1,10 @@
-"""How far it goes: many ranks, clients, files and threads, on one machine.
+"""Measure many ranks, clients, files and threads, on one machine.
 
     python benchmarks/scale.py [--tiny]
                                [--only ranks|clients|files|threads|model]
 
 Prints what a simulated rank of 1,000 takes to start over 10**12 examples, and
-to resume on 999; what 200 clients take from one server, some of which are
+to resume on 999; what 200 clients take from one server while some are
 killed; how long 10,000 files of a server at 20 ms take to open; how long
 threads wait for each other at the cache of decoded chunks; and how well the
 formula of the manual's page "How far it goes" tells the seconds of a step.
@@ -52,7 +52,7 @@ class Numbers(Dataset):
 
 
 class Rows(Dataset):
-    """Rows of 8 KB, each of which holds its number, and take no memory."""
+    """Rows of 8 KB; each holds its number, and none is kept in memory."""
 
     provides_sources = ('number',)
     example_iteration_scheme = None

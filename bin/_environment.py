@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST_PYTHON = (3, 11)
-# Where a system has its own interpreter, though the path may not show it.
+# Folders of the system's own interpreter, which `PATH` may not name.
 SYSTEM_FOLDERS = ('/usr/bin', '/usr/local/bin')
 # That of a virtual environment is the one that it was made with.
 ASK_VERSION = ('import json, os, sys; print(json.dumps(['

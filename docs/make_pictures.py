@@ -227,7 +227,7 @@ def write_whitening(images):
 
 
 def write_sequences():
-    """Where a shuffle buffer puts examples; padding with buckets."""
+    """Draw the places of examples in a shuffle buffer, and padding."""
     moved = numpy.zeros((200, 200))
     order = [number for number, in ShuffleBuffer(DataStream(IterableDataset(
         range(400))), 80, seed=1).get_epoch_iterator()]
@@ -255,7 +255,7 @@ def write_sequences():
 
 
 def write_blocks():
-    """Which examples of a file are in which batch, by the window."""
+    """Draw the batches of a file's examples, for each window."""
     pictures = []
     for window in (1, 4, 16, 100):
         scheme = BlockShuffledScheme(10000, 50, block_size=100,
@@ -305,7 +305,7 @@ def cells(order, colors):
 
 
 def write_ranks():
-    """Which rank gets which example: by batch, by example, resumed."""
+    """Draw the rank of each example: by batch, by example, resumed."""
     def build():
         return DataStream(IndexableDataset(list(range(96))), batch_size=8,
                           shuffle=True)
