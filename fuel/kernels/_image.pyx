@@ -30,7 +30,7 @@ cdef extern from *:
     #include <stdint.h>
 
     /* Rows of a small window: a call of memcpy for each would take longer
-       than the copy, so blocks of 16 bytes are copied, the last of which
+       than the copy, so blocks of 16 bytes are copied. The last block
        overlaps the one before. */
     static inline void fuel_copy_row(
             char *out, const char *source, Py_ssize_t size) {

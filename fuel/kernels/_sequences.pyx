@@ -42,7 +42,7 @@ cdef inline object item_of(object sequence, Py_ssize_t place):
 
 
 cdef Py_ssize_t longest_of(list sequences) except -2:
-    """Return the length of the longest, -1 if one is no list or tuple."""
+    """Return the greatest length, -1 if one is neither list nor tuple."""
     cdef Py_ssize_t longest = 0, length
     for sequence in sequences:
         length = length_of(sequence)
@@ -54,7 +54,7 @@ cdef Py_ssize_t longest_of(list sequences) except -2:
 
 cdef Kind fill_integers(object sequence, int64_t *out,
                         Py_ssize_t length) except *:
-    """Write integers; say of which kind the first other thing is."""
+    """Write integers; return the kind of the first other value."""
     cdef Py_ssize_t place
     cdef int overflow = 0
     for place in range(length):
@@ -69,7 +69,7 @@ cdef Kind fill_integers(object sequence, int64_t *out,
 
 cdef Kind fill_floats(object sequence, double *out,
                       Py_ssize_t length) except *:
-    """Write floats and integers; say of which kind the first other is."""
+    """Write floats and integers; return the kind of the first other value."""
     cdef Py_ssize_t place
     cdef int overflow = 0
     for place in range(length):

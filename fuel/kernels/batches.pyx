@@ -167,7 +167,7 @@ cdef class BatchReader(IndexReader):
 
 
 cdef class Part:
-    """What reads a source: base of the classes below."""
+    """Base of the classes below, which read a source."""
 
     # Added to the number of an example.
     cdef Py_ssize_t first

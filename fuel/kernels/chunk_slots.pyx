@@ -42,7 +42,7 @@ cdef class Slots:
         self.sizes = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>sizes)
         self.met = <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>met)
         self.found = <cnp.npy_intp *>cnp.PyArray_DATA(<cnp.ndarray>found)
-        # Of which the pointers are.
+        # Keeps the memory that the pointers refer to.
         self.arrays = sizes, met, found
         self.num_calls = 0
 

@@ -5,7 +5,7 @@ cdef extern from *:
 
     /* Pixels to floats are what conversions are used for most. With the
        widest registers they take half the time, so there the compiler makes
-       a version for each processor, one of which is chosen when this is
+       a version for each processor, and one is chosen when this is
        loaded. All of them round in the same way. */
     #if defined(__x86_64__) && defined(__GLIBC__) \\
         && __GNUC__ >= 12 && !defined(__clang__)

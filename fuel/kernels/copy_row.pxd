@@ -13,10 +13,11 @@ cdef extern from *:
        up to twice as long. */
     #define FUEL_ASKED 65536
     #define FUEL_LINE 64
-    /* Which row to ask for while one is copied: so many after it. */
+    /* While a row is copied, the row so many after it is asked for. */
     #define FUEL_AHEAD 2
-    /* Of which row to ask for the ends alone: in pages that the processor
-       has not translated, this takes longer than the copies until then. */
+    /* Only the ends of the row so many after it are asked for: in pages that
+       the processor has not translated, this takes longer than the copies
+       until then. */
     #define FUEL_FAR_AHEAD 8
 
     /* Copy a row and meanwhile ask, line by line, for the one that comes

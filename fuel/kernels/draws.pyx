@@ -1,4 +1,4 @@
-"""What ``RandomState`` draws, in less time.
+"""Draw the numbers that ``RandomState`` draws, in less time.
 
 NumPy promises that ``RandomState`` never changes what it draws.
 """
@@ -117,8 +117,8 @@ def draw_order(bit_generator, uint32_t size):
 
 
 cdef struct Words:
-    # Where random words come from: NumPy's function, or, where there is a
-    # key, the generator of that key and of a place in it.
+    # Source of random words: NumPy's function, or, where there is a key, the
+    # generator of that key and of a place in it.
     bitgen_t *bits
     uint32_t *key
     int place
@@ -175,7 +175,7 @@ cdef void shuffle(Words *words, uint32_t *order,
         most, number = last - 1, 0
         mask = mask_of(most)
         while number < count:
-            # What lies above `most` is drawn again; without a branch, which
+            # A place above `most` is drawn again; without a branch, which
             # the processor could not foresee.
             place = next_word(words) & mask
             places[number] = place

@@ -53,16 +53,17 @@ cdef class StageMeter:
     cdef public StageMeter owner
     # Nanoseconds; `_passed` and `_waited_for` of waits of its consumer.
     cdef long long _work, _input, _room, _stall, _waited_for, _passed
-    # What was said of them: an item that stands for too much is made up for by
-    # those that come, since a sum that falls looks like one that began anew.
+    # Largest sums that were reported. Reported sums never fall, since that
+    # would look like a new count: a sum that was too large stays as it is,
+    # until later items make up for it.
     cdef long long _most_work, _most_input, _most_spent
     # Of the wait that is under way: its number, and this stage's part of it.
     cdef unsigned long long _wait
     cdef long long _in_wait
     # Until when time was counted; 0 before the first wait of an epoch.
     cdef long long _last
-    # How many items came before the first whose span is noted; how many
-    # spans are kept.
+    # Number of items before the first whose span is noted; number of spans
+    # that are kept.
     cdef Py_ssize_t _num_before, _num_kept
     # Mean of the items that were timed; whether to time all; for how many
     # items the next stands that is timed, and how many come before it.

@@ -135,8 +135,8 @@ cdef class EpochIterator:
             leave(&frame, meter)
 
     cdef object _claim_next(self, EpochPosition epoch, Frame *frame):
-        # What one thread has received, another must not get too, so one
-        # takes an item at a time. (No signal is handled before `try`.)
+        # Two threads must not receive the same item, so one of them takes an
+        # item at a time. (No signal is handled before `try`.)
         lock = (<object>self.data_stream).__dict__['__fuel_kept__'].lock
         if not lock.acquire(False):
             with Waiting():

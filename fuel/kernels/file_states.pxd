@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t
 cdef struct State:
     int descriptor
     int64_t size, changed
-    # What the system tells of the file, -1 if it does not; how many events
-    # there were when it was found unchanged, and when that was.
+    # The watch that tells events of the file, -1 if there is none; the number
+    # of events when it was found unchanged, and the time of that.
     int watch
     int64_t num_events, found
 

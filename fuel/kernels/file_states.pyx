@@ -1,4 +1,4 @@
-"""Whether open files are still what they were: size and time of change tell.
+"""Check by size and time of change that open files are what they were.
 
 To ask the system takes as long as to copy a few kilobytes. Where a batch may
 touch a hundred files, the system is asked (by inotify) to tell itself of
@@ -226,8 +226,8 @@ cdef enum:
     # So many files are looked at in the time that one call takes that reads
     # what the system tells.
     FEW = 3
-    # For so many nanoseconds a file of which something was told is looked at
-    # each time, and others are looked at so often.
+    # For so many nanoseconds after an event a file is looked at each time;
+    # others are looked at once in so many nanoseconds.
     SUSPECT = 1000000000
     NOW_AND_THEN = 50000000
 

@@ -122,11 +122,11 @@ def lzf_decode(const uint8_t[::1] data, Py_ssize_t nbytes, result=None):
 
 cdef Py_ssize_t lzf(const uint8_t *data, Py_ssize_t size, uint8_t *out,
                     Py_ssize_t room) noexcept nogil:
-    """Return how many bytes were written, -1 if the data are no LZF.
+    """Return the number of written bytes, -1 if the data are not valid LZF.
 
     A control byte below 32 precedes so many and one literal bytes.  Others
     hold a length in the top three bits (7: another byte is added) and the
-    top five bits of a distance, of which a further byte holds the rest.
+    top five bits of a distance. A further byte holds the rest of it.
     """
     cdef Py_ssize_t read = 0, written = 0, length, distance, place
     cdef uint8_t control

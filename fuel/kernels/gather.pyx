@@ -27,8 +27,8 @@ import numpy
 
 cnp.import_array()
 
-# What a table of addresses holds for a chunk that is not in the file, and
-# for one that cannot be where the file says it is.
+# Values in a table of addresses: of a chunk that is not in the file, and of
+# one that cannot be where the file says it is.
 MISSING = -1
 OUTSIDE = -2
 
@@ -193,7 +193,7 @@ cdef struct MappedJob:
     const char **bases
     unsigned char *used
     const int64_t *places
-    # How the job ended, and at which row or chunk.
+    # Result of the job, and the row or chunk that it ended at.
     int state
     Py_ssize_t where
 

@@ -40,7 +40,7 @@ cdef class MixReader(CompiledReader):
     cdef Py_ssize_t first, stop
     # The position whose item the streams give next.
     cdef Py_ssize_t expected
-    # What `read` has to raise, after `take` could not.
+    # An error that `take` caught, and `read` raises.
     cdef object error
 
     def __init__(self, requests, fallback, list iterators not None,

@@ -118,12 +118,12 @@ cdef class RowPacker:
 
     @property
     def used(self):
-        """How much of each open row is used, the oldest first (list)."""
+        """Used elements of each open row, the oldest row first (list)."""
         return [self.levels[place] for place in range(len(self.rows))]
 
     @property
     def num_closed(self):
-        """How many rows were closed in all (int)."""
+        """Number of rows that were closed in all (int)."""
         return self.first
 
     cdef object close_oldest(self):

@@ -19,7 +19,7 @@ cdef struct Part:
     Py_ssize_t block_rows
     double inverse
     Py_ssize_t first_chunk
-    # Where in its chunks the first row begins, in bytes.
+    # Bytes of its chunks before the first row.
     Py_ssize_t offset
     const Kind *kind
     Py_ssize_t file

@@ -1,4 +1,4 @@
-"""Where the rows of a source lie: a table of its parts.
+"""Find the rows of a source, by a table of its parts.
 
 A part is a range of rows of one array in one file: a data set, or what of it
 is in the source. The rows of the source are those of its parts, one after the
@@ -30,11 +30,11 @@ cdef enum:
 
 
 cdef class PartTable:
-    """Where the rows of a source lie.
+    """A table of the parts that the rows of a source lie in.
 
     `kinds`: for each kind of parts its `Tiles`, and a row of fill values.
     `parts`: shape (parts,), dtype `PART`.
-    `num_chunks`, `num_files`: how many there are.
+    `num_chunks`, `num_files`: number of chunks and files.
     """
 
     def __cinit__(self):

@@ -12,7 +12,7 @@ cdef enum:
 cdef struct Request:
     # Numbers of rows counted from `first`, or NULL: all from there on.
     const cnp.npy_intp *rows
-    # How many rows follow from each of them on, or NULL: that one alone.
+    # Number of rows from each of them on, or NULL: that one alone.
     const cnp.npy_intp *lengths
     Py_ssize_t first
     # Of all rows.
@@ -40,7 +40,7 @@ cdef struct Window:
     const Conversion *conversion
     char *out
     Py_ssize_t out_row_nbytes
-    # Whether a row is copied line by line, see `fuel_copy_row`.
+    # True if a row is copied line by line, see `fuel_copy_row`.
     bint by_lines
 
 

@@ -73,7 +73,7 @@ cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples,
     cdef cnp.npy_intp *out = <cnp.npy_intp *>cnp.PyArray_DATA(indices)
     cdef Py_ssize_t place, index = 0
     for place in range(size):
-        # What turns an element into an integer may be a user's own code.
+        # A user's own code may turn an element into an integer.
         if PyList_GET_SIZE(request) != size:
             raise ValueError(
                 f'{name} of {size} indices has {len(request)} after '
@@ -90,7 +90,7 @@ cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples,
 
 
 cdef bint is_index_array(cnp.ndarray request):
-    """Whether an array can be read as it is."""
+    """Return whether an array can be read as it is."""
     return (cnp.PyArray_TYPE(request) == cnp.NPY_INTP
             and cnp.PyArray_NDIM(request) == 1
             and cnp.PyArray_IS_C_CONTIGUOUS(request)
@@ -155,7 +155,7 @@ def as_indices(request, Py_ssize_t num_examples, name='a request'):
 
 
 cdef bint is_plain(cnp.ndarray array):
-    """Whether rows can be copied as bytes into a native array."""
+    """Return whether rows can be copied as bytes into a native array."""
     cdef int kind = cnp.PyArray_TYPE(array)
     if not cnp.PyArray_IS_C_CONTIGUOUS(array) or kind == cnp.NPY_OBJECT:
         return False
@@ -209,7 +209,7 @@ def native(array):
 
 
 def own_record(record):
-    """Return a record that is no view of the array it was taken from."""
+    """Return a copy of a record, in native byte order."""
     return native(record.copy())
 
 

@@ -28,7 +28,7 @@ cdef class ItemReader(CompiledReader):
     """
 
     cdef object stage
-    # What `read` has to return or to raise, after `take` could not.
+    # The error that `take` caught, and `read` raises.
     cdef object error
     cdef bint is_pending
 

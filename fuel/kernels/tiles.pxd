@@ -8,7 +8,7 @@ cdef class Tiles:
     cdef readonly Py_ssize_t num_tiles, row_nbytes
     # From one row of a chunk to the next.
     cdef readonly Py_ssize_t stride
-    # Whether a row is one segment at the start of the chunk's row and fills
+    # True if a row is one segment at the start of the chunk's row and fills
     # it, so that neighbours in a chunk are neighbours in the batch.
     cdef readonly bint whole
     cdef Segment *segments

@@ -1,4 +1,4 @@
-"""Where the bytes of a row lie in the chunks that hold it.
+"""Find the bytes of a row in the chunks that hold it.
 
 A row of an HDF5 data set lies in one chunk, or, where chunks divide the
 trailing axes too, in one *tile* of several chunks.
@@ -15,7 +15,7 @@ cnp.import_array()
 
 
 cdef class Tiles:
-    """Where the bytes of a row lie in the chunks that hold it.
+    """Places of the bytes of a row in the chunks that hold it.
 
     `row_shape`: of a row; no axis is empty.
     `tile_shape`: of what a chunk holds of a row; same length. A contiguous
