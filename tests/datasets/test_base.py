@@ -154,7 +154,7 @@ def test_iterable_dataset_single_iterable_is_called_data(iterable):
 
 
 def test_iterable_dataset_of_unknown_length():
-    """What has no length leaves the number of examples at NaN."""
+    """The number of examples is NaN if the iterable has no length."""
     dataset = IterableDataset(iter([1, 2]))
     assert numpy.isnan(dataset.num_examples)
 
@@ -164,14 +164,14 @@ def test_iterable_dataset_of_unknown_length():
     (None, "source 'data' must be an iterable, got None"),
     ({'x': [1, 2], 'y': [1]}, 'same number of examples, got x: 2, y: 1')])
 def test_iterable_dataset_bad_iterables_raise(iterables, text):
-    """What cannot be iterated, or does not match, is refused by name."""
+    """The error names iterables that are invalid or do not match."""
     with pytest.raises(ValueError, match=text):
         IterableDataset(iterables)
 
 
 @pytest.mark.parametrize('lengths', [(3, 2), (2, 3)])
 def test_iterable_dataset_of_generators_of_unequal_length_raises(lengths):
-    """What has no length beforehand must end together all the same."""
+    """The error is raised when one generator ends before the others."""
     dataset = IterableDataset({
         name: (i for i in range(length))
         for name, length in zip('xy', lengths, strict=True)})
@@ -441,7 +441,7 @@ def test_indexable_dataset_bad_requests_raise(indexable, request_, text):
     (True, 'flatnonzero'), ([-1], 'do not count from the end'),
     (slice(0, 6), 'there are only 5 examples')], ids=repr)
 def test_indexable_dataset_of_a_string_refuses_bad_requests(request_, text):
-    """What is no array and no list is not asked for what it lacks."""
+    """Requests are checked even if the data are neither array nor list."""
     with pytest.raises(ValueError, match=text):
         IndexableDataset('abcde').get_data(None, request_)
 
@@ -567,7 +567,7 @@ def test_indexable_dataset_over_a_memory_map(tmp_path):
 
 
 def test_indexable_dataset_over_big_endian_data_is_native():
-    """What is handed out is in native byte order, whatever the source."""
+    """Data are returned in native byte order."""
     data = IndexableDataset(numpy.arange(4, dtype='>f4').reshape(4, 1))
     for request in ([1, 0], slice(0, 2), 1):
         assert data.get_data(None, request)[0].dtype.isnative

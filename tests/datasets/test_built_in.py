@@ -28,7 +28,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize('fits', [False, True])
 def test_set_is_found_by_the_name_of_its_class(folder, fits, monkeypatch):
-    """And is loaded into memory if its class says so."""
+    """The data set is loaded into memory if its class says so."""
     monkeypatch.setattr(Shapes, 'fits_in_memory', fits)
     with Shapes(('train',)) as dataset:
         assert [0, 1, 2] == dataset[:][0].tolist()
@@ -36,7 +36,7 @@ def test_set_is_found_by_the_name_of_its_class(folder, fits, monkeypatch):
 
 
 def test_caller_decides_what_is_loaded_into_memory(folder):
-    """Whatever the class says."""
+    """The argument `load_in_memory` overrides the class."""
     with Shapes(('test',), load_in_memory=True) as dataset:
         assert dataset.load_in_memory
 

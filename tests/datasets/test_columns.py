@@ -121,7 +121,7 @@ def test_sparse_rows_equal_those_of_scipy(tmp_path_factory, data):
 
 @pytest.mark.parametrize('rows', [[3], [0, 39], [7, 7, 8, 20]])
 def test_all_chunks_of_sparse_rows_are_fetched(rows, tmp_path):
-    """Also of rows in many chunks, of each of which one element is asked."""
+    """The byte ranges are those of all elements of the rows."""
     matrix = csr_matrix(numpy.random.default_rng(0).integers(0, 3, (40, 50)))
     path = write_csr(tmp_path / 'a.h5', matrix, chunks=(7,),
                      compression='gzip')
@@ -180,7 +180,7 @@ def test_matrix_by_columns_that_does_not_say_so_is_refused(tmp_path):
         HDF5Dataset(path, [CSR('X')])
 
 
-def test_group_and_array_that_are_no_sparse_matrix_are_refused(tmp_path):
+def test_group_and_array_that_are_not_a_sparse_matrix_are_refused(tmp_path):
     """The error names the column that reads it."""
     path = write(tmp_path / 'a.h5', x=numpy.zeros((3, 2)),
                  g__x=numpy.zeros(3))
@@ -233,8 +233,8 @@ def test_damaged_offsets_are_refused(tmp_path, name, change, text):
     ('indices', lambda array: array[:, None], 'indices should be integers'),
     ('indices', lambda array: array * 1., 'indices should be integers'),
 ])
-def test_what_is_no_matrix_is_refused(tmp_path, name, change, text):
-    """Rows would be made of other bytes."""
+def test_group_that_is_not_a_matrix_is_refused(tmp_path, name, change, text):
+    """The reader would make rows of other bytes."""
     path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
     with h5py.File(path, 'a') as file:
         array = file['X'][name][()]
@@ -516,7 +516,7 @@ def test_each_file_has_its_own_packing(tmp_path):
 
 
 def test_numbers_without_a_fill_value_in_floats(tmp_path):
-    """What is NaN already stays NaN."""
+    """A NaN in the file stays NaN."""
     array = numpy.array([1e20, 2, numpy.nan], 'f4')
     path = write_packed(tmp_path / 'a.nc', array, _FillValue=1e20)
     assert_array_equal([numpy.nan, 2, numpy.nan], read_all(

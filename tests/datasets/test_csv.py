@@ -130,8 +130,8 @@ def test_times_and_truth_values_are_detected(tmp_path_factory, rows):
 
 @pytest.mark.parametrize('text', [
     '"a\nx",b\n1,2\n', '\n"a\nx",b\n1,2\n'])
-def test_byte_order_mark_is_no_part_of_a_cell(tmp_path, text):
-    """Nor does it hide a quote, or make a line of an empty one."""
+def test_byte_order_mark_is_not_part_of_a_cell(tmp_path, text):
+    """The mark neither hides a quote nor makes a line of an empty one."""
     path = tmp_path / 'cells.csv'
     path.write_text(text, encoding='utf-8-sig')
     assert ('a\nx', 'b') == CSVDataset(path).sources
@@ -155,8 +155,8 @@ def test_what_looks_like_a_time_or_truth_value(tmp_path, cells, dtype):
     ('2024-01-01T12:30', 'datetime64[D]', 'line 3'),
     ('2024-13-01', 'datetime64[s]', 'line 3'),
     ('9999-01-01', 'datetime64[ns]', 'line 3')])
-def test_cells_that_are_no_times_are_told(tmp_path, cell, dtype, text):
-    """None is cut, and none is that of the moment."""
+def test_cells_that_are_not_times_are_told(tmp_path, cell, dtype, text):
+    """No cell is cut, and none becomes the current time."""
     path = tmp_path / 'cells.csv'
     path.write_text(f'a,b\n2024-01-01,1\n{cell},2\n')
     with pytest.raises(ValueError, match=text):
@@ -184,7 +184,7 @@ def test_time_outside_of_the_range_is_told_beside_a_fine_one(tmp_path, fine):
 @pytest.mark.parametrize('text', ['{},\n,x\n', '{},\n1.5,x\n'])
 @pytest.mark.parametrize('number', [2 ** 53 + 1, -2 ** 60 - 1, 10 ** 400])
 def test_integers_that_floats_round_warn(tmp_path, text, number):
-    """Where others are missing or not whole."""
+    """A column with missing or fractional cells is read as float64."""
     path = tmp_path / 'ids.csv'
     path.write_text('id,b\n' + text.format(number))
     with pytest.warns(UserWarning, match=(
@@ -323,7 +323,7 @@ def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
 ])
 def test_wrong_files_are_told_with_file_and_line(
         tmp_path, text, options, message):
-    """Whether it shows when opened or when read."""
+    """The error is raised on opening or on reading."""
     path = tmp_path / 'wrong.csv'
     path.write_text(text, encoding='utf-8')
     with pytest.raises(ValueError, match=message):

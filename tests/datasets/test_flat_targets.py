@@ -49,7 +49,7 @@ def path(tmp_path, request):
 
 @pytest.mark.parametrize('load_in_memory', [False, True])
 def test_targets_and_what_is_labelled_index_are_flat(path, load_in_memory):
-    """However they are asked for; other columns stay."""
+    """Every kind of request has flat targets; other columns stay."""
     dataset = H5PYDataset(path, ('test',), flat_targets=True,
                           load_in_memory=load_in_memory)
     assert ('batch',) == dataset.axis_labels['targets']
@@ -92,7 +92,7 @@ def test_streams_read_the_values_of_columns(path, load_in_memory, scheme):
 
 
 def test_state_belongs_to_one_of_the_shapes(path):
-    """What is said of it is the argument."""
+    """The error names the argument `flat_targets`."""
     def build(**kwargs):
         return DataStream(H5PYDataset(path, ('train',), **kwargs),
                           batch_size=3, shuffle=True)

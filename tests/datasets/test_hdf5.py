@@ -293,8 +293,8 @@ def test_overlapping_splits_are_concatenated(tmp_path, load_in_memory):
 
 
 def test_unequal_lengths_within_a_split_raise_valueerror(tmp_path):
-    """Sources that differ within each split are no pairs, even where the
-    sums agree."""
+    """Sources of unequal length in a split are refused, even if the sums
+    agree."""
     path = write(tmp_path / 'x.hdf5', [
         ('train', 'f', 0, 4, None, True), ('train', 't', 0, 6, None, True),
         ('test', 'f', 4, 10, None, True), ('test', 't', 6, 10, None, True),
@@ -427,7 +427,7 @@ def test_integer_request_gives_one_example(path, load_in_memory, index):
     ids=lambda value: repr(value)[:20])
 def test_requests_out_of_range_or_of_another_kind_raise_valueerror(
         path, load_in_memory, request_, text):
-    """Whatever is no request is refused with what to do."""
+    """An invalid request is refused, and the error says what to do."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)
     with pytest.raises(ValueError, match=text):
         dataset.get_data(None, request_)
@@ -588,7 +588,7 @@ def test_data_are_the_users_own(path, load_in_memory, request_):
 @pytest.mark.parametrize('dtype', ['>i2', '>f8', '<f4', 'bool', 'S3',
                                    [('a', '>i4'), ('b', '<f8')]], ids=repr)
 def test_data_come_in_native_byte_order(tmp_path, load_in_memory, dtype):
-    """Whatever the file's byte order, arrays are native."""
+    """Arrays are in native order, whatever the byte order of the file."""
     values = numpy.arange(12).reshape(6, 2).astype(dtype)
     path = write(tmp_path / 'x.hdf5', [('train', 'x', 0, 6, None, True)],
                  x=values)
@@ -857,7 +857,7 @@ class Odd(H5PYDataset):
 
 
 def test_subsets_may_be_assigned_by_a_subclass(path):
-    """Also in `load`, which the constructor calls in any case."""
+    """The method `load`, which the constructor calls, may assign them too."""
     for load_in_memory in False, True:
         dataset = Odd(path, ('train',), load_in_memory=load_in_memory)
         assert 40 == dataset.num_examples
@@ -890,7 +890,7 @@ def test_no_subset_is_made_unless_one_is_asked_for(path, monkeypatch):
 
 @IN_MEMORY
 def test_assigned_subsets_are_what_is_read_from_then_on(path, load_in_memory):
-    """Whether the examples are in memory or not, and keep their order."""
+    """Examples keep their order, in memory or not."""
     with H5PYDataset(path, ('train',), load_in_memory=load_in_memory
                      ) as dataset:
         assert [[0]] == dataset.get_data(None, [0])[1].tolist()
@@ -1168,7 +1168,7 @@ def test_splits_of_a_plain_file_are_given(plain):
 
 
 def test_ragged_source_of_a_plain_file_has_its_shapes(tmp_path):
-    """The scale that says them is no source."""
+    """The scale that holds the shapes is not a source."""
     path = tmp_path / 'ragged.hdf5'
     with h5py.File(path, 'w') as file:
         images = file.create_dataset('images', (2,), h5py.vlen_dtype('u1'))
@@ -1183,7 +1183,7 @@ def test_ragged_source_of_a_plain_file_has_its_shapes(tmp_path):
 
 
 def test_arrays_of_several_lengths_are_chosen_by_sources(plain):
-    """Without, they are no examples."""
+    """Without `sources`, arrays of several lengths are refused."""
     with h5py.File(plain, 'a') as file:
         file['names'] = numpy.arange(3)
     with pytest.raises(ValueError, match="'names' 3; 'x', 'y' 10; choose"):

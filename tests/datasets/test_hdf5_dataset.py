@@ -49,7 +49,7 @@ class Negative(HDF5Dataset):
 
 
 def test_reading_of_a_subclass_is_that_of_epochs(demos):
-    """Also where it overrides what only data sets of Fuel have."""
+    """A subclass may override methods that only data sets of Fuel have."""
     dataset = Negative(demos, ['actions'], parts='data/demo_*')
     expected = -demo_data('actions', range(12), demos)
     stream = DataStream(dataset, iteration_scheme=SequentialScheme(
@@ -78,8 +78,7 @@ def write(path, **arrays):
 
 
 def test_parts_of_unusual_names_are_found(tmp_path):
-    """Numbers longer than ``int`` takes, digits that it does not take, and
-    bytes that are no text."""
+    """Names have long numbers, unusual digits, or bytes that are not text."""
     names = ['demo_1', 'demo_\u00b2', 'demo_\udcff', f'demo_{"9" * 5000}']
     path = tmp_path / 'demos.hdf5'
     with h5py.File(path, 'w') as file:
@@ -125,7 +124,7 @@ def test_arrays_of_several_lengths_are_refused_by_default(tmp_path):
 
 
 def test_file_without_rows_is_refused(tmp_path):
-    """Scalars and empty arrays are no examples."""
+    """Scalars and empty arrays are not examples."""
     path = write(tmp_path / 'a.h5', scalar=4., empty=numpy.zeros((0, 3)))
     with pytest.raises(ValueError, match='has no arrays with an example'):
         HDF5Dataset(path)
@@ -211,13 +210,13 @@ def test_column_that_is_not_asked_for_is_opened_later(tmp_path):
      'must be a tuple of split names'),
 ])
 def test_mistake_is_explained(demos, make, text):
-    """What was expected, what came, and where."""
+    """The error says what was expected, what came, and where."""
     with pytest.raises(ValueError, match=text):
         make(demos)
 
 
 def test_fields_are_named_where_an_array_is_wanted(tmp_path):
-    """Of the columns, of the sources, and by what takes numbers alone."""
+    """Errors of columns, sources and numeric stages name the fields."""
     jets = numpy.zeros(4, [('pt', 'f4'), ('mass', 'f8')])
     path = write(tmp_path / 'jets.h5', jets=jets)
     words = r"'jets/pt' \(did you mean Rows\('jets', field='pt'\)"
@@ -232,7 +231,7 @@ def test_fields_are_named_where_an_array_is_wanted(tmp_path):
 
 
 def test_split_of_data_without_any_is_explained(tmp_path):
-    """What to write, and where a file is called by it, which file."""
+    """The error says what to write, and which file has that name."""
     paths = [write(tmp_path / f'jets_{name}.h5', x=numpy.arange(10))
              for name in ('test', 'train')]
     with pytest.raises(ValueError, match=(
@@ -377,7 +376,7 @@ def test_path_that_begins_with_a_part_is_told_from_one_in_it(demos):
             HDF5Dataset(demos, [path], parts='data/demo_*')
 
 
-def test_arrays_of_numbers_that_are_no_rows_are_no_splits(tmp_path):
+def test_arrays_of_numbers_that_are_not_rows_are_not_splits(tmp_path):
     """A group of them alone is refused at once."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(3),
                  obs__depth=numpy.ones(3))
@@ -407,7 +406,7 @@ def test_ranges_as_lists_are_refused(splits, tmp_path):
     {'a': [18, 2], 'b': [3, 19]}, {'a': [0, 12], 'b': [12, 15, 19]},
     {'a': [0, 12], 'b': (12, 19)}])
 def test_lists_of_two_rows_are_rows(splits, tmp_path):
-    """Where they cannot be ranges, or would be few rows of the file."""
+    """Two numbers that cannot be a range, or make a short one, are rows."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(20))
     assert splits['a'] == HDF5Dataset(
         path, splits=splits, which_sets=('a',))[:][0].tolist()
@@ -426,7 +425,7 @@ def test_splits_cut_runs(tmp_path):
 
 
 def test_windows_and_runs_lie_in_parts(years, tmp_path):
-    """They know the file; arrays that are no sources say where runs end."""
+    """Windows know their file; an array need not be a source to end runs."""
     dataset = HDF5Dataset(years / '*.h5', ['fields'])
     windows = Windows(dataset, 2)
     assert [[0, 1], [1, 2], [2, 3], [10, 11], [20, 21], [21, 22]] == (
@@ -460,7 +459,7 @@ def test_examples_know_their_group_and_the_row_in_it(demos):
 
 
 def test_runs_without_rows_say_where_the_next_ones_begin(tmp_path):
-    """Also after all rows."""
+    """An empty run after all rows has its place too."""
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
         for name, count in zip('abcd', (3, 0, 2, 0), strict=True):
@@ -510,7 +509,7 @@ def test_attributes_of_runs(demos, years):
 
 
 def test_part_without_an_array_is_an_error_or_left_out(demos):
-    """What is left out is no part of a split either."""
+    """A part that is left out is not in a split either."""
     with h5py.File(demos, 'a') as file:
         del file['data/demo_2/obs/image']
     with pytest.raises(ValueError, match="demo_2' has no array 'obs/image'.*"
@@ -526,7 +525,7 @@ def test_part_without_an_array_is_an_error_or_left_out(demos):
 
 
 def test_columns_of_unequal_rows_in_a_part_are_refused(tmp_path):
-    """Also where the sums are equal."""
+    """Columns with the same total of rows are refused too."""
     path = write(tmp_path / 'a.h5', a__x=numpy.zeros(3), a__y=numpy.zeros(2),
                  b__x=numpy.zeros(2), b__y=numpy.zeros(3))
     with pytest.raises(ValueError, match="group 'a': all columns must have "
@@ -572,7 +571,7 @@ def test_rows_without_a_twin_in_the_split_are_left_out(tmp_path):
 @pytest.mark.parametrize('axis', [0, 1])
 def test_no_split_has_rows_of_another_that_are_counted_from_the_end(
         tmp_path, axis):
-    """Where a part begins so depends on its length."""
+    """A start that is counted from the end depends on the part's length."""
     path, lengths = tmp_path / 'a.h5', [6, 9, 7, 5]
     with h5py.File(path, 'w') as file:
         for number, count in enumerate(lengths):
@@ -640,7 +639,7 @@ def test_pickle_holds_paths_and_no_data(demos):
 
 
 def test_closed_data_set_opens_its_files_again(demos):
-    """And they may be written to meanwhile."""
+    """Others may write to the files while the data set is closed."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*')
     before = dataset.get_data(None, [5])[0]
     dataset.close(None)
@@ -848,7 +847,7 @@ def test_file_without_parts_is_an_error_or_left_out(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork here')
 def test_forked_child_opens_the_files_itself(tmp_path):
-    """Also what only h5py reads."""
+    """The child also opens the file of a source that only h5py reads."""
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
         file.create_dataset('x', data=numpy.arange(100), chunks=(10,),

@@ -32,7 +32,7 @@ LAYOUTS = {
 
 
 def write(path, splits=None, x=X, **options):
-    """Write two sources, of which `options` are those of one."""
+    """Write two sources; `options` are those of the first."""
     with h5py.File(path, 'w') as file:
         file.create_dataset('x', data=x, **options)
         file['y'] = Y
@@ -97,7 +97,7 @@ def test_scattered_splits_are_direct(tmp_path):
 
 
 def test_other_sources_are_read_when_they_are_asked_for(path):
-    """What was direct before is forgotten."""
+    """The source that was direct before is forgotten."""
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
         assert is_direct(dataset)
         dataset.sources = ('y', 'x')
@@ -123,7 +123,7 @@ def test_copies_have_sources_of_their_own(path, made):
 
 
 def test_sources_changed_by_another_thread_count(path, monkeypatch):
-    """Also if they are, while it is found out how to read the old ones."""
+    """Sources may change while the way to read the old ones is chosen."""
     def interrupted(*args, **kwargs):
         monkeypatch.undo()
         dataset.sources = ('y',)
@@ -184,7 +184,7 @@ def test_handles_of_the_user_are_read_as_long_as_they_are_open(path):
 
 
 def test_wrong_requests_are_refused_as_before(path):
-    """What is not direct is said by who knows all cases."""
+    """The reader that is not direct raises the error."""
     with H5PYDataset(path, ('train',)) as dataset:
         assert is_direct(dataset)
         for wrong in ([60], [-1]):
@@ -267,7 +267,7 @@ def test_positions_in_the_middle_of_direct_batches_are_exact(path):
 
 
 def test_batches_of_any_size_may_be_asked_for(path):
-    """Also of one that no machine could count."""
+    """A batch size beyond a machine integer is accepted."""
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
         stream = DataStream(
             dataset, iteration_scheme=SequentialScheme(60, 2 ** 64))

@@ -16,7 +16,7 @@ from fuel.exceptions import (
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 
-# How a source may be stored, with a reader each.
+# Ways to store a source, with a reader each.
 STORED = {
     'contiguous': {},
     'chunked': {'chunks': (4, 3)},
@@ -66,7 +66,7 @@ def test_newly_opened_data_set_reads_an_overwritten_file_anew(
 @pytest.mark.parametrize('stored', STORED)
 def test_file_overwritten_between_two_reads_of_other_chunks_raises(
         tmp_path, stored):
-    """What was read before does not make the rest look sound."""
+    """Rows read before the change do not make the rest look valid."""
     path = tmp_path / 'x.hdf5'
     write(path, 100, 1, stored)
     dataset = H5PYDataset(path, ('train',))

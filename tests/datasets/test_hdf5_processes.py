@@ -140,7 +140,7 @@ def test_stream_resumes_in_a_new_process(path, tmp_path, load_in_memory):
 
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_every_pickle_protocol_works(path, protocol):
-    """Also those from before new-style classes; copies are like it."""
+    """The oldest protocols work too, and so do copies."""
     dataset = H5PYDataset(path, ('test', 'train'), load_in_memory=True)
     for again in (pickle.loads(pickle.dumps(dataset, protocol)),
                   copy.deepcopy(dataset), copy.copy(dataset)):
@@ -381,7 +381,7 @@ def test_forked_child_uses_a_handle_of_its_own(large):
 @pytest.mark.parametrize('cache_bytes', [None, 16 * 40 * 8 * 6])
 def test_chunks_decoded_after_a_fork_are_each_process_its_own(
         large, cache_bytes):
-    """What one decodes does not overwrite what another remembers."""
+    """Decoding in one process does not overwrite the chunks of another."""
     dataset = H5PYDataset(large, ('train',), sources=('packed',),
                           cache_bytes=cache_bytes)
     with h5py.File(large) as file:
@@ -417,7 +417,7 @@ def test_chunks_decoded_after_a_fork_are_each_process_its_own(
 @pytest.mark.parametrize('is_finished', [True, False])
 def test_closed_stream_of_chunks_leaves_the_file_to_others(
         large, is_finished):
-    """Although its iterator lives, and what it would read ahead."""
+    """The file is closed although the iterator lives and reads ahead."""
     stream = DataStream(H5PYDataset(large, ('train',), sources=('packed',)),
                         iteration_scheme=ShuffledScheme(600, 16))
     epoch = stream.get_epoch_iterator()
@@ -426,7 +426,7 @@ def test_closed_stream_of_chunks_leaves_the_file_to_others(
         assert 37 == len(list(epoch))
     stream.close()
     stream.dataset.close(None)
-    # What is being decoded in the background ends soon.
+    # Decoding in the background ends soon.
     wait_until(lambda: can_be_written(large))
     if not is_finished:
         # It was written to, and old and new rows are never mixed.
@@ -436,7 +436,7 @@ def test_closed_stream_of_chunks_leaves_the_file_to_others(
 
 @needs_fork
 def test_forked_child_that_closes_leaves_the_parents_file_open(path):
-    """What a child closes or loses is not the parent's handle."""
+    """A child that closes or drops its handle leaves the parent's open."""
     dataset = H5PYDataset(path, ('train',))
     dataset.open()
     handle = dataset._file_handle

@@ -85,7 +85,7 @@ def test_pytablesdataset_lists_give_rows_in_order(dataset, request_):
     (slice(0, 2.5), 'expected stop to be an integer')], ids=repr)
 def test_pytablesdataset_other_requests_raise_valueerror(
         dataset, request_, text):
-    """Whatever is no slice or list of rows is refused."""
+    """Only slices and lists of rows are valid requests."""
     with pytest.raises(ValueError, match=text):
         dataset.get_data(None, request_)
 
@@ -119,7 +119,7 @@ def test_pytablesdataset_missing_file_says_where_it_looked(tmp_path):
 
 
 def test_pytablesdataset_unknown_node_gets_the_nearest(path):
-    """And the file is closed again."""
+    """The error suggests a node and lists all of them."""
     with pytest.raises(ValueError, match="no node 'yy' .*did you mean 'y'.*"
                        "it has the nodes .*'y'"):
         PytablesDataset(path, ('yy',))

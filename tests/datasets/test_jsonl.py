@@ -22,7 +22,7 @@ from fuel.transformers import MultiProcessing, Padding
 INTEGERS = st.integers(-2 ** 63, 2 ** 63 - 1)
 FLOATS = st.floats(allow_nan=False)
 TEXTS = st.text(st.characters(exclude_categories=['Cs']), max_size=5)
-# What a key holds in all records.
+# Values of a key in all records.
 KINDS = st.sampled_from([
     INTEGERS, FLOATS, FLOATS | st.integers(-100, 100), st.booleans(), TEXTS,
     TEXTS | st.none(), FLOATS | st.none(),
@@ -161,7 +161,7 @@ def test_shapes_of_lists_may_be_given(path):
 
 
 def test_times_are_read_as_such(tmp_path):
-    """Where their type is given; those of a zone in UTC."""
+    """A type `datetime64` reads texts as times; zones become UTC."""
     path = tmp_path / 'times.jsonl'
     path.write_text('{"t": "2024-02-29"}\n{"t": null}\n'
                     '{"t": "2024-02-29T01:30:00+02:00"}\n'
@@ -183,7 +183,7 @@ def test_keys_that_hold_a_slash(tmp_path):
 
 
 def test_what_comes_back_is_the_callers_own(tmp_path):
-    """Also where a record is asked for twice, or has two sources."""
+    """Changing a value does not change repeated records or other sources."""
     path = tmp_path / 'own.jsonl'
     path.write_text('{"a": {"b": [{"c": 1}]}, "l": [1, 2]}\n')
     dataset = JSONLDataset(path, ['a', 'a/b', 'l'], shapes={'l': (None,)})
@@ -193,7 +193,7 @@ def test_what_comes_back_is_the_callers_own(tmp_path):
 
 
 def test_missing_fields_may_be_null(tmp_path):
-    """Where that is asked for."""
+    """A field may be missing with `on_missing='null'`."""
     path = tmp_path / 'gaps.jsonl'
     path.write_text('{"a": 1, "b": {"c": "x"}}\n{"b": {}}\n{"a": 2}\n')
     a, c = JSONLDataset(path, on_missing='null')[:]
@@ -203,7 +203,7 @@ def test_missing_fields_may_be_null(tmp_path):
             r"gaps\.jsonl, line 2: there is no field 'a', which source 'a' "
             r"reads: .*on_missing='null'")):
         JSONLDataset(path)
-    # What is not used may be missing.
+    # A field that is not used may be missing.
     path.write_text('{"a": 1, "b": 2}\n{"a": 2}\n')
     assert [1, 2] == JSONLDataset(path, sources=('a',))[:][0].tolist()
 
@@ -234,7 +234,7 @@ def test_masks_tell_where_values_are(tmp_path_factory, rows):
 
 
 def test_integers_that_floats_round_warn(tmp_path):
-    """Where others are null; in lists too."""
+    """Integers beside nulls are read as floats, in lists too."""
     path = tmp_path / 'ids.jsonl'
     for value in ('{}', '[{}, 1]'):
         path.write_text(
@@ -300,7 +300,7 @@ def test_types_of_sources_with_masks_are_detected(tmp_path):
                             'on_missing': 'null'}, 'must be numbers')])
 def test_wrong_lines_are_told_with_file_and_line(
         tmp_path, second, options, message):
-    """Whether it shows when opened or when read."""
+    """The error is raised on opening or on reading."""
     path = tmp_path / 'wrong.jsonl'
     path.write_text(f'{{"a": 1}}\n\n{second}\n', encoding='latin-1')
     with pytest.raises(ValueError, match=message) as caught:
@@ -411,7 +411,7 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
 
 
 def test_null_among_truth_values_names_the_masks(tmp_path):
-    """Also among the first records, which decide the type."""
+    """The null may be among the first records, which decide the type."""
     path = tmp_path / 'a.jsonl'
     path.write_text('{"a": true}\n{"a": null}\n')
     dataset = JSONLDataset(path)

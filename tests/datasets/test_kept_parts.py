@@ -1,4 +1,4 @@
-"""What is kept of files of many parts, so that they open at once."""
+"""The cache that makes files of many parts open at once."""
 import os
 import resource
 import shutil
@@ -27,7 +27,7 @@ LENGTHS = numpy.arange(PARTS) % 4
 
 
 def write(path, first=0):
-    """Write many small groups, of which some lack an array."""
+    """Write many small groups; some lack an array."""
     with h5py.File(path, 'w', libver='latest') as file:
         for number, length in enumerate(LENGTHS.tolist()):
             part = file.create_group(f'data/demo_{number}')
@@ -221,7 +221,7 @@ def test_unsound_entry_is_made_again(path, tmp_path, change):
     first = build(path, **given)
     spoil(tmp_path, change)
     assert_same(first, build(path, **given))
-    # What was made again is kept.
+    # The entry that was made again is kept.
     assert_same(first, build(path, **given))
 
 
@@ -303,7 +303,7 @@ def test_arrays_of_all_columns_are_asked_in_one_pass(path, asked):
 
 
 def files_in(folder):
-    """Return the files below a folder, each of which is whole."""
+    """Return the files below a folder; check that each is whole."""
     found = [path for path in Path(folder).rglob('*') if path.is_file()]
     for path in found:
         assert '.npz' == path.suffix
@@ -314,8 +314,8 @@ def files_in(folder):
 
 @pytest.mark.parametrize('share', [0, .1, .5, .9, .999, 1])
 def test_disk_that_is_full_costs_no_rows(path, tmp_path, share, caplog):
-    """What has no room is not kept, nor a part of it; the next time it is
-    asked again."""
+    """An entry without room is not kept, not even in part. The next opening
+    makes it again."""
     whole = build(path)
     cache = tmp_path / 'cache'
     most = max(file.stat().st_size for file in files_in(cache))

@@ -83,7 +83,7 @@ def test_files_become_sources_and_splits_are_ranges_or_lists(folder):
 
 
 def test_written_batches_leave_the_file_alone(folder):
-    """What is handed out is the user's own."""
+    """A returned batch is the user's own."""
     stream = DataStream(NPYDataset(folder / 'images.npy'),
                         iteration_scheme=ShuffledScheme(20, 3))
     total = 0

@@ -16,7 +16,7 @@ from fuel.datasets import H5PYDataset
 pytestmark = pytest.mark.skipif(
     sys.platform == 'win32', reason='this system has other permissions')
 
-# What is imported later could not be read by that user.
+# That user could not read modules that are imported later.
 AS_NOBODY = """
 import logging, os, resource, sys, zipfile
 import fuel.config_parser
@@ -67,7 +67,7 @@ def write_unreadable(folder):
     "H5PYDataset(path('a.hdf5'), ('train',))", "NPYDataset(path('a.npy'))",
     "CSVDataset(path('a.csv'))"])
 def test_file_without_permission_is_named(folder, made):
-    """Also HDF5's own error says which file it was."""
+    """Errors of HDF5 name the file too."""
     status, out, errors = run_python('-c', AS_NOBODY + f"""
 try:
     {made}

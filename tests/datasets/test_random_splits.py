@@ -59,8 +59,8 @@ def test_random_split_of_a_data_set():
 
 
 def drawn_counts(rng, count, num_splits):
-    """Return positive numbers that add up, and names of splits for them,
-    of which one may be None."""
+    """Return random counts of splits that add up, and their shares. One share
+    may be None."""
     cuts = numpy.sort(rng.permutation(count - 1)[:num_splits - 1] + 1)
     counts = dict(zip('abcde', numpy.diff([0, *cuts, count]).tolist(),
                       strict=False))
@@ -202,9 +202,10 @@ def write_cells(path, codes):
     return path
 
 
-def test_codes_of_missing_categories_are_no_class(tmp_path):
-    """They are in no split, are not drawn, and are counted by a warning; a
-    plain array has the class -1, unless `missing` says otherwise."""
+def test_codes_of_missing_categories_are_not_a_class(tmp_path):
+    """Missing codes are in no split, are not drawn, and are counted by a
+    warning. A plain array has the class -1, unless `missing` says
+    otherwise."""
     codes = [0, -1, 1, 1, -1, 0, 1, -1, 0, 1, 1, 1]
     path = write_cells(tmp_path / 'x.h5', codes)
     dataset = HDF5Dataset(path, ['x', Categorical('kind')], splits={
@@ -373,8 +374,8 @@ OVER_CUT_RUNS = {
     40, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize('kind', OVER_CUT_RUNS)
 def test_run_that_a_split_has_cut_is_in_one_set(cases, kind, tmp_path):
-    """Whatever is left of it; all examples are in one set each, and runs
-    that are whole are drawn as they lie."""
+    """All examples are in one set each, whatever is left of a run. Whole runs
+    are drawn as they lie."""
     path = rows_of(tmp_path / 'x.h5', 60)
     rng = numpy.random.RandomState(cases)
     for seed in range(cases):
@@ -480,9 +481,9 @@ def opened(path, **kwargs):
                          which_sets=('late',)),
      r"examples of the splits \('late',\)")],
     ids=['windows', 'runs', 'splits'])
-def test_numbers_of_other_examples_are_no_splits(make, counted, tmp_path):
-    """Of rows they would be others, and in several splits; whether they are
-    pickled or not. A scheme takes them."""
+def test_numbers_of_other_examples_are_not_splits(make, counted, tmp_path):
+    """Numbers of runs or windows would be other rows, and in several splits.
+    They are refused, pickled or not; a scheme takes them."""
     path = str(rows_of(tmp_path / 'x.h5'))
     examples = make(opened(path))
     splits = random_split(

@@ -106,7 +106,7 @@ def test_empty_slice_has_no_examples(dataset):
 
 @pytest.mark.parametrize('index', [N, -N - 1, [0, N]], ids=repr)
 def test_index_out_of_range_is_an_index_error(dataset, index):
-    """Which names the examples that there are."""
+    """The error names the valid range."""
     with pytest.raises(IndexError, match=f'0 to {N - 1}'):
         dataset[index]
 
@@ -154,7 +154,7 @@ def test_examples_are_copies(dataset):
 
 @given(st.data())
 def test_slices_are_those_of_a_list(data):
-    """Whatever their bounds and steps."""
+    """Any bounds and steps give the examples that a list gives."""
     count = data.draw(st.integers(1, 9))
     index = data.draw(st.slices(count))
     values = list(range(count))
@@ -242,7 +242,7 @@ def test_users_protocols_win():
 
 
 def test_loop_closes_what_it_opened():
-    """Also one that is left."""
+    """A loop that breaks closes the data set."""
     dataset = Opened([1, 2, 3])
     for _ in dataset:
         assert 1 == dataset.opened
@@ -300,7 +300,7 @@ def test_class_names_of_emnist(own_home, which_format, count, last):
 
 @pytest.mark.parametrize('written', ['{"a": 1}', '['])
 def test_damaged_class_names_are_an_error(tmp_path, written):
-    """Which names file and source."""
+    """The error names the file."""
     dataset = hdf5(tmp_path)
     dataset.close(None)
     with h5py.File(tmp_path / 'data.hdf5', 'r+') as file:

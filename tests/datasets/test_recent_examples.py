@@ -71,7 +71,7 @@ def keep_memory(example):
     drop, keep, keep_view, keep_memory, lock, reshape, retype, overwrite)),
     min_size=3, max_size=60))
 def test_an_example_is_the_users_own(uses):
-    """Whatever is done with those before it."""
+    """Uses of earlier examples do not change the next one."""
     kept = []
     for place, (use, (example,)) in enumerate(
             zip(uses, examples(ROWS), strict=False)):
@@ -131,7 +131,7 @@ def test_rows_of_another_shape_get_arrays_of_their_own():
 
 
 def test_a_subclass_has_its_own_next():
-    """Also if it is given one later."""
+    """A method that is assigned later counts too."""
     class Doubled(EpochIterator):
         pass
 

@@ -11,7 +11,7 @@ from fuel.utils import Subset
 @pytest.mark.parametrize('rows, expected', [
     ([], slice(0, 0)), ([5], slice(5, 6)), ([3, 4, 5], slice(3, 6))])
 def test_consecutive_rows_are_a_slice(rows, expected):
-    """However they were given."""
+    """Rows given as an array and as a slice give the same slice."""
     assert expected == simplify(numpy.array(rows, numpy.intp))
     assert expected == simplify(expected)
 
@@ -19,14 +19,14 @@ def test_consecutive_rows_are_a_slice(rows, expected):
 @pytest.mark.parametrize('rows', [
     [3, 5, 4, 6], [3, 3, 5], [0, 2, 4], [5, 4, 3], [0, 2, 2], [1, 1]])
 def test_other_rows_keep_their_order(rows):
-    """Also those whose first and last are as far apart as they would be."""
+    """Such rows may have the first and the last of a slice."""
     assert rows == simplify(numpy.array(rows, numpy.intp)).tolist()
 
 
 @given(st.lists(st.integers(0, 5), max_size=4),
        st.lists(st.integers(0, 5), max_size=4))
 def test_orders_are_the_same_if_their_rows_are(first, second):
-    """And have the length of their rows."""
+    """Each order has the length of its rows."""
     orders = [simplify(numpy.array(rows, numpy.intp))
               for rows in (first, second)]
     assert list(map(length, orders)) == [len(first), len(second)]

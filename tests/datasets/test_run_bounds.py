@@ -1,4 +1,4 @@
-"""Where runs begin and end, and what splits of rows leave of them."""
+"""Bounds of runs, and the runs that splits of rows leave."""
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
@@ -20,7 +20,7 @@ def bounds(runs, *part_rows, read=refuse, **kwargs):
 
 
 def test_parts_are_runs_by_default():
-    """Also one that has no rows; 'all' is one run through all."""
+    """A part without rows is a run too; 'all' is one run through all."""
     assert bounds(None, 3, 0, 2) == [0, 3, 3, 5]
     assert bounds('all', 3, 0, 2) == [0, 5]
     assert bounds(None) == [0]
@@ -117,7 +117,7 @@ def test_all_rows_have_all_runs():
 
 
 def test_rows_in_another_order_do_not_follow_each_other():
-    """Nor do repeated ones, nor the end and the beginning of runs."""
+    """Repeated rows and rows of two runs do not follow each other either."""
     found, numbers = cut_runs(numpy.array([0, 3, 6]), numpy.array(
         [4, 5, 0, 1, 1, 2, 3]))
     assert_array_equal(found, [0, 2, 4, 6, 7])

@@ -110,7 +110,7 @@ def test_state_of_dense_windows_is_refused_without():
 
 
 def test_state_of_another_split_is_refused(tmp_path):
-    """Also where it has as many rows."""
+    """The other split may have as many rows."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(60))
     splits = {'a': (0, 40), 'b': (20, 60), 'c': numpy.arange(60)[::2]}
 

@@ -33,7 +33,7 @@ KINDS = 'npy', 'npz', 'hdf5', 'parts', 'memory', 'get_data'
 @pytest.mark.parametrize('cases', [
     200, pytest.param(3000, marks=pytest.mark.full)])
 def test_random_runs_are_slices(cases, tmp_path):
-    """Whatever the split, and what says where they lie."""
+    """Any split, and any description of runs, gives the runs of a loop."""
     rng = numpy.random.RandomState(cases)
     for case in range(cases):
         kind = KINDS[case % len(KINDS)]
@@ -72,7 +72,7 @@ def test_random_runs_are_slices(cases, tmp_path):
 
 
 def test_runs_without_rows_are_examples():
-    """Also where a batch has none but these."""
+    """A batch may have such runs alone."""
     for rows in (IndexableDataset({'x': numpy.zeros((3, 2)),
                                    'y': ['a', 'b', 'c']}),
                  GetDataAlone({'x': numpy.zeros((3, 2)),
@@ -117,7 +117,7 @@ def test_batches_of_runs_can_be_padded():
 
 
 def test_types_of_runs_are_known():
-    """But for their lengths."""
+    """The lengths of runs are not known beforehand."""
     runs = Runs(IndexableDataset({'x': numpy.zeros((4, 2), 'float32')}))
     assert runs.known_types()['x'][:2] == ('float32', (None, 2))
     assert 'x float32 (?, 2)' in repr(runs)

@@ -73,7 +73,7 @@ def test_dataset_of_a_stream_keeps_the_promises_of_data_sets(build):
 
 
 def test_stream_stays_as_it_is():
-    """What is looked at moves no epoch, and draws no order."""
+    """Looking at examples neither advances an epoch nor draws an order."""
     stream, other = batches(), batches()
     data = stream.as_dataset()
     epoch = stream.get_epoch_iterator()
@@ -146,7 +146,7 @@ KINDS = ('B', 'NK', 'T')
 
 
 def cells(path, codes=(0, -1, 1, 1, -1, 0, 2, -1, 0, 1, 2, 1)):
-    """Return a data set of codes of categories, of which some are missing."""
+    """Return a data set of codes of categories; some are missing."""
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(len(codes))
         file['kind/codes'] = numpy.array(codes, 'int8')
@@ -164,7 +164,7 @@ def add_one(data):
     return (data[0] + 1,)
 
 
-# What is over a data set of categories, and the name that codes then have.
+# Data sets over one of categories, and the name that codes then have.
 HANDED_ON = {
     'windows': (lambda cells: Windows(cells, 1), 'kind'),
     'stream': (lambda cells: stream_of(cells).as_dataset(), 'kind'),
@@ -215,8 +215,8 @@ def test_categories_are_handed_on(kind, tmp_path):
                           {'x': 'kind', 'kind': 'x'}),
     lambda stream: type('Other', (Cast,), {})(stream, 'int64')],
     ids=['scaled', 'function', 'unsigned', 'left out', 'swapped', 'class'])
-def test_numbers_that_a_stage_changes_are_no_codes(build, tmp_path):
-    """Or that it may change; nor are those of other sources."""
+def test_numbers_that_a_stage_changes_are_not_codes(build, tmp_path):
+    """A stage that may change them, or another source, has no categories."""
     stream = build(stream_of(cells(tmp_path / 'x.h5')))
     assert {} == stream.as_dataset().categories
 

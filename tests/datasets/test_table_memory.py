@@ -62,7 +62,7 @@ def random_rows(generator):
     ('csv', CSVDataset), ('jsonl', JSONLDataset)])
 def test_memory_of_opening_random_cells_is_a_multiple_of_their_bytes(
         tmp_path, kind, cls, seed, cases):
-    """Whatever the shape, a long cell does not make the others wider."""
+    """A long cell does not make the others wider, whatever the shape."""
     generator = random.Random(f'{kind} {seed}')
     for number in range(cases):
         path = tmp_path / f'{number}.{kind}'

@@ -194,7 +194,7 @@ def test_text_file_batches_are_padded(write):
 
 
 def test_text_file_subclass_with_own_get_data_is_asked(write):
-    """What reads ahead must not bypass a subclass."""
+    """Reading ahead does not bypass a subclass."""
     class Reversed(TextFile):
         def get_data(self, state=None, request=None):
             sentence, = super().get_data(state, request)
@@ -258,7 +258,7 @@ def test_text_file_undecodable_wide_text_names_file_and_line(
 
 
 @pytest.mark.parametrize('encoding', ['utf-16', 'utf-32'])
-def test_text_file_without_a_byte_order_mark_is_no_empty_one(
+def test_text_file_without_a_byte_order_mark_is_not_empty(
         write, encoding):
     """The codec's error is of another class, and raised only once."""
     path = write('a.txt', b'this is plain text\n')
@@ -333,7 +333,7 @@ def test_text_file_position_where_no_line_begins_is_an_error(
 
 
 def test_text_file_position_at_the_end_of_a_file_is_before_the_next(write):
-    """Also where the last line has no end."""
+    """The last line need not end in a line feed."""
     paths = [write('a.txt', 'a\nis'), write('b.txt', 'one\n')]
     dataset = TextFile(paths, WORDS)
     position = dataset.open_at({'file': 0, 'start': 4, 'line': 2, 'used': 0})
@@ -416,7 +416,7 @@ def test_text_file_of_one_endless_line_is_an_error(
 @pytest.mark.parametrize('block', [1, 2, 3, 7])
 def test_text_file_carriage_returns_end_lines_in_every_block(
         write, monkeypatch, encoding, block):
-    """Also by themselves, without reading on to a line feed."""
+    """A carriage return alone ends a line, without reading on."""
     monkeypatch.setattr(text_files, 'BLOCK', block)
     path = write('a.txt', 'a\r\na a\r\ra a a\r' * 3 + 'a', encoding)
     assert [1, 2, 0, 3] * 3 + [1] == [

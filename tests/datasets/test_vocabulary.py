@@ -58,7 +58,7 @@ def test_build_vocabulary_of_characters(sentences):
 
 
 def test_build_vocabulary_knows_every_token_of_its_files(sentences):
-    """What it makes is what a TextFile takes."""
+    """A TextFile takes the result."""
     found = build_vocabulary(sentences)
     assert found.dictionary == TextFile(sentences, found).dictionary
     dataset = TextFile(sentences, found.dictionary, unk_token=None)
@@ -84,7 +84,7 @@ def test_build_vocabulary_bad_argument_raises(sentences, kwargs, text):
 
 
 def test_save_vocabulary_round_trip(tmp_path):
-    """What was saved is loaded, also by a TextFile."""
+    """A saved vocabulary is loaded again, also by a TextFile."""
     path = tmp_path / 'words.json'
     save_vocabulary(WORDS, path)
     assert WORDS == load_vocabulary(path)
@@ -210,7 +210,7 @@ def test_decoded_numbers_are_the_tokens(sentences):
 @pytest.mark.parametrize('make_row', [list, tuple, numpy.array])
 @pytest.mark.parametrize('lengths', [(2, 1), (0, 2), (2, 2)])
 def test_batch_is_decoded_row_by_row(sentences, lengths, make_row):
-    """Also if the rows have different lengths, as those of texts do."""
+    """Rows may have different lengths, as those of texts do."""
     found = build_vocabulary(sentences)
     rows = [make_row([0, found.dictionary['b']][:length])
             for length in lengths]

@@ -68,7 +68,7 @@ KINDS = 'npy', 'npz', 'hdf5', 'parts', 'memory', 'get_data'
 @pytest.mark.parametrize('cases', [
     300, pytest.param(3000, marks=pytest.mark.full)])
 def test_random_windows_are_those_of_a_loop(cases, tmp_path):
-    """Whatever the runs, the split, the padding, the step and the stride."""
+    """Any runs, split, padding, step and stride give those of a loop."""
     rng = numpy.random.RandomState(cases)
     seen = set()
     for case in range(cases):
@@ -231,7 +231,7 @@ def test_trajectories_of_the_well():
 
 
 def test_windows_cross_files_in_one_run():
-    """makani's, of which `total - dt * (n - 1)` are there."""
+    """As in makani, there are `total - dt * (n - 1)` windows."""
     windows = Windows(IndexableDataset({'fields': numpy.arange(20)}), 3,
                       runs='all', step=4)
     assert len(windows) == 20 - 4 * 2
@@ -265,7 +265,7 @@ def test_windows_of_windows():
 
 
 def test_names_stand_for_sources(tmp_path):
-    """Also for what is no source of the windows."""
+    """A name may stand for an array that is not a source of the windows."""
     numpy.savez(tmp_path / 'a.npz', x=numpy.arange(10), ends=[0, 0, 1] * 3
                 + [0], ep_len=[4, 6])
     rows = NPYDataset(tmp_path / 'a.npz', ('late',), {'late': (1, 10)},
@@ -281,7 +281,7 @@ def test_names_stand_for_sources(tmp_path):
 
 
 def test_arrays_may_describe_the_examples(tmp_path):
-    """Where they do not describe all rows of the file."""
+    """Runs may describe the examples of a split, not all rows of a file."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(10))
     rows = NPYDataset(tmp_path / 'a.npy', ('some',), {
         'some': [0, 1, 2, 4, 5, 6, 7]})
@@ -435,7 +435,7 @@ def test_zeros_take_the_place_of_numbers_alone():
 
 
 def test_repeated_objects_are_not_shared():
-    """Who changes one does not change another."""
+    """A change of one object does not change its repetition."""
     rows = IndexableDataset({'x': [[1], [2]]})
     batch = Windows(rows, 2, pad='edge', pad_after=1)[[1, 1]][0]
     batch[0][0].append(9)
@@ -485,7 +485,7 @@ def test_data_read_in_order_are_refused():
 
 
 def test_mask_may_have_another_name():
-    """Where there is a source of that name."""
+    """A source may have the usual name of the mask."""
     rows = IndexableDataset({'mask': numpy.arange(3)})
     windows = Windows(rows, 2, pad='edge', pad_after=1,
                       mask_source='is_real')
@@ -542,7 +542,7 @@ def test_pickles_that_name_the_class_of_cuts_in_its_first_module_load():
 
 
 def test_pickle_holds_no_rows(tmp_path):
-    """But where they are."""
+    """The pickle says only where the rows are."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(100_000))
     windows = Windows(NPYDataset(tmp_path / 'a.npy'), 5)
     pickled = pickle.dumps(windows)
@@ -551,7 +551,7 @@ def test_pickle_holds_no_rows(tmp_path):
 
 
 class OncePerRun(Reader):
-    """Rows of which all of a run are one value."""
+    """Rows with one value for a whole run."""
 
     is_per_run = True
 
@@ -608,14 +608,14 @@ def test_values_of_runs_come_once(tmp_path):
 
 
 def test_values_of_runs_come_often_over_other_runs(tmp_path):
-    """Where a window may have rows of several."""
+    """A window may have rows of several runs."""
     rows = with_run_values(tmp_path)
     assert_array_equal(Windows(rows, 2, runs='all')[4][0], [0, 10])
     assert_array_equal(Runs(rows, runs='all')[0][0], [0] * 5 + [10] * 5)
 
 
 def test_files_stay_open_between_epochs(tmp_path):
-    """Which takes time, and maps that are new have to be touched again."""
+    """Opening takes time, and pages of new maps must be touched again."""
     opened = []
 
     class Counted(HDF5Dataset):
@@ -702,7 +702,7 @@ def test_padded_windows_of_an_epoch_need_no_mask(tmp_path, pad):
 
 
 def test_windows_have_as_many_axes_as_numpy_takes(tmp_path):
-    """Also where those that C copies have fewer."""
+    """More axes than the C code copies are allowed."""
     most = 33 if numpy.lib.NumpyVersion(numpy.__version__) >= '2.0.0' else 32
     rows = numpy.arange(20).reshape(20, *[1] * (most - 3))
     with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
