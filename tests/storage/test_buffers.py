@@ -9,7 +9,7 @@ from fuel.storage.buffers import Buffers
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_children_made_by_a_fork_write_into_memory_of_their_own():
-    """What they decode is not what the parent remembers in this place."""
+    """A child does not overwrite what the parent remembers."""
     buffer = Buffers().take(100)
     buffer[:] = 1
 

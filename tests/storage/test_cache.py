@@ -203,7 +203,7 @@ def test_buffers_for_chunks_of_many_sizes_have_few(nbytes):
 
 @pytest.mark.parametrize('is_large', [False, True])
 def test_chunks_of_many_sizes_are_remembered_within_the_budget(is_large):
-    """What their buffers have is what counts."""
+    """The sizes of the buffers count."""
     rng = numpy.random.RandomState(0)
     sizes = rng.randint(1, 5000, 50)
     cache = ChunkCache(1 << 20 if is_large else 10000)
@@ -241,7 +241,7 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
 @pytest.mark.skipif(not hasattr(os, 'preadv'), reason='uses preadv')
 def test_chunk_is_read_by_as_many_calls_as_the_system_needs(
         file, monkeypatch):
-    """Which may give fewer bytes than were asked for."""
+    """A call may give fewer bytes than were asked for."""
     preadv = os.preadv
     monkeypatch.setattr(os, 'preadv', lambda descriptor, buffers, offset: (
         preadv(descriptor, [buffers[0][:7]], offset)))
@@ -249,7 +249,7 @@ def test_chunk_is_read_by_as_many_calls_as_the_system_needs(
 
 
 def test_failed_decoding_leaves_its_buffer_to_others():
-    """However often it fails, of the memory that was asked for."""
+    """Repeated failures use the same memory."""
     cache = ChunkCache(1 << 20)
     store = cache.store('x', numpy.full(3, 1000))
     found = []
@@ -388,7 +388,7 @@ def test_failed_decoding_is_tried_again(file, monkeypatch):
 
 def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
         file, monkeypatch):
-    """It decodes the chunk itself; Ctrl-C in the other is no matter."""
+    """The waiting thread decodes the chunk after Ctrl-C in the other one."""
     decode, threads, found = DecodedReader.decode, [], []
     reader = choose_reader(file['x'])
 
@@ -417,7 +417,7 @@ def _fail(self, chunks, outs):
 
 
 def test_scratch_memory_is_used_again_when_nobody_holds_it():
-    """Also if what is held is a part of a part."""
+    """A part of a part holds the memory too."""
     scratch = Scratch()
     held = scratch.take(100)[10:20]
     held[:] = 1
@@ -432,7 +432,7 @@ def test_scratch_memory_is_used_again_when_nobody_holds_it():
 
 @pytest.mark.parametrize('nbytes', [1, Scratch.LARGEST + 1])
 def test_scratch_memory_is_bounded(nbytes):
-    """What is large, or too much at once, is kept by who holds it alone."""
+    """Large arrays, and too many at once, are not kept for later use."""
     scratch = Scratch()
     held = [scratch.take(nbytes) for _ in range(Scratch.MOST + 10)]
     for number, array in enumerate(held):
@@ -545,7 +545,7 @@ def test_memory_stays_within_the_budget_over_epochs(tmp_path):
 
 
 class InterruptError(Exception):
-    """What a step was interrupted by."""
+    """The interruption of a step."""
 
 
 def interrupted(function, number):
@@ -602,7 +602,7 @@ def test_interrupt_at_any_step_leaves_the_cache_in_order(file, budget):
 
 
 def test_lack_of_memory_leaves_the_budget_as_it_was(file, monkeypatch):
-    """What could not be remembered does not count."""
+    """A chunk that could not be remembered does not count."""
     reader = choose_reader(file['x'], 4 * CHUNK)
     with monkeypatch.context() as patch:
         patch.setattr(Buffers, 'take', _lack)

@@ -1,4 +1,4 @@
-"""Where the chunks of a data set are, and an index of them that is damaged."""
+"""Places of the chunks of a data set, and a damaged index of them."""
 import itertools
 import struct
 
@@ -78,7 +78,7 @@ def test_index_whose_places_do_not_ascend_is_refused(
 @pytest.mark.parametrize('compression', [None, 'gzip'])
 @pytest.mark.parametrize('shift', [0, 1, 8])
 def test_chunks_that_share_bytes_are_refused(tmp_path, compression, shift):
-    """Whether they begin at the same byte or in each other."""
+    """Chunks may begin at the same byte or inside each other."""
     path = tmp_path / 'a.h5'
     write_chunks(path, compression)
     place, _, _ = find_entry(path, (4, 2))

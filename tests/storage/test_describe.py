@@ -1,4 +1,4 @@
-"""What is told of a data set's storage."""
+"""Descriptions of a data set's storage."""
 import h5py
 import numpy
 import pytest

@@ -45,7 +45,7 @@ def lz4_frame(block, data=DATA):
 
 
 def bitshuffle_frame(elements, block, itemsize=4):
-    """Return blocks of elements, and those left that are no eight."""
+    """Return blocks of elements, and a rest of less than eight."""
     whole = elements // 8 * 8 * itemsize
     blocks = b''.join(
         struct.pack('>I', 5) + b'block' for _ in range(0, whole, block))

@@ -31,7 +31,7 @@ def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
     ('deflate', 'shuffle'), ('lzf', 'shuffle', 'fletcher32'),
     ('deflate', 'fletcher32', 'shuffle'), ('shuffle', 'deflate', 'shuffle')])
 def test_filters_are_undone_in_any_order(tmp_path, order):
-    """Also a shuffle of what was compressed, which HDF5 applies."""
+    """A shuffle of compressed bytes, which HDF5 applies, is undone too."""
     rows = numpy.random.RandomState(0).randint(0, 50, (100, 8), numpy.int32)
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_chunk((16, 8))

@@ -168,7 +168,7 @@ def test_wrong_selections_are_refused(arrays, key, error):
 
 
 def test_files_are_only_read(arrays, tmp_path):
-    """What h5py would do otherwise is refused."""
+    """Writing and unknown options are refused."""
     with pytest.raises(ValueError, match='only reads'):
         open_hdf5(arrays[0], 'a')
     with pytest.raises(FileNotFoundError):
@@ -195,7 +195,7 @@ def test_arrays_go_to_other_processes(arrays, method):
 
 
 def test_threads_read_at_once(arrays):
-    """Also the first read, which opens everything."""
+    """Threads may share the first read, which opens everything."""
     path, held = arrays
     failed = []
 

@@ -76,7 +76,7 @@ def test_damaged_entry_counts_as_none(file, tmp_path, caplog):
 @pytest.mark.parametrize('made', [
     [2, 2], [2], 2., 'abc', numpy.zeros((), [('a', int)])], ids=str)
 def test_entries_of_another_format_count_as_none(file, tmp_path, made):
-    """Also one of another type, which cannot be compared."""
+    """A format of another type cannot be compared, and counts as none too."""
     keep_arrays([file], 'key', ARRAYS)
     path, = entries(tmp_path)
     save(path, format=numpy.array(2))
@@ -101,7 +101,7 @@ def test_arrays_that_were_changed_count_as_none(file, tmp_path, changed,
 
 
 def test_arrays_of_another_key_count_as_none(file, tmp_path):
-    """Also under the name of the right ones."""
+    """An entry of another key counts as none under the right name too."""
     keep_arrays([file], 'key', ARRAYS)
     path, = entries(tmp_path)
     keep_arrays([file], 'other', {'rows': numpy.arange(5) + 1})

@@ -1,4 +1,4 @@
-"""How much memory may be used, as control groups say."""
+"""The memory limit of the control group."""
 import pytest
 
 from fuel.utils import memory_limit

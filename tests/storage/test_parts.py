@@ -188,7 +188,7 @@ def paths(tmp_path, request):
 
 
 def content(number):
-    """Return the rows of a part, of which each has another number."""
+    """Return the rows of a part; each row has another number."""
     return numpy.arange(20 * number, 20 * number + 20 + 2 * number,
                         dtype='i4').reshape(-1, 2)
 
@@ -229,7 +229,7 @@ def test_part_that_is_changed_while_in_use_is_an_error(paths, change):
                 reader.read_ranges(rows[:1], numpy.array([len(rows)]))
         with pytest.raises(DamagedFileError, match='7.hdf5'):
             reader.read(slice(None))
-        # What does not touch the file is still what it was.
+        # Rows of the other files are still what they were.
         assert whole[:first].tolist() == reader.read(
             everything[:first]).tolist()
 

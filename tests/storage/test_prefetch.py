@@ -189,7 +189,7 @@ def test_chunks_together_are_read_one_by_one_if_the_file_is_cut(
 
 @pytest.mark.parametrize('chunks', [0, 1, 2, 5, 20])
 def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
-    """What is prepared is not forgotten before it is used."""
+    """A prepared chunk is not forgotten before it is used."""
     stream = stream_of(path, 'x', SequentialScheme(160, 8),
                        cache_bytes=chunks * CHUNK)
     epoch = stream.get_epoch_iterator()
@@ -264,7 +264,7 @@ def test_chunks_that_requests_ahead_need_count_once(requests, budget, data):
 @pytest.mark.parametrize('share', [0, 1])
 def test_batches_are_the_same_with_and_without(
         path, source, cold, share, monkeypatch):
-    """Whether or not the file is in memory, or fits."""
+    """Batches do not depend on whether the file is in memory, or fits."""
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: not cold)
     monkeypatch.setattr(paging, 'SHARE', share)
     with h5py.File(path, 'r') as file:
@@ -458,15 +458,15 @@ def test_subclass_that_reads_in_its_own_way_is_left_alone(path):
     assert 1 == next(stream.get_epoch_iterator())[0][0]
 
 
-def test_requests_that_are_not_known_beforehand_are_no_obstacle(path):
-    """Concatenated schemes and one-shot iterators."""
+def test_requests_that_are_not_known_beforehand_are_read(path):
+    """Concatenated schemes and one-shot iterators are read."""
     parts = [SequentialScheme(8, 4), SequentialScheme(iter([3, 4]), 1)]
     stream = stream_of(path, 'x', ConcatenatedScheme(parts))
     assert 4 == len(list(stream.get_epoch_iterator()))
 
 
 def test_iterator_pickles_while_it_reads_ahead(path):
-    """And its copy goes on, reading ahead too."""
+    """The copy goes on, and reads ahead too."""
     stream = stream_of(path, 'x', ShuffledScheme(160, 8))
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -566,7 +566,7 @@ def test_background_does_tasks_in_order_and_survives_errors():
 
 
 def test_background_starts_no_more_threads_than_there_are_tasks(monkeypatch):
-    """Also where each task is done before the next thread is started."""
+    """Each task may be done before the next thread is started."""
     started, done = [], []
 
     def start(work):

@@ -154,7 +154,7 @@ def heap_object(number, content, size=None):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=8), st.data())
 def test_objects_are_found_in_any_collection(contents, data):
-    """Also in the beginning of one, if they begin there."""
+    """Objects are found in the beginning of a collection too."""
     objects = [heap_object(number, content)
                for number, content in enumerate(contents, 1)]
     free = data.draw(st.sampled_from([0, 8, 16, 48]))
@@ -185,7 +185,7 @@ def test_heap_object_of_nearly_all_memory_is_not_followed():
 @given(st.binary(max_size=200), st.integers(0, 2 ** 64 - 1),
        st.integers(1, 3), st.booleans())
 def test_what_is_found_ends_in_its_collection(data, nbytes, number, whole):
-    """Whatever is in the file; and it is looked for in finite time."""
+    """Any bytes are searched in finite time."""
     try:
         found = find_object(data, nbytes, number, whole)
     except ValueError:
@@ -257,8 +257,8 @@ def test_attributes_of_other_types_are_refused(tmp_path):
 @given(data=st.data())
 def test_strings_of_variable_length_with_a_fill_value_are_read(
         tmp_path_factory, data):
-    """Also those in chunks that were never written, which HDF5 refuses to
-    read from a file that is not open for writing."""
+    """Chunks that were never written are read too. HDF5 refuses to read them
+    from a file that is not open for writing."""
     rows = data.draw(st.lists(st.none() | st.text('ab', max_size=9),
                               min_size=1, max_size=12))
     options = data.draw(st.sampled_from([

@@ -111,7 +111,7 @@ def test_readers_are_chosen_by_layout(tmp_path):
 
 
 def test_file_open_for_writing_is_read_through_h5py(tmp_path):
-    """What HDF5 has not written yet is seen."""
+    """The reader sees rows that HDF5 has not written yet."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file.create_dataset('x', data=numpy.arange(6), chunks=(2,))
         reader = choose_reader(file['x'])

@@ -64,7 +64,7 @@ def content(path):
 
 @pytest.mark.parametrize('scheme', [SequentialScheme, ShuffledScheme])
 def test_all_of_it_is_read_once_in_the_background(path, cold, scheme):
-    """And the batches are what they always are."""
+    """The batches are those of the scheme."""
     rows, offset = content(path)
     epoch = stream_of(path, scheme(160, 8)).get_epoch_iterator()
     next(epoch)
@@ -254,7 +254,7 @@ def test_batches_come_although_no_thread_can_be_had(
 
 def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
         path, monkeypatch):
-    """As one may whom Ctrl-C stops at the wrong moment."""
+    """Ctrl-C may stop a thread before it tells of its end."""
     monkeypatch.setattr(paging, 'UNDISTURBED', 0.01)
     monkeypatch.setattr(SequentialRead, 'is_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
@@ -263,7 +263,7 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
 
 
 def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
-    """What one reads by may be gone when it is looked up again."""
+    """The reading that one thread uses may be gone at its next look."""
     class Changing(paging.LocalPaging):
         """Of a source that is found in memory at every second look."""
 
@@ -290,7 +290,7 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 
 
 def test_source_in_memory_is_not_read(path, monkeypatch):
-    """Nor waited for."""
+    """No batch waits for the source either."""
     monkeypatch.setattr(RawFile, 'is_resident', lambda *_: True)
     monkeypatch.setattr(paging, 'SequentialRead', None)
     assert 20 == len(list(stream_of(

@@ -61,7 +61,7 @@ def sparse_file(cache):
 
 
 def test_bytes_are_fetched_once(server, content, cache):
-    """Also where the file is opened again."""
+    """A file that is opened again is read from the cache."""
     file = open_file(server)
     assert content == read_all(file)
     assert file.counts.nbytes < len(content) + 2 ** 17
@@ -80,8 +80,8 @@ def test_only_its_owner_may_read_the_cache(server, content, cache):
 
 def test_folder_that_others_may_write_to_is_not_used(
         folder, server, content, cache, caplog):
-    """What lies there may be anybody's; the file is read all the same. It is
-    told once, however many files there are."""
+    """Anybody may have written the folder; the file is read all the same. One
+    warning stands for all files."""
     cache.mkdir()
     cache.chmod(0o777)
     (folder / 'b').write_bytes(content)
@@ -92,7 +92,7 @@ def test_folder_that_others_may_write_to_is_not_used(
 
 @pytest.mark.parametrize('damage', ['flip', 'hole', 'cut', 'long', 'index'])
 def test_damaged_cache_is_never_read(server, content, cache, damage):
-    """What a checksum or a length shows to be wrong is fetched again."""
+    """Bytes with a wrong checksum or length are fetched again."""
     read_all(open_file(server))
     path = sparse_file(cache)
     with open(path.with_name('index') if damage == 'index' else path,
@@ -217,7 +217,7 @@ def test_oldest_entries_make_room_for_new_ones(
 
 
 def test_file_larger_than_the_budget_is_read(server, content, cache):
-    """What arrived first stays on disk; the rest comes and goes."""
+    """The first bytes stay on disk; the rest comes and goes."""
     config.remote_cache_bytes = config.remote_memory_bytes = 1 << 20
     file = open_file(server)
     for _ in range(2):
@@ -227,9 +227,9 @@ def test_file_larger_than_the_budget_is_read(server, content, cache):
     assert file.counts.nbytes < 2 * len(content) - (1 << 19)
 
 
-def test_what_is_no_entry_of_the_cache_is_left_alone(
+def test_folders_that_are_not_entries_of_the_cache_are_left_alone(
         folder, server, content, cache, monkeypatch):
-    """A folder of the user's, in which the cache is too, is never emptied."""
+    """A user's folder that has the cache in it is never emptied."""
     monkeypatch.setattr(disk_cache, 'ALLOWANCE', 1 << 20)
     config.remote_cache_bytes = 4 << 20
     cache.mkdir(0o700)
@@ -243,7 +243,7 @@ def test_what_is_no_entry_of_the_cache_is_left_alone(
         assert content == read_all(open_file(server, name))
     for name in names:
         assert 'years of work' == (cache / name / 'thesis.tex').read_text()
-    # Nor does it count: the entries have the whole budget.
+    # The user's files do not count: the entries have the whole budget.
     assert DiskCache(cache, 0).used_bytes() >= len(content)
 
 
@@ -312,8 +312,8 @@ def test_list_of_the_cache_that_failed_is_made_again(
     assert 1 == len(list(cache.iterdir()))
 
 
-def test_full_disk_is_no_error(server, content, cache, caplog):
-    """What it has no room for is kept in memory."""
+def test_full_disk_raises_no_error(server, content, cache, caplog):
+    """Bytes without room on disk are kept in memory."""
     def fail(*args):
         raise OSError(28, 'No space left on device')
 
@@ -397,7 +397,7 @@ def test_cache_may_be_turned_off(server, content, cache, setting):
 
 
 def test_threads_fetch_nothing_twice(server, content, cache):
-    """Who comes second waits for the first."""
+    """The second thread waits for the first."""
     file = open_file(server)
     wrong = []
 

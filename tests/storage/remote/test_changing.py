@@ -47,7 +47,7 @@ def use_cache(cache):
 @pytest.mark.parametrize('system', SYSTEMS)
 def test_epochs_over_a_changing_object_have_one_version(
         server, monkeypatch, system, cache, kind):
-    """Or end in an error, and the next one has the newest."""
+    """An epoch may end in an error; the next one has the newest version."""
     use_cache(cache)
     remote_file(server, monkeypatch, kind, system, 1).check(1)
 

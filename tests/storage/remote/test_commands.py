@@ -101,7 +101,7 @@ def test_converted_file_is_sent_to_object_storage(tmp_path, monkeypatch):
 
 def test_upload_that_fails_leaves_what_was_there(
         tmp_path, monkeypatch, capsys):
-    """And the command says why."""
+    """The command says that nothing was written."""
     filesystem = fsspec.filesystem('memory')
     filesystem.pipe('/kept/iris.hdf5', b'as it was')
     (tmp_path / 'iris.data').write_text(

@@ -146,7 +146,7 @@ def test_server_that_refuses_all_connections_is_given_up_early(
 
 def test_server_that_was_reached_before_is_waited_for(
         waits, objects, refusing):
-    """Also for its other files, since it may be down for a while."""
+    """The server's other files are waited for too; it may be down."""
     config.remote_timeout = 11
     address, begin = refusing
     objects.put(f'{address}/a', b'a')
@@ -202,7 +202,7 @@ def test_errors_that_stay_are_raised_at_once(
 
 def test_error_in_the_middle_of_an_epoch_is_of_its_request(
         server, url, data, waits):
-    """And the next epoch goes on reading."""
+    """The next epoch goes on reading."""
     config.remote_cache_path = 'off'
     stream = open_stream(url)
     server.plan = [faults.status(403)] * 40
@@ -212,8 +212,8 @@ def test_error_in_the_middle_of_an_epoch_is_of_its_request(
     assert list(range(NUM_EXAMPLES)) == sorted(read_epoch(stream, data))
 
 
-def test_what_is_no_hdf5_file_is_an_error_that_says_so(folder, server):
-    """As it is for a local file."""
+def test_file_that_is_not_hdf5_raises_an_error_that_says_so(folder, server):
+    """The error is that of a local file."""
     (folder / 'page.hdf5').write_text('<!DOCTYPE html>' + 100 * ' ')
     with pytest.raises(OSError, match='it is an HTML page'):
         H5PYDataset(server.url('page.hdf5'), ('train',))

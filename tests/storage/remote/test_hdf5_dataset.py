@@ -67,7 +67,7 @@ def test_nothing_shows_credentials(urls):
 
 
 def test_links_of_remote_files_are_not_followed(urls):
-    """And patterns are for local files."""
+    """Patterns are refused too: they are for local files."""
     with pytest.raises(ValueError, match='not followed from a remote file'):
         HDF5Dataset(urls, ['link'])
     with pytest.raises(ValueError, match='patterns are for local files'):

@@ -106,7 +106,7 @@ def waits():
 
 @pytest.mark.parametrize('place', ['disk', 'memory'])
 def test_wrong_bytes_are_never_taken(server, url, data, place):
-    """They are asked for again, and each example is what it was."""
+    """Wrong bytes are fetched again, and each example is what it was."""
     if place == 'memory':
         config.remote_cache_path = 'off'
     for number, name in enumerate(WRONG):
@@ -119,7 +119,7 @@ def test_wrong_bytes_are_never_taken(server, url, data, place):
         assert list(range(NUM_EXAMPLES)) == sorted(
             read_epoch(stream, data)), name
         assert [] == server.plan, name
-    # What nobody wants is not read to its end.
+    # Bytes that nobody wants are not read to their end.
     assert 0 < server.most_pieces < MOST_PIECES
 
 

@@ -77,7 +77,7 @@ def test_reads_at_equal_distances_are_answered_together(make, distance):
 
 
 def test_nothing_is_fetched_ahead_of_long_reads(make):
-    """Of which together more would be fetched than is remembered."""
+    """Reading ahead would fetch more than is remembered."""
     origin = Origin()
     reader = make(origin)
     for address in range(0, SIZE, 40 * BLOCK):
@@ -95,7 +95,7 @@ def test_pieces_that_come_again_are_counted_once(make):
 
 
 def test_nothing_is_fetched_before_distances_are_equal(make):
-    """Where reads lie is not guessed of two."""
+    """Two reads do not suffice to guess a distance."""
     origin = Origin()
     reader = make(origin)
     for address in (0, 10, 30, 70, 150, 20):
@@ -103,8 +103,8 @@ def test_nothing_is_fetched_before_distances_are_equal(make):
     assert list(map(len, origin.rounds)) == [1] * 6
 
 
-def test_what_is_fetched_ahead_fails_only_when_it_is_read(make):
-    """What nobody needs is no error."""
+def test_bytes_fetched_ahead_fail_only_when_they_are_read(make):
+    """Bytes that nobody needs raise no error."""
     origin = Origin(broken=50 * BLOCK)
     reader = make(origin)
     for place in range(0, 50, 5):

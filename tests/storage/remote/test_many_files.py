@@ -50,7 +50,7 @@ def test_files_are_opened_several_at_a_time(server, urls, open_them):
 
 
 def test_files_are_asked_about_several_at_a_time(server, urls):
-    """Whether they have changed, at the beginning of an epoch."""
+    """An epoch checks several files for changes at a time when it begins."""
     with HDF5Dataset(urls, sources={'x': 'x'}) as dataset:
         dataset.renew()
         server.log.clear()
@@ -79,7 +79,7 @@ def test_what_is_on_disk_takes_one_request_a_file(server, urls):
 
 
 def test_closed_files_are_forgotten(tmp_path):
-    """However many were open, one after the other."""
+    """Any number of files may be open, one after the other."""
     for number in range(3 * MOST_PLACES):
         path = tmp_path / f'{number}.hdf5'
         with h5py.File(path, 'w') as file:

@@ -94,7 +94,7 @@ def test_fork_while_another_thread_reads(server, url, data):
 
 @pytest.mark.parametrize('where', ['disk', 'memory'])
 def test_child_fetches_what_was_under_way(server, folder, where):
-    """What its parent has asked for never comes to it."""
+    """Replies to the parent's requests never come to the child."""
     if where == 'memory':
         config.remote_cache_path = 'off'
     content = numpy.random.RandomState(0).bytes(1 << 20)

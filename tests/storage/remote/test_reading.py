@@ -69,7 +69,7 @@ def test_single_examples_are_those_of_the_file(url, data, scheme):
     memory=st.sampled_from([0, 30_000, 1 << 28]))
 def test_any_request_has_the_values_of_the_file(tmp_path_factory, request,
                                                 memory):
-    """However little memory there is."""
+    """The values do not depend on the amount of memory."""
     path = tmp_path_factory.getbasetemp() / 'any.hdf5'
     if not path.exists():
         make_file(path)
@@ -101,7 +101,7 @@ def test_sources_go_through_the_readers_of_local_files(url):
 
 
 def test_whole_data_set_is_loaded_into_memory(url, data):
-    """In portions, of which each is fetched once."""
+    """The data are loaded in portions; each is fetched once."""
     dataset = H5PYDataset(url, ('train',), load_in_memory=True)
     check_batch(data, dataset.sources, dataset.get_data(
         None, slice(0, NUM_EXAMPLES)))
@@ -126,7 +126,7 @@ def test_second_epoch_asks_for_the_state_alone(server, url, data):
 
 
 def test_nothing_is_fetched_twice_in_an_epoch(folder, server, url, data):
-    """And near ranges are one request."""
+    """Near ranges are fetched in one request."""
     dataset = H5PYDataset(url, ('train',))
     read_epoch(DataStream(dataset, iteration_scheme=ShuffledScheme(
         NUM_EXAMPLES, 64)), data)
@@ -231,7 +231,7 @@ def test_rows_of_many_batches_are_fetched_together(folder, server):
 @pytest.mark.parametrize('rank', [None, 1])
 def test_examples_are_fetched_in_groups_before_they_are_asked_for(
         folder, server, rank):
-    """Also those of a rank, which are not next to each other."""
+    """A rank's examples are grouped too, although they are not adjacent."""
     rows = numpy.random.RandomState(0).randint(
         0, 255, (640, 1 << 13)).astype('uint8')
     with h5py.File(folder / 'examples.hdf5', 'w') as file:
@@ -301,7 +301,7 @@ def test_source_that_is_here_for_a_moment_is_fetched_again(folder, server):
 
 
 def test_memory_of_bytes_keeps_to_its_budget(url, data):
-    """What is being read counts, and may exceed it for that time."""
+    """Bytes that are being read count; they may exceed the budget so long."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 200_000
     file = raw_file_at(RemotePath(url))
     for address in range(0, file.size - 50_000, 50_000):

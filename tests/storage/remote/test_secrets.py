@@ -38,7 +38,7 @@ def check_hidden(*texts):
 
 
 def test_nothing_shows_credentials(server, data, cache, caplog):
-    """Whatever is looked at."""
+    """Paths, texts, states, pickles, logs and the cache hide them."""
     caplog.set_level(logging.DEBUG)
     dataset = H5PYDataset(secret_url(server), ('train',),
                           storage_options=OPTIONS)
@@ -60,7 +60,7 @@ def test_nothing_shows_credentials(server, data, cache, caplog):
     faults.status(403), faults.status(404), faults.status(503),
     faults.reset, faults.whole, faults.short])
 def test_errors_show_no_credentials(server, data, caplog, fault):
-    """Nor do their causes, as a traceback prints them."""
+    """The causes of an error, as a traceback prints them, show none either."""
     caplog.set_level(logging.DEBUG)
     config.remote_timeout = .3
     server.plan = [fault] * 100
@@ -71,7 +71,7 @@ def test_errors_show_no_credentials(server, data, caplog, fault):
 
 
 def test_credentials_are_given_to_the_server(server, data):
-    """And asked for where a pickle has none."""
+    """An error asks for them if a pickle has none."""
     server.token = 'Bearer to-ken'
     url = server.url('train.hdf5')
     options = {'headers': {'Authorization': server.token}}
@@ -172,13 +172,13 @@ def test_paths_of_other_data_sets_show_none(folder, server):
     ('simplecache::https://a@h/p#x', 'simplecache::https://***@h/p'),
     ('https://h/p?version=3', 'https://h/p?version=3')])
 def test_urls_are_shown_without_credentials(url, text):
-    """What is not known to be public is hidden."""
+    """A part that is not known to be public is hidden."""
     assert text == shown(url)
     assert text == as_path(url) == str(RemotePath(url))
 
 
 def test_options_that_are_known_to_be_public_are_kept():
-    """And numbers and truth values."""
+    """Numbers and truth values are kept too."""
     assert {'anon': True, 'endpoint_url': 'http://h', 'client_kwargs': {
         'region_name': 'eu'}} == public_options({
             'anon': True, 'endpoint_url': 'http://u:p@h', 'key': 'k',
