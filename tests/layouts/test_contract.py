@@ -46,7 +46,7 @@ def written(miniature, tmp_path):
 
 @EACH
 def test_promises_are_kept(written):
-    """What fuel.testing checks of any data set."""
+    """The data set keeps the promises that fuel.testing checks."""
     keep_promises(written, [name for name in DATASET_PROMISES
                             if name != 'streams'])
 
@@ -54,7 +54,7 @@ def test_promises_are_kept(written):
 @pytest.mark.full
 @EACH
 def test_promises_of_streams_are_kept(written):
-    """What fuel.testing checks of streams that read a data set."""
+    """Streams that read it keep the promises that fuel.testing checks."""
     keep_promises(written, ['streams'])
 
 

@@ -93,7 +93,7 @@ def test_recogniser_of_a_package_is_asked(install, spirals):
 
 
 def test_none_overrules_a_sure_sign(install, tmp_path, plain):
-    """But it is asked where it is named, and where there is no sign."""
+    """An entry point is asked if it is named, or if there is no sign."""
     install(eager='spiral_layouts:eager')
     for name in ('robomimic', 'D4RL', 'h5ad', 'netCDF'):
         miniature = miniature_named(name)

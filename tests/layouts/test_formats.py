@@ -25,7 +25,7 @@ def rows(dataset):
 
 
 def test_files_far_below_a_folder_are_named(tmp_path):
-    """Where there is more than one way down."""
+    """The error lists the folders if there is more than one way down."""
     for name in ('pen', 'door'):
         folder = tmp_path / 'sets' / name / 'human' / 'data'
         folder.mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_json_lines_called_csv_are_found_by_a_line_of_any_length(
 
 
 def test_text_takes_the_arguments_of_its_class(tmp_path):
-    """And names it where they do not fit."""
+    """The error of a wrong argument names the class."""
     path = str(tmp_path / 'x.txt')
     with open(path, 'w') as one, gzip.open(f'{path}.gz', 'wt') as other:
         for stream in (one, other):
@@ -163,7 +163,7 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.dat', b'<!DOCTYPE html>', 'may be a web page: take the address')])
 def test_other_files_are_refused_with_what_was_seen(
         tmp_path, name, content, words):
-    """And what to do."""
+    """The error names the file and shows its first bytes."""
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=words) as caught:
@@ -287,7 +287,7 @@ def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
 
 
 def test_files_without_rows_say_so(tmp_path):
-    """Not as of splits, of which there are none."""
+    """The error does not speak of splits: there are none."""
     path = str(tmp_path / 'x.h5')
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.zeros((0, 3))
@@ -296,8 +296,8 @@ def test_files_without_rows_say_so(tmp_path):
 
 
 def test_arrays_of_one_name_are_not_lost(tmp_path):
-    """Those of each split have the same, and are no sources beside each
-    other."""
+    """The arrays of the splits have one name, and cannot be sources beside
+    each other."""
     for split, count in (('train', 4), ('test', 3)):
         (tmp_path / split).mkdir()
         numpy.save(tmp_path / split / 'x.npy', numpy.arange(count))
@@ -354,7 +354,7 @@ def test_table_of_numbers_and_text_is_opened(tmp_path):
 
 
 def test_text_without_a_vocabulary_names_the_file(tmp_path):
-    """And what counts one."""
+    """The error also names the function that counts one."""
     path = tmp_path / 'x.txt'
     path.write_text('one two\n')
     with pytest.raises(TypeError, match=(

@@ -85,7 +85,7 @@ def test_parts_where_the_layout_has_none_are_all_there_is(tmp_path):
 
 
 def test_columns_of_an_ambiguous_file_say_which_are_meant(tmp_path):
-    """Where the ways to open it differ in nothing else."""
+    """The ways to open the file differ in nothing else."""
     files = written('NWB', tmp_path)
     with h5py.File(files, 'r+') as file:
         file['acquisition/eye/data'] = numpy.zeros((7, 2))
@@ -98,7 +98,7 @@ def test_columns_of_an_ambiguous_file_say_which_are_meant(tmp_path):
 
 
 def test_columns_of_matlab_keep_their_axis(tmp_path):
-    """Also where no axis is that of all."""
+    """The arrays need not have an axis in common."""
     files = written('MATLAB', tmp_path)
     with h5py.File(files, 'r+') as file:
         file['z'] = numpy.zeros((2, 9))
@@ -107,7 +107,7 @@ def test_columns_of_matlab_keep_their_axis(tmp_path):
 
 
 def test_two_layouts_of_other_runs_are_told_apart(tmp_path):
-    """But where runs are given."""
+    """Given runs decide between the layouts."""
     files = written('D4RL', tmp_path)
     with h5py.File(files, 'r+') as file:
         file['ep_len'], file['ep_offset'] = [25, 35], [0, 25]
@@ -118,7 +118,7 @@ def test_two_layouts_of_other_runs_are_told_apart(tmp_path):
 
 
 def test_columns_of_plain_files_are_read_as_they_are(tmp_path):
-    """Where no layout has a sign, also of weights of a model."""
+    """No layout has a sign, also where there are weights of a model."""
     path = written('nested', tmp_path)
     with h5py.File(path, 'r+') as file:
         file.attrs['keras_version'] = '3'
@@ -133,7 +133,7 @@ def test_columns_of_plain_files_are_read_as_they_are(tmp_path):
     ('MultimodalUniverse', 'objects have no order')])
 def test_windows_over_independent_rows_give_a_warning(
         name, advice, tmp_path, recwarn):
-    """Also of a data set that was pickled; not where runs are given."""
+    """A pickled data set warns too; given runs do not."""
     dataset = fuel.load(written(name, tmp_path))
     sources = [dataset.sources[-1]]
     Windows(dataset, 2, runs='all', sources=sources)

@@ -47,7 +47,7 @@ def test_values_are_those_of_the_file(miniature, tmp_path):
 
 
 def test_missing_categories_have_no_name(tmp_path):
-    """The code -1 is no place in the names."""
+    """The code -1 is not a place in the names."""
     miniature = miniature_named('h5ad')
     dataset = fuel.load(miniature.write(
         tmp_path, numpy.random.default_rng(1)).files)
@@ -71,7 +71,7 @@ def test_file_that_is_not_there_is_named(name, tmp_path, monkeypatch):
 
 
 def test_splits_of_a_folder_are_of_one_data_set(tmp_path):
-    """However they are named; a category has the same code in each."""
+    """A split may be named in two ways; a category has one code in all."""
     for split, names in (('train', [b'T cell', b'B cell']),
                          ('valid', [b'monocyte', b'B cell'])):
         (tmp_path / split).mkdir()

@@ -12,8 +12,8 @@ import fuel
 from fuel.datasets import CSR, Flat, HDF5Dataset, Ragged, Rows, Runs, Windows
 from fuel.exceptions import AmbiguousLayoutError, DamagedFileError
 
-# What is spoiled, by name: the miniature, what is done to its file, the error
-# and words of its text.
+# Spoiled files, by name: the miniature, the change of its file, the error and
+# words of its text.
 SPOILED = {}
 
 
@@ -507,7 +507,7 @@ def array_of(file, path):
 @pytest.mark.parametrize('miniature', [
     one for one in MINIATURES if one.layout != 'plain'], ids=str)
 def test_array_of_another_length_is_an_error(miniature, tmp_path):
-    """Of whatever source it is; the text names it, and its length."""
+    """The error names the array of any source, and its length."""
     numbers = iter(range(100))
 
     def write():
@@ -538,12 +538,12 @@ def test_array_of_another_length_is_an_error(miniature, tmp_path):
                            match=rf'\b{count}\b') as caught:
             read_all(files)
         text = str(caught.value)
-        # Or the array, of a table.
+        # The error of a table may name its array.
         assert path in text or array in text
 
 
 def test_there_are_enough_near_misses():
-    """What the table is for."""
+    """The table has at least fifty cases."""
     assert len(SPOILED) >= 50
 
 
@@ -571,8 +571,8 @@ def test_genes_must_be_equal(tmp_path):
         fuel.load(files)
 
 
-def test_empty_runs_are_no_examples_of_windows(tmp_path):
-    """But of Runs they are."""
+def test_empty_runs_are_not_examples_of_windows(tmp_path):
+    """The class Runs has them as examples."""
     path = str(tmp_path / 'runs.h5')
     with h5py.File(path, 'w') as file:
         file['x'], file['ep_len'] = numpy.arange(5), [0, 3, 0, 2, 0]

@@ -1,5 +1,4 @@
-"""What files say of themselves is read with care: they may be hostile, or
-very large."""
+"""Files are recognised with care: they may be hostile or very large."""
 import os
 
 import h5py
@@ -44,8 +43,8 @@ def write_plain(path):
 
 
 @pytest.mark.parametrize('odd', ODD)
-def test_attributes_of_odd_types_are_no_sign(odd, tmp_path):
-    """Also not a reason to fail."""
+def test_attributes_of_odd_types_are_not_signs(odd, tmp_path):
+    """Such attributes raise no error either."""
     path = str(tmp_path / 'plain.h5')
     write_plain(path)
     with h5py.File(path, 'r+') as file:
@@ -59,8 +58,8 @@ def test_attributes_of_odd_types_are_no_sign(odd, tmp_path):
 
 @pytest.mark.parametrize('lengths', [(8, 4), (6, 6)])
 def test_groups_that_are_called_as_splits_are_splits(lengths, tmp_path):
-    """Whatever their lengths, and beside groups without arrays; ``repr``
-    opens the same."""
+    """The groups may have any lengths, beside groups without arrays. The
+    ``repr`` opens the same."""
     path = str(tmp_path / 'two.h5')
     with h5py.File(path, 'w') as file:
         for name, count in zip(('train', 'test'), lengths, strict=True):
@@ -81,8 +80,8 @@ def test_groups_that_are_called_as_splits_are_splits(lengths, tmp_path):
     lambda file: file.move('test', 'weights'),
     lambda file: file.move('test/y', 'test/z'),
     lambda file: file.create_dataset('top', data=range(3))])
-def test_groups_of_other_names_or_arrays_are_no_splits(spoil, tmp_path):
-    """They are arrays as others."""
+def test_groups_of_other_names_or_arrays_are_not_splits(spoil, tmp_path):
+    """Such groups have arrays as others do."""
     path = str(tmp_path / 'two.h5')
     with h5py.File(path, 'w') as file:
         for name in ('train', 'test'):
@@ -93,8 +92,8 @@ def test_groups_of_other_names_or_arrays_are_no_splits(spoil, tmp_path):
 
 @pytest.mark.parametrize('name', [
     'values', 'valence', 'devices', 'trainer', 'evaluator', 'testimony'])
-def test_words_that_begin_as_names_of_splits_are_no_splits(name, tmp_path):
-    """Neither as groups nor as lists."""
+def test_words_that_begin_as_names_of_splits_are_not_splits(name, tmp_path):
+    """Neither groups nor lists of such names are splits."""
     path = str(tmp_path / 'words.h5')
     with h5py.File(path, 'w') as file:
         file[f'{name}/x'] = range(3)
@@ -107,7 +106,7 @@ def test_words_that_begin_as_names_of_splits_are_no_splits(name, tmp_path):
 @pytest.mark.parametrize('lists', [
     {'train': [0, 2, 3], 'test': [1]}, {'train': [True, False, True, True]}])
 def test_lists_of_rows_for_each_split_are_splits(lists, tmp_path):
-    """And no sources."""
+    """The lists are not sources."""
     path = str(tmp_path / 'listed.h5')
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(4)
@@ -120,7 +119,7 @@ def test_lists_of_rows_for_each_split_are_splits(lists, tmp_path):
 
 
 def test_ways_to_open_a_file_say_how_many_rows_they_have(tmp_path):
-    """Which is why there are several."""
+    """The numbers of rows are why there are several ways."""
     path = str(tmp_path / 'uneven.h5')
     with h5py.File(path, 'w') as file:
         file['x'], file['y'] = numpy.zeros((200, 3)), numpy.zeros(199)
@@ -230,7 +229,7 @@ def many_groups(tmp_path_factory):
 
 
 def test_files_of_many_groups_are_not_walked(many_groups, monkeypatch):
-    """Whatever recognisers ask, only the first are looked at."""
+    """Recognisers look at the first names only."""
     found = []
     find_node = nodes.find_node
 
@@ -298,8 +297,8 @@ def test_kept_layout_that_is_none_is_found_anew(names, tmp_path, monkeypatch):
         assert 'demo_*' in repr(fuel.load(path))
 
 
-def test_broken_links_are_no_groups(tmp_path):
-    """They are passed over by what looks for groups."""
+def test_broken_links_are_not_groups(tmp_path):
+    """The search for groups passes over broken links."""
     path = str(tmp_path / 'demos.h5')
     write_demos(path, 3)
     with h5py.File(path, 'r+') as file:
@@ -310,8 +309,7 @@ def test_broken_links_are_no_groups(tmp_path):
 
 
 def test_arrays_of_a_group_of_many_are_none_by_chance(tmp_path):
-    """Where not all arrays were seen, nothing says that they have one
-    length."""
+    """Some arrays were not seen, so nothing says that all have one length."""
     path = str(tmp_path / 'many.h5')
     with h5py.File(path, 'w') as file:
         for number in range(MOST_NAMES + 1):
@@ -343,9 +341,9 @@ def test_calls_of_an_error_open_the_file(tmp_path):
     ['train-x', 'train-y', 'val-x', 'val-y'],
     ['in/Test.x', 'in/Test.y', 'in/dev.x', 'in/dev.y']])
 @pytest.mark.parametrize('length', [6, 9])
-def test_arrays_called_by_splits_are_no_columns_of_the_same_rows(
+def test_arrays_called_by_splits_are_not_columns_of_the_same_rows(
         tmp_path, names, length):
-    """Also where they have as many; then the file may be read as it is."""
+    """If all have one length, the file may also be read as it is."""
     path = str(tmp_path / 'two.h5')
     with h5py.File(path, 'w') as file:
         for place, name in enumerate(names):
@@ -386,8 +384,8 @@ def test_arrays_called_by_splits_are_opened_by_split(tmp_path, names, length):
     lambda file: file.create_group('model_weights'),
     lambda file: [file.move(name, f'layers/dense/vars/{number}')
                   for number, name in enumerate(['images', 'labels/kind'])]])
-def test_weights_of_models_are_no_data(write, tmp_path):
-    """Also where all have one length."""
+def test_weights_of_models_are_not_data(write, tmp_path):
+    """Weights that all have one length are refused too."""
     path = str(tmp_path / 'weights.h5')
     write_plain(path)
     with h5py.File(path, 'r+') as file:
@@ -443,7 +441,7 @@ def test_length_stated_wrongly_in_any_of_many_groups_is_refused(
     config.remote_cache_path = str(tmp_path / 'cache')
     write(path, count=MOST_NAMES + 10, wrong=wrong)
     part = part.replace('1', str(wrong))
-    # Also where what HDF5 says of the parts was kept.
+    # The second time, the parts' metadata come from the cache.
     for _ in range(2):
         with pytest.raises(DamagedFileError, match=f'{part!r} states 3 rows'):
             fuel.load(path)

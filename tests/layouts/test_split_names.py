@@ -68,7 +68,7 @@ def test_hdf5_files_of_other_names_are_joined(tmp_path):
 
 
 def test_only_hdf5_file_is_the_split_of_its_name(tmp_path):
-    """Whether it is named or not; another is an error."""
+    """The split may be left out; another one is an error."""
     write(tmp_path / 'train.h5', [4, 5])
     for split in None, 'train', 'all':
         assert [4, 5] == fuel.load(tmp_path, split)[:][0].tolist()

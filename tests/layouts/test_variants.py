@@ -12,8 +12,8 @@ import fuel
 from fuel.datasets import CSR, Constant, Ragged, Rows
 from fuel.layouts.recognition import find_call, seen_files
 
-# What is changed, by name: the miniature, what is done to its file, columns
-# that must come out (None: must not), and words of the notes.
+# Changed files, by name: the miniature, the change of its file, columns that
+# must come out (None: must not), and words of the notes.
 VARIANTS = {}
 
 
@@ -242,7 +242,7 @@ def test_variants_are_recognised(name, tmp_path):
 
 
 def test_layer_by_columns_is_refused_where_it_is_chosen(tmp_path):
-    """And only there."""
+    """The rest of the file is loaded."""
     miniature = miniature_named('h5ad')
     path = miniature.write(tmp_path, numpy.random.default_rng(5)).files
     with h5py.File(path, 'r+') as file:
@@ -253,8 +253,8 @@ def test_layer_by_columns_is_refused_where_it_is_chosen(tmp_path):
         fuel.load(path, sources=['layers/by column'])
 
 
-def test_matlab_text_alone_is_no_data_set(tmp_path):
-    """Nor is a file of single values."""
+def test_matlab_text_alone_is_not_a_data_set(tmp_path):
+    """A MATLAB file of text has no layout."""
     path = tmp_path / 'text.mat'
     with h5py.File(path, 'w') as file:
         put(file, 'title', numpy.array([[72], [105]], 'u2'),
