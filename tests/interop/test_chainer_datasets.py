@@ -63,7 +63,7 @@ def test_mixin_makes_every_way_of_indexing_of_one_example():
 
 @pytest.mark.parametrize('index', [
     numpy.ones(6, bool), [1.5], numpy.zeros((2, 2), int), ['a']])
-def test_mixin_refuses_what_is_no_list_of_integers(index):
+def test_mixin_refuses_an_index_that_is_not_a_list_of_integers(index):
     """A mask would be read as zeros and ones."""
     with pytest.raises(IndexError, match='one-dimensional array of integers'):
         Squares(6)[index]
@@ -296,8 +296,8 @@ def test_padding_is_rounded_to_the_type_of_the_arrays(dtype, padding):
     ([{'a': 1}, {'b': 1}], None, ValueError, 'number 1 is'),
     ([(1, 2), 3], None, ValueError, 'number 1 is 3'),
 ])
-def test_batch_that_is_no_array_is_refused(batch, padding, error, text):
-    """With the part and the example."""
+def test_batch_that_is_not_an_array_is_refused(batch, padding, error, text):
+    """The error names the part and the example."""
     with numpy.errstate(invalid='ignore'), pytest.raises(error, match=text):
         concat_examples(batch, padding=padding)
 
@@ -434,7 +434,7 @@ def test_one_of_several_downloads_and_the_others_wait(
 
 
 def test_broken_download_leaves_nothing(dataset_root, monkeypatch):
-    """A file that is cut is no file; the next call tries again."""
+    """A file that is cut does not count; the next call tries again."""
     replies = [Reply(b'digits', cut=3) for _ in range(8)]
     monkeypatch.setattr('fuel.downloaders.base.requests.get',
                         lambda url, **kwargs: replies.pop())

@@ -249,7 +249,7 @@ def test_snapshot_resumes_with_the_very_next_batch(writer, reader):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_iterator_that_has_run_takes_up_a_snapshot(kind):
-    """What it prefetched is dropped."""
+    """Prefetched batches are dropped."""
     iterator = build(kind)
     draw(iterator, 2)
     saved = snapshot(iterator)
@@ -595,7 +595,7 @@ def test_stream_is_an_iterator_of_chainer(name):
 
 @pytest.mark.parametrize('name', STREAMS)
 def test_stream_ends_after_one_epoch_if_not_repeated(name):
-    """And stays at its end."""
+    """The iterator stays at its end."""
     with as_iterator(STREAMS[name](), repeat=False) as iterator:
         batches = list(iterator)
         assert (1, True) == (iterator.epoch, iterator.is_new_epoch)
@@ -659,7 +659,7 @@ def test_stream_of_examples_needs_a_batch_size():
 
 
 def test_batch_size_is_that_of_the_scheme():
-    """Or of the last batch, where no stage says."""
+    """The size is that of the last batch if no stage says one."""
     assert 3 == as_iterator(MultiProcessing(stream())).batch_size
 
     class Own(Transformer):
@@ -685,7 +685,7 @@ def test_stream_without_batches_is_refused():
 
 
 def test_reset_starts_the_next_epoch():
-    """And counts from 0."""
+    """The counts start again from 0."""
     iterator = as_iterator(stream())
     iterator.next()
     iterator.reset()

@@ -32,7 +32,7 @@ def test_chainer_has_masked_examples_and_plain_arrays():
 
 
 def test_rows_of_other_libraries_keep_masks():
-    """Which a data set of theirs may have."""
+    """A data set of another library may have masked rows."""
     dataset = ChainerDataset([(row, 1) for row in X])
     for place in range(4):
         assert X[place].tolist() == dataset[place][0].tolist()

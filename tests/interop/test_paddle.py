@@ -100,8 +100,8 @@ def test_data_become_columns(part, column):
 
 @pytest.mark.parametrize('part', [
     'text', b'bytes', None, 1j, [[1], [2, 3]], ['a']])
-def test_data_that_are_no_column_are_refused(part):
-    """By the name of the source."""
+def test_data_that_are_not_a_column_are_refused(part):
+    """The error names the source."""
     provider = as_provider(DataStream(IterableDataset({'words': [part]})))
     with pytest.raises(TypeError, match="source 'words' is no column"):
         list(provider())
@@ -214,7 +214,7 @@ def test_provider_that_returns_one_iterator_twice_is_refused():
 
 @given(st.integers(0, 9), st.integers(1, 5))
 def test_minibatches_are_lists_of_entries(count, size):
-    """The last may be shorter, and the end is no error."""
+    """The last one may be shorter, and the end raises no error."""
     entries = [[n] for n in range(count)]
     found = list(minibatches(lambda: entries, size))
     assert entries == sum(found, [])
@@ -304,7 +304,7 @@ def test_readers_are_mapped_side_by_side():
 
 
 def test_shuffled_reader_gives_each_entry_once_in_another_order():
-    """Which depends on the seed and the pass."""
+    """The order depends on the seed and the pass."""
     reader = shuffle(numbers(50), 20, seed=3)
     passes = [list(reader()) for _ in range(2)]
     assert list(range(50)) == sorted(passes[0]) == sorted(passes[1])
@@ -314,7 +314,7 @@ def test_shuffled_reader_gives_each_entry_once_in_another_order():
 
 
 def test_readers_are_chained():
-    """And may be the same."""
+    """A reader may be chained with itself."""
     reader = numbers(2)
     assert [0, 1, 0, 1, 9] == list(chain(reader, reader, lambda: [9])())
     shuffled = shuffle(numbers(9), 5, seed=1)

@@ -40,7 +40,7 @@ def png(value):
 
 @pytest.fixture
 def pictures(hugging_face, tmp_path):
-    """Return pictures and classes, of which one picture is in a file."""
+    """Return pictures and classes; one picture is in a file."""
     (tmp_path / 'three.png').write_bytes(png(3))
     features = hugging_face.Features({
         'image': hugging_face.Image(),

@@ -39,7 +39,7 @@ def compare(data, kind, folder):
     try:
         numbers, found = dataset.get_data(None, rows)
     except ValueError as error:
-        # Whatever group it is in.
+        # The nulls may be in any group.
         if nulls and "'x'" in str(error) and 'nulls, which' in str(error):
             return
         raise

@@ -16,7 +16,7 @@ from fuel.streams import DataStream
 
 @pytest.mark.parametrize('kind', TABLES)
 def test_epochs_over_a_changing_file_have_one_version(tmp_path, kind):
-    """Or end in an error, and the next one has the newest."""
+    """An epoch may end in an error; the next one has the newest version."""
     changing_file(tmp_path, kind, 1).check(3)
 
 

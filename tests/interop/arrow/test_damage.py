@@ -81,7 +81,7 @@ def test_stream_that_was_cut_between_batches_is_refused(kind, tmp_path):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_file_that_is_cut_while_in_use_is_an_error(kind, tmp_path):
-    """What was decoded before, too, and never the end of the process."""
+    """Rows that were decoded before fail too; the process goes on."""
     path = tmp_path / 'data'
     damaged_tables.write(path, kind)
     dataset = ArrowDataset(path, sources=('int', 'text'))

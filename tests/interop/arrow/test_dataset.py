@@ -197,7 +197,7 @@ def test_groups_that_do_not_fit_are_dropped(tmp_path, monkeypatch):
 
 def test_columns_that_are_read_share_the_cache_by_bytes(
         tmp_path, monkeypatch):
-    """What nobody reads takes nothing, and a small column leaves its rest."""
+    """Unread columns take no memory, and a small column leaves its rest."""
     path = str(tmp_path / 'wide.parquet')
     pyarrow.parquet.write_table(pyarrow.table({
         'large': numpy.arange(100.), 'small': numpy.arange(100, dtype='i1'),

@@ -42,8 +42,8 @@ def test_class_labels_keep_their_names(pictures, tmp_path):
     (('a',), ('x',), None), ((), None, None)])
 def test_class_names_are_those_of_the_source_of_classes(
         hugging_face, columns, sources, expected):
-    """Or of the only one that has names; if it is read, and of a data set
-    that is read in order too."""
+    """The only source that has names counts too, if it is read. A data set
+    that is read in order has the same names."""
     features = {'x': hugging_face.Value('int64'), **{
         name: hugging_face.ClassLabel(names=names) for name, names in zip(
             columns, (['cat', 'dog'], ['small', 'large']), strict=False)}}
@@ -60,7 +60,7 @@ def test_class_names_are_those_of_the_source_of_classes(
     {'huggingface': '{"info": {"features": {"label": 3}}}'},
     {'huggingface': '{"info": {"features": {"x": {"_type": "Value"}}}}'}])
 def test_table_without_names_of_classes_has_none(metadata):
-    """Whatever it says in the place of them."""
+    """Other metadata in the place of names are ignored."""
     table = pyarrow.table({'label': [0, 1]}).replace_schema_metadata(metadata)
     dataset = ArrowDataset(table)
     assert {} == dataset.categories
@@ -81,7 +81,7 @@ def test_images_are_decoded(pictures):
 
 @pytest.mark.parametrize('path', ['missing.png', '.'])
 def test_image_whose_file_is_missing_is_an_error(pictures, tmp_path, path):
-    """Or left out, as one that cannot be decoded."""
+    """The option `on_error='skip'` leaves the image out."""
     table = pictures.with_format('arrow')[:]
     table = table.set_column(0, 'image', pyarrow.array(
         [*table['image'].to_pylist()[:3],
@@ -144,7 +144,7 @@ def test_audio_columns_of_hugging_face_are_decoded(hugging_face, tmp_path):
     ids=['cast', 'shuffle', 'select', 'split', 'flattened', 'columns',
          'renamed', 'format', 'format of some'])
 def test_sources_are_in_the_order_of_column_names(hugging_face, change):
-    """Whatever was cast or selected before, so that a loop over the batches
+    """Casts and selections keep the order, so that a loop over the batches
     names them right."""
     data = change(hugging_face.Dataset.from_dict({
         'text': list('abcde'), 'label': [0, 1, 0, 1, 1]}).cast_column(
@@ -223,7 +223,7 @@ def test_other_names_of_classes_are_refused(hugging_face, tmp_path):
 
 @pytest.mark.parametrize('shape', [(4, 6), (4, 3, 2), (2, 2, 3, 2)])
 def test_arrays_come_as_arrays(tmp_path, hugging_face, shape):
-    """Also of files that are read without the library, and of a stream."""
+    """Files read without the library, and streams, give arrays too."""
     rows = numpy.arange(5 * numpy.prod(shape), dtype='uint8').reshape(
         5, *shape)
     found = hugging_face.Dataset.from_dict(

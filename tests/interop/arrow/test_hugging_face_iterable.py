@@ -1,4 +1,4 @@
-"""What Hugging Face streams is read in its order, and resumed exactly."""
+"""Hugging Face streams are read in their order and resumed exactly."""
 import itertools
 import json
 import pickle
@@ -101,7 +101,7 @@ PIPELINES = {
 @pytest.mark.parametrize('name', PIPELINES)
 def test_epochs_are_theirs_and_go_on_from_their_states(
         request, monkeypatch, hugging_face, others, kind, name):
-    """In the first epoch and a later one, which is shuffled anew."""
+    """Epochs are resumed in the first one and in a later, shuffled one."""
     monkeypatch.setattr(hugging_face_module, 'BLOCK', 3)
     make = request.getfixturevalue(kind)
 
@@ -123,7 +123,7 @@ def test_epochs_are_theirs_and_go_on_from_their_states(
         assert wanted == plain(got)
         for place, state in list(enumerate(states))[::3]:
             theirs = json.loads(state)['dataset']['theirs']
-            # That of the block, of which the first one needs none.
+            # The state of the block; the first block needs none.
             assert theirs is not None or place < 3
             assert wanted[place + 1:] == resume(open_stream, state)
 
@@ -226,7 +226,7 @@ def test_run_goes_on_in_a_new_process(hugging_face, tmp_path):
 
 
 def test_order_without_a_seed_is_not_taken_up(rows):
-    """Nor that of another seed, or of another rank."""
+    """A state without a seed is refused, with the remedy."""
     stream = stream_of(rows().shuffle(buffer_size=1))
     next(stream.get_epoch_iterator())
     with pytest.raises(StateMismatchError, match=r'shuffle\(seed=3\)'):
@@ -247,7 +247,7 @@ def test_ranks_of_theirs_are_apart(hugging_face, rows):
 
 
 def test_ranks_of_fuel_share_the_order(rows):
-    """And another number of ranks takes their state up."""
+    """A stream of another number of ranks takes their state up."""
     ranks = [stream_of(rows()).shard(rank, 2) for rank in range(2)]
     epochs = [rank.get_epoch_iterator() for rank in ranks]
     assert [0, 2, 1, 3] == [
@@ -309,7 +309,7 @@ def test_two_streams_and_a_loop_read_one_data_set(rows):
 
 
 def test_epoch_that_begins_beside_another_is_the_next(rows):
-    """Also where the other one was left, and is still held."""
+    """The other epoch may have been left, and may still be held."""
     stream = stream_of(rows().shuffle(seed=3, buffer_size=1))
     held = [stream.get_epoch_iterator() for _ in range(3)]
     found = [plain(epoch) for epoch in reversed(held)][::-1]
@@ -415,7 +415,7 @@ def test_example_that_lacks_a_column_is_an_error(hugging_face):
 
 
 def test_errors_name_the_class_to_use(hugging_face, rows):
-    """Whatever it is put into."""
+    """Each class that is given the wrong data names the right one."""
     made = rows()
     for wrong in DataStream, ArrowDataset, IterableDataset:
         with pytest.raises(TypeError, match='into a HuggingFaceIterable'):

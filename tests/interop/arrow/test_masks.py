@@ -18,7 +18,7 @@ TYPES = {'i': pyarrow.int64(), 'b': pyarrow.bool_(), 'f': pyarrow.float64(),
 
 
 def table_of(rows, encode):
-    """Return a table of rows, of which integers may be encoded."""
+    """Return a table of rows; integers may be encoded."""
     columns = {name: pyarrow.array(column, TYPES[name])
                for name, column in zip('ibft', zip(*rows, strict=True),
                                        strict=True)}

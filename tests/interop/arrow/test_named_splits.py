@@ -96,8 +96,8 @@ def test_conversion_of_several_splits_says_so(tmp_path, caplog):
     assert 'files of the splits test, train become one' in caplog.text
 
 
-def test_files_that_are_no_splits_are_one_table(tmp_path):
-    """Whatever else their names say."""
+def test_files_that_are_not_splits_are_one_table(tmp_path):
+    """The names may say anything but a split."""
     for name in ('a/train_x', 'a/train_y', 'b/2023', 'b/test', 'c/x=1/0',
                  'c/x=2/0'):
         path = tmp_path / f'{name}.parquet'
@@ -110,7 +110,7 @@ def test_files_that_are_no_splits_are_one_table(tmp_path):
 
 def test_folder_that_hugging_face_saved_has_its_splits(
         tmp_path, hugging_face, capsys):
-    """Also of names that no one else calls splits by."""
+    """The splits may have any names."""
     hugging_face.DatasetDict({
         name: hugging_face.Dataset.from_dict({'x': rows})
         for name, rows in (('red', [1, 2]), ('blue', [3]))

@@ -167,7 +167,7 @@ def test_times_of_a_zone_keep_it():
 
 
 def test_nulls_outside_a_slice_do_not_matter():
-    """Nor those below rows that are null themselves."""
+    """A null before the beginning of a slice raises no error."""
     lists = pyarrow.array([[None], [1, 2], [3]]).slice(1)
     assert [[1, 2], [3]] == [
         row.tolist() for row in rows(pyarrow.table({'x': lists}))]

@@ -100,14 +100,14 @@ BAD = {
        in WHOLE.items() if form not in ('CAF', 'W64', 'RF64')},
     **{f'start of {form}': (file[:50], 'cannot be d') for form, file
        in WHOLE.items()}}
-# What has lost a byte has lost a sample, or a frame of them.
+# A file without its last byte has lost a sample, or a frame of them.
 BAD |= {f'{form} without its last byte': (WHOLE[form][:-1], 'cut off')
         for form in ('WAV', 'AIFF', 'AU', 'OGG', 'MP3', 'OPUS')}
 
 
 @pytest.mark.parametrize('name', BAD)
 def test_bad_files_are_errors_that_name_the_example(name):
-    """And no object in memory."""
+    """The error does not show the address of an object."""
     file, text = BAD[name]
     with pytest.raises(UndecodableAudioError, match=text) as caught:
         decode(file)
@@ -117,24 +117,24 @@ def test_bad_files_are_errors_that_name_the_example(name):
                for note in caught.value.__notes__)
 
 
-def test_cut_files_are_no_error_where_nothing_is_missing():
-    """Of what is asked for, that is."""
+def test_cut_files_raise_no_error_where_nothing_is_missing():
+    """The samples that are asked for are complete."""
     file = WHOLE['WAV']
     assert_array_equal(decode(file)[:700],
                        decode(file[:len(file) // 2], max_samples=700))
 
 
 @pytest.mark.parametrize('size', [0xFFFFFFFF, 0x7FFFFFFF, 0x7FFFF000])
-def test_lengths_that_were_not_known_are_no_error(size):
-    """Programs that write into a pipe leave them so."""
+def test_lengths_that_were_not_known_raise_no_error(size):
+    """Programs that write into a pipe leave the lengths unknown."""
     file = bytearray(WHOLE['WAV'])
     place = file.index(b'data') + 4
     file[4:8] = file[place:place + 4] = struct.pack('<I', size)
     assert_array_equal(decode(WHOLE['WAV']), decode(bytes(file)))
 
 
-def test_what_follows_the_samples_is_no_error():
-    """Such as the tags of an MP3 file."""
+def test_bytes_after_the_samples_raise_no_error():
+    """The tags of an MP3 file are such bytes."""
     for form, more in [('WAV', b'LIST\x04\0\0\0abcd'),
                        ('MP3', b'TAG' + bytes(125)), ('OGG', bytes(9))]:
         assert_array_equal(decode(WHOLE[form]), decode(WHOLE[form] + more))
@@ -154,7 +154,7 @@ def hostile_flac(count):
     ((1 << 36) - 1, 'header claims 68719476735 samples'),
     (audio.MAX_SAMPLES, 'header claims'), (0, 'does not say how many')])
 def test_claims_of_a_header_take_no_memory(count, text):
-    """Nor does a header that does not know."""
+    """A header of unknown length takes no memory either."""
     tracemalloc.start()
     try:
         with pytest.raises(UndecodableAudioError, match=text):
@@ -165,7 +165,7 @@ def test_claims_of_a_header_take_no_memory(count, text):
 
 
 def test_larger_claims_than_samples_are_an_error():
-    """Where they are below the limit."""
+    """The claims are below the limit."""
     with pytest.raises(UndecodableAudioError, match='cannot be decoded'):
         decode(hostile_flac(20000))
     assert 700 == len(decode(hostile_flac((1 << 36) - 1), max_samples=700))
@@ -175,7 +175,7 @@ def test_larger_claims_than_samples_are_an_error():
     (1, 'more than fuel.interop.audio.MAX_SAMPLES'),
     (2 ** 31 - 1, 'cannot be brought to')])
 def test_hostile_rates_take_no_memory(rate, text):
-    """Nor a filter that is as long as they are large."""
+    """The filter does not become as long as the rates are large."""
     with pytest.raises(UndecodableAudioError, match=text):
         decode(encode(waves(count=20000), rate=rate), sample_rate=RATE,
                resample=True)
@@ -213,7 +213,7 @@ def test_sounds_of_hugging_face_and_arrays_of_bytes_are_decoded(tmp_path):
             decode(value)
 
 
-def test_sources_that_are_no_files_are_an_error_that_names_the_argument():
+def test_sources_that_are_not_files_are_an_error_that_names_the_argument():
     """Targets of one byte are arrays of bytes, too."""
     stream = AudioFromBytes(DataStream(IndexableDataset(
         {'audio': [WHOLE['WAV']], 'targets': numpy.zeros((1, 1), 'uint8')}),

@@ -66,7 +66,7 @@ def test_files_are_kept_as_they_are(own, capsys):
 
 
 def test_splits_are_held_out_with_a_share_of_each_class(own):
-    """Or come with the folder."""
+    """Splits may also come with the folder."""
     path = convert('--hold-out', 'test=0.5', '--stratify')
     for split in ('train', 'test'):
         _, targets = fuel.load(path, split)[0:4]
@@ -126,7 +126,7 @@ def test_folder_of_other_files_is_an_error(own, capsys):
 
 
 def test_preview_draws_the_samples(own, capsys):
-    """And the table says that there are bytes."""
+    """The table shows the source of the samples."""
     path = convert()
     assert 0 == fuel_info.main([path, '--preview', 'a.png'])
     assert 'audio' in capsys.readouterr().out
@@ -137,6 +137,6 @@ def test_preview_draws_the_samples(own, capsys):
     with Image.open('a.png') as image:
         ink = numpy.asarray(image)[..., 0] == INK[0]
     assert ink.any()
-    # What only begins like one is drawn as it is.
+    # Bytes that only begin like audio are drawn as they are.
     other = numpy.frombuffer(b'ID3 and more', 'uint8')
     assert other is as_curve(other)

@@ -15,7 +15,7 @@ from fuel.testing.data import freeze_all
 from fuel.transformers import Mapping, MultiProcessing
 
 NAMES = pytest.mark.parametrize('name', pipelines.PIPELINES)
-# What may go wrong where draws depend on more than the seed.
+# Promises that break if draws depend on more than the seed.
 PROMISES = ['equal', 'interleaved epochs', 'threads',
             'state in another process']
 
@@ -58,7 +58,7 @@ def test_images_are_changed(name):
     # Each imports the libraries, which takes seconds.
     ('torchvision', 'spawn', 2)])
 def test_workers_draw_the_same(name, method, num_workers):
-    """However many there are, and however they are started."""
+    """The number of workers and their start method do not matter."""
     expected = two_epochs(pipelines.build(name))
     with MultiProcessing(pipelines.build(name), num_workers=num_workers,
                          start_method=method) as stream:
@@ -98,7 +98,7 @@ def test_ranks_draw_the_same(name, num_workers):
 @pytest.mark.parametrize('name', ['torchvision pairs',
                                   'albumentations pairs'])
 def test_rows_that_ranks_share_are_the_same(name):
-    """Where examples are changed before they are batched."""
+    """Examples are changed before they are batched."""
     whole = list(pipelines.build(name))
     parts = [list(pipelines.build(name).shard(rank, 2, by='example'))
              for rank in range(2)]

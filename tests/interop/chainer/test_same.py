@@ -1,4 +1,4 @@
-"""What Fuel has under Chainer's names does what Chainer's does."""
+"""Classes with Chainer's names behave as Chainer's own."""
 import hashlib
 import subprocess
 import sys
@@ -147,7 +147,7 @@ def test_tower_of_data_sets_is_read_as_chainer_s_is(tower, size, name):
     lambda module: module.ShuffleOrderSampler(numpy.random),
     lambda module: Sampler().drawn, lambda module: Sampler.backwards])
 def test_order_of_a_sampler_is_that_of_chainer(name, sampler):
-    """Also of one that no copy can be made of."""
+    """A sampler that cannot be copied works too."""
     found = []
     for module in LIBRARIES:
         numpy.random.seed(5)

@@ -78,7 +78,7 @@ def test_snapshot_of_chainer_s_formats_resumes(kind, serializer, tmp_path):
 
 
 def test_snapshot_of_chainer_s_iterator_is_taken_up(tmp_path):
-    """And the other way: what they have in common is enough."""
+    """Chainer takes up Fuel's too; their common part is enough."""
     path = str(tmp_path / 'iterator')
     for writer, reader in (('chainer', 'serial'), ('serial', 'chainer'),
                            ('chainer', 'processes')):

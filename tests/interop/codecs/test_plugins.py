@@ -121,7 +121,7 @@ def test_damage_never_ends_the_process(tmp_path, request, monkeypatch, name):
 
 @pytest.mark.parametrize('name', FILTERS)
 def test_chunks_of_many_blocks(tmp_path, name, decoder):
-    """What their formats say of lengths is understood, to the last byte."""
+    """Lengths inside the chunks are understood to the last byte."""
     rng = numpy.random.RandomState(0)
     data = rng.randint(0, 3, (300, 1003)).astype('<i4')
     data[100:200] = rng.randint(0, 1 << 30, (100, 1003))
@@ -137,7 +137,7 @@ def test_chunks_of_many_blocks(tmp_path, name, decoder):
 @pytest.mark.parametrize('name, code, dtype', [
     ('zstd', 32015, '<i4'), ('lz4', 32004, '<i4'), ('blosc', 32001, '<i4'),
     ('bitshuffle', 32008, '<i4'), ('zstd', 32015, 'ragged')])
-def test_filter_that_is_missing_is_no_damage(tmp_path, name, code, dtype):
+def test_filter_that_is_missing_is_not_damage(tmp_path, name, code, dtype):
     """The error names it, and what to do: the extra, or the plug-in."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         if dtype == 'ragged':

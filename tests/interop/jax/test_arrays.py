@@ -99,7 +99,7 @@ def test_next_batch_is_copied_while_this_one_is_used():
 
 @pytest.mark.parametrize('step', [0, 1, 6, 7])
 def test_state_on_eight_devices_is_resumed_on_one(step):
-    """What was copied in advance counts as not read."""
+    """A batch that was copied in advance counts as not read."""
     one, eight = to_jax(shuffled()), replicated(shuffled())
     for stream in (one, eight):
         epoch = stream.get_epoch_iterator()
@@ -126,7 +126,7 @@ def test_state_of_another_type_is_refused():
     'bool', 'uint8', 'uint16', 'uint32', 'int8', 'int16', 'int32', 'float16',
     'float32', 'complex64', 'bfloat16', '>i4', '>f4'])
 def test_types_stay_what_they_are(dtype):
-    """But for the order of bytes."""
+    """Only the byte order changes."""
     array = numpy.arange(4).astype(jnp.dtype(dtype))
     batch = first(array)
     assert array.dtype.newbyteorder('=') == batch.dtype
@@ -161,7 +161,7 @@ def test_floating_numbers_are_cast_on_the_way():
 
 
 def test_examples_lists_and_arrays_of_jax_are_taken():
-    """Whatever numbers a stage returns."""
+    """A stage may return any numbers."""
     stream = to_jax(DataStream(
         IndexableDataset(numpy.arange(3)),
         iteration_scheme=SequentialExampleScheme(3)))
@@ -273,7 +273,7 @@ def test_import_leaves_the_devices_to_the_program():
     ({'dtype': {'row': 'int32'}}, ValueError, "meant 'rows'|did you mean"),
     ({'which_sources': ('row',)}, ValueError, "'rows'")])
 def test_invalid_arguments_are_refused(options, error, text):
-    """Where the stage is built."""
+    """The call of `to_jax` raises the error."""
     with pytest.raises(error, match=text):
         to_jax(ordered(), **options)
 
@@ -307,7 +307,7 @@ def test_names_with_slashes_make_a_tree_of_arrays():
 
 
 def test_stage_works_without_grain():
-    """What needs Grain says what it misses, when it is asked for."""
+    """The import of a function that needs Grain says what is missing."""
     program = """
 import sys
 sys.modules['grain'] = None

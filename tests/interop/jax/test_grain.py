@@ -76,7 +76,7 @@ def test_hdf5_feeds_pipelines_of_grain(digits):
 
 
 def test_hdf5_feeds_the_data_loader_of_grain(digits):
-    """Whose checkpoints hold the `repr` of the source."""
+    """The checkpoints of Grain hold the `repr` of the source."""
     def build():
         source = as_source(digits)
         return iter(grain.DataLoader(

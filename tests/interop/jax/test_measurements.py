@@ -1,4 +1,4 @@
-"""What stages that make arrays of JAX give is counted as other arrays are."""
+"""Stages that make JAX arrays are measured as other stages are."""
 import numpy
 import pytest
 from jax import numpy as jnp
@@ -50,7 +50,7 @@ def test_batch_of_arrays_counts_its_rows_everywhere():
 
 
 def test_array_over_several_devices_counts_its_rows_once():
-    """However many hold a copy of it."""
+    """The copies on other devices do not count."""
     stream = replicated(ordered())
     list(stream)
     assert 32 == stream.measurements().examples

@@ -202,7 +202,7 @@ def assert_windows_of(module, path):
 
 
 def test_windows_of_stable_worldmodel(tmp_path, world_models, monkeypatch):
-    """Also where its loader reads by `open_hdf5`."""
+    """The loader may also read through `open_hdf5`."""
     path = tmp_path / 'a.h5'
     write_episodes(world_models, path)
     assert_windows_of(world_models, path)

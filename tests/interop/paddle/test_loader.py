@@ -108,7 +108,7 @@ def test_data_set_of_paddle_is_a_provider():
 
 
 def test_decorators_do_what_paddle_s_do():
-    """But for the order that a buffer makes."""
+    """Only the order that a buffer makes may differ."""
     reader = shuffle(lambda: range(9), 4)
     assert sorted(paddle.reader.shuffle(lambda: range(9), 4)()) == sorted(
         reader())

@@ -59,7 +59,7 @@ def test_pipeline_makes_what_it_makes_of_a_stream(tmp_path):
 
 
 def test_batches_have_the_size_asked_for_or_that_of_a_block():
-    """And each row comes once."""
+    """Each row comes once."""
     def sized(stream):
         return Mapping(stream, lambda batch: (
             numpy.full(len(batch[0]), len(batch[0])),), add_sources=('size',))
@@ -138,7 +138,7 @@ def test_arrays_of_unequal_shapes_are_columns():
     lambda stream: Cast(Cache(stream, ConstantScheme(2)), 'float32')],
     ids=['Filter', 'Cache'])
 def test_pipeline_that_needs_other_batches_is_refused(pipeline):
-    """Where it is given, and not by a worker."""
+    """The call raises the error, not a worker."""
     with pytest.raises(ValueError, match=(
             'the stage (Filter|Cache) does not make one item of each.*'
             'cannot be applied to each batch of Ray Data by itself')):
@@ -146,7 +146,7 @@ def test_pipeline_that_needs_other_batches_is_refused(pipeline):
 
 
 def test_error_of_a_stage_has_its_text():
-    """And Ray's own class."""
+    """The error has Ray's own class."""
     def fail(batch):
         raise ValueError('number 7 is unlucky')
 

@@ -108,7 +108,7 @@ def drawn(batch):
 
 
 def test_actors_draw_each_their_own_from_the_global_generators():
-    """Also one that takes the place of another; a seed here fixes all."""
+    """A replacement draws its own too; a seed of this process fixes all."""
     def draw():
         numpy.random.seed(1)
         with RayWorkers(Mapping(numbers(), drawn), num_workers=2) as stream:
@@ -276,7 +276,7 @@ def test_batches_that_are_kept_are_copied_beyond_half_the_budget():
     (16 * WIDTH * 8, 100, 4), (1 << 30, 6, 6), (1, 100, 2)],
     ids=['bytes', 'batches', 'one at least'])
 def test_prefetching_is_bounded(tmp_path, max_bytes, max_store, most):
-    """By the bytes and by the number of batches; one more is delivered."""
+    """Bytes and number of batches are limits; one more is delivered."""
     with RayWorkers(ray_pipelines.Ahead(numbers(60, WIDTH), tmp_path),
                     num_workers=2, max_bytes=max_bytes,
                     max_store=max_store) as stream:
@@ -285,7 +285,7 @@ def test_prefetching_is_bounded(tmp_path, max_bytes, max_store, most):
     ahead = {int(path.name.rpartition('-')[2])
              for path in tmp_path.glob('ahead-*')}
     assert 30 == number + 1
-    # What each actor made and had no room for is one more of each.
+    # Each actor made one more batch, which had no room.
     assert max(ahead) <= most + 1 + 2
 
 

@@ -94,7 +94,7 @@ def test_object_that_is_replaced_is_an_error(client, bucket, url, options):
 def test_epochs_over_a_changing_object_have_one_version(
         client, bucket, options, tmp_path, monkeypatch, capsys, cache, kind,
         count):
-    """Or end in an error, and the next one has the newest."""
+    """An epoch may end in an error; the next one has the newest version."""
     if cache == 'off':
         config.remote_cache_path, config.remote_memory_bytes = 'off', 0
     changing = changing_object(
@@ -130,7 +130,7 @@ def test_credentials_are_in_no_pickle(url, options):
 
 def test_converted_file_is_sent(client, bucket, options, tmp_path, capsys,
                                 monkeypatch):
-    """And described."""
+    """The command `fuel-info` describes it."""
     monkeypatch.setenv('AWS_ACCESS_KEY_ID', options['key'])
     monkeypatch.setenv('AWS_SECRET_ACCESS_KEY', options['secret'])
     monkeypatch.setenv('AWS_ENDPOINT_URL', options['endpoint_url'])
@@ -157,7 +157,7 @@ def test_large_file_is_sent_in_parts(client, bucket, options, tmp_path):
 
 def test_upload_that_fails_leaves_what_was_there(
         client, bucket, options, tmp_path, monkeypatch):
-    """And no parts that cost money."""
+    """No parts that cost money are left."""
     client.put_object(Bucket=bucket, Key='kept', Body=b'as it was')
     (tmp_path / 'large').write_bytes(bytes(40 << 20))
 

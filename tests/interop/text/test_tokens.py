@@ -53,7 +53,7 @@ def encoded(tokenizer, texts):
 @pytest.mark.parametrize('piece', [1, 500, tokens.PIECE])
 def test_json_lines_have_the_tokens_of_each_text(
         tmp_path, trained, monkeypatch, piece):
-    """However many are encoded at once."""
+    """The number of texts that are encoded at once does not matter."""
     monkeypatch.setattr(tokens, 'PIECE', piece)
     write_json_lines(tmp_path / 'a.jsonl', TEXTS, 'body')
     with gzip.open(tmp_path / 'b.jsonl.gz', 'wt') as file:
@@ -186,7 +186,7 @@ def test_conversion_that_was_killed_goes_on(
 
 
 def test_tokens_of_other_texts_are_not_taken(tmp_path, trained, monkeypatch):
-    """Nor those of another tokenizer, or other documents."""
+    """Another version of the library gives another identity."""
     monkeypatch.setattr(tokens, 'PIECE', 200)
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     with monkeypatch.context() as patch:
@@ -242,7 +242,7 @@ def test_line_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
 
 
 def test_damaged_compressed_text_is_refused(tmp_path, trained):
-    """Whatever the library says of it."""
+    """Any error of the library becomes a BadInputFile."""
     content = bytearray(gzip.compress(TEXTS[0].encode()))
     content[10] = 0xff
     (tmp_path / 'a.txt.gz').write_bytes(content)
@@ -257,7 +257,7 @@ def test_damaged_compressed_text_is_refused(tmp_path, trained):
             content[content.index(b'tokens.npy') + 140:][:8], bytes(8))])
 def test_damaged_pieces_are_made_again(
         tmp_path, trained, monkeypatch, damage):
-    """And those after them."""
+    """The pieces after a damaged one are made again too."""
     monkeypatch.setattr(tokens, 'PIECE', 200)
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     with monkeypatch.context() as patch:
@@ -372,7 +372,7 @@ def test_mistakes_are_answered(tmp_path, trained):
 @pytest.mark.parametrize('piece', [1, tokens.PIECE])
 def test_documents_without_text_are_counted(
         tmp_path, trained, monkeypatch, caplog, piece):
-    """Also by a conversion that goes on; empty lines are no documents."""
+    """A conversion that goes on counts them too; empty lines do not count."""
     monkeypatch.setattr(tokens, 'PIECE', piece)
     write_json_lines(tmp_path / 'a.jsonl', ['', TEXTS[0], ' ', TEXTS[1], ''])
     (tmp_path / 'b.txt').write_text('\n')

@@ -19,7 +19,7 @@ def read(dataset, num_workers, most=None):
 @pytest.mark.parametrize('num_workers', [0, 1, 2])
 @pytest.mark.parametrize('number', [1, 4])
 def test_batches_are_those_of_the_stream(number, num_workers):
-    """Also behind a state."""
+    """The batches of a resumed loader are those of the stream too."""
     found = plan(number)
     expected = [plain(list(batch)) for batch in found.build()]
     assert read(as_iterable(found.build()), num_workers) == expected
@@ -31,7 +31,7 @@ def test_batches_are_those_of_the_stream(number, num_workers):
 
 
 def test_several_workers_do_not_share_examples():
-    """Of which some are left out."""
+    """Some of the examples are left out."""
     with pytest.raises(ValueError, match="on_error='skip'|one item of each"):
         read(as_iterable(of_examples()), 2)
     assert len(read(as_iterable(of_examples()), 1)) == 5

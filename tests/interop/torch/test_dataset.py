@@ -123,7 +123,7 @@ def test_examples_of_several_kinds_have_the_names_of_their_keys():
 
 
 def test_single_part_is_named_data():
-    """Whether it comes alone or in a tuple."""
+    """The part may come alone or in a tuple."""
     for dataset in (TensorDataset(ROWS), list(ROWS)):
         read = TorchDataset(dataset)
         assert ('data',) == read.sources
@@ -185,14 +185,14 @@ class Stream(IterableDataset):
 
 
 class Uneven(Pairs):
-    """Whose examples have more parts now and then."""
+    """Pairs that have more parts now and then."""
 
     def __getitem__(self, index):
         return (index,) * (2 + (index == 3))
 
 
 class Lacking(Pairs):
-    """Whose examples lack a part now and then."""
+    """Pairs that lack a part now and then."""
 
     def __getitem__(self, index):
         return {'a': index} if index == 3 else {'a': index, 'b': index}

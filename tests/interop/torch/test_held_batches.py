@@ -8,7 +8,7 @@ from fuel.interop.torch import as_iterable
 
 @pytest.mark.parametrize('seed', range(8))
 def test_batches_of_loaders_stay_as_they_are(seed):
-    """Whatever their size is, how many are kept, and what is written."""
+    """Their size, how many are kept and what is written do not matter."""
     loader = DataLoader(
         as_iterable(build(seed)), batch_size=None, num_workers=1 + seed % 2,
         persistent_workers=seed % 3 == 0, prefetch_factor=1 + seed % 4)

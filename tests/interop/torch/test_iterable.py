@@ -90,7 +90,7 @@ def test_batches_of_batches_are_refused(num_workers, cls, options):
 
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_batches_are_collated_by_nobody_unless_asked(num_workers):
-    """Whatever the collation is called, and whatever wraps the stream."""
+    """The error names the remedy, whatever wraps the stream."""
     def first(parts):
         return parts[0]
     for iterable in (as_iterable(shuffled()),
@@ -164,8 +164,8 @@ def test_two_passes_at_once_are_two_epochs():
     assert SEVEN[2:3] == read_epochs(loader, 1)
 
 
-def test_iterator_dropped_before_its_first_item_is_no_epoch():
-    """As by trainers that see whether a loader can be iterated over."""
+def test_iterator_dropped_before_its_first_item_is_not_an_epoch():
+    """Trainers make one to see whether a loader can be iterated over."""
     iterable = as_iterable(shuffled())
     iter(iterable)
     assert SEVEN[:2] == read_epochs(iterable, 2)
@@ -233,7 +233,7 @@ def test_state_of_a_loader_goes_on_with_other_workers(saved, loaded, step):
 
 
 def test_state_between_snapshots_is_exact():
-    """Where torchdata saves the workers' states now and then only."""
+    """The loader of torchdata saves the workers' states only now and then."""
     loader = load(as_iterable(shuffled()), 2, cls=StatefulDataLoader,
                   snapshot_every_n_steps=3)
     epoch = iter(loader)
@@ -247,7 +247,7 @@ def test_state_between_snapshots_is_exact():
 @pytest.mark.parametrize('num_workers', [0, 1, 3])
 @pytest.mark.parametrize('step', [1, 5, 7])
 def test_state_after_batches_is_that_of_the_stream(num_workers, step):
-    """Whatever the workers have prefetched; any number takes it up."""
+    """Prefetched batches do not count; any number of workers resumes."""
     iterable = as_iterable(shuffled())
     loader = load(iterable, num_workers, prefetch_factor=(
         4 if num_workers else None))
@@ -422,7 +422,7 @@ def test_data_that_no_tensor_holds_are_refused(num_workers, column, text):
 
 
 def test_worker_that_is_killed_ends_the_epoch_with_an_error():
-    """What was delivered can be resumed, with nothing lost or repeated."""
+    """A state after the delivered batches loses and repeats nothing."""
     class Suicidal(IndexableDataset):
         def get_data(self, state=None, request=None):
             if request[0] == 9 and get_worker_info() is not None:
@@ -500,7 +500,7 @@ def test_damaged_state_is_refused(change, text):
 
 
 def test_state_of_another_pipeline_is_refused():
-    """Where it is loaded, not in a worker."""
+    """Loading the state raises the error, not a worker."""
     with pytest.raises(StateMismatchError, match='another pipeline'):
         as_iterable(shuffled(21)).load_state_dict(shuffled().state_dict())
     loader = StatefulDataLoader(range(4))

@@ -24,7 +24,7 @@ def tensor_sources(dataset):
 
 
 def with_fields_apart(dataset):
-    """Return a data set of the fields of tables, which are no tensors."""
+    """Return a data set of the fields of tables: tables are not tensors."""
     rows = dataset.get_data(None, slice(0, 1))
     if is_sparse(rows[0]) or rows[0].dtype.names is None:
         return dataset

@@ -215,7 +215,7 @@ def test_loader_is_made_anew_of_its_attributes():
     lambda stream: to_torch(stream).get_epoch_iterator(),
     lambda stream: to_torch(stream, dtype='float64').get_epoch_iterator()])
 def test_one_integer_an_example_comes_as_int64(dtype, kept, build):
-    """Which losses take; uint64, truth values and tables stay."""
+    """Losses take int64; uint64, truth values and tables stay."""
     values = numpy.array([0, 1, 1, 0]).astype(dtype)
     for stages in (lambda stream: stream, lambda stream: Mapping(
             stream, lambda data: data)):
@@ -623,7 +623,7 @@ def test_rest_of_an_epoch_that_is_named_is_counted(num_workers):
 @pytest.mark.parametrize('num_workers', [0, 2])
 @pytest.mark.parametrize('epoch', [0, 1, 2])
 def test_state_before_an_epoch_that_is_named_begins_it(num_workers, epoch):
-    """Also where others are left out, or read again."""
+    """The named epoch may leave others out, or read one again."""
     loader = Loader(shuffled(), num_workers)
     loader.set_epoch(0)
     read(loader)
@@ -634,7 +634,7 @@ def test_state_before_an_epoch_that_is_named_begins_it(num_workers, epoch):
 
 
 def test_state_is_refused_where_another_loader_goes_on():
-    """Also after a state was loaded, which it has taken up."""
+    """A loader that has taken up a state refuses too."""
     loader = Loader(shuffled())
     loader.load_state_dict(loader.state_dict())
     next(iter(DataLoader(loader.dataset, batch_size=None)))

@@ -96,7 +96,7 @@ def test_loader_with_a_sampler_gives_every_example_once(
 
 
 def test_batch_of_a_loader_is_read_in_one_request():
-    """Whether the loader collates, or the sampler yields lists."""
+    """The loader may collate, or the sampler may yield lists."""
     requests = []
 
     class Recording(IndexableDataset):

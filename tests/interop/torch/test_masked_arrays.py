@@ -45,7 +45,7 @@ def test_masked_rows_of_a_map_style_data_set_are_refused():
 
 
 def test_source_that_is_not_chosen_stays_masked():
-    """As other data that are no tensors do."""
+    """The stage leaves it alone, as other data that are not tensors."""
     (x, y), *_ = to_torch(batches(), which_sources=('y',))
     assert X[:2].tolist() == x.tolist()
     assert X.data[:2].tolist() == y.tolist()

@@ -1,4 +1,4 @@
-"""What stages that make tensors give is counted as arrays are."""
+"""Stages that make tensors are measured as other stages are."""
 import numpy
 import pytest
 import torch

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(sys.platform != 'linux', reason='asks Linux')
 
 
 def segments(pid):
-    """Return the segments that a process maps privately: their number, and
-    the KiB of which it has a copy of its own."""
+    """Return the segments that a process maps privately: their number, and the
+    KiB that are a copy of its own."""
     found, number = {}, None
     for line in Path(f'/proc/{pid}/smaps').read_text().splitlines():
         fields = line.split()

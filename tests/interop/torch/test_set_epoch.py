@@ -62,7 +62,7 @@ def test_number_of_an_empty_pass_is_that_of_the_next_epoch(workers):
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_first_number_after_a_state_is_that_of_its_epoch(workers):
-    """Whatever a trainer counts from; the epochs after it follow."""
+    """A trainer may count from 0 or 1; the epochs after it follow."""
     iterable, loader = build(workers)
     read(loader)
     epoch = iter(loader)

@@ -108,7 +108,7 @@ def test_sources_that_are_not_chosen_stay_as_they_are():
 @pytest.mark.parametrize('num_workers', [0, 1, 2])
 @pytest.mark.parametrize('columns', [5, 3000])
 def test_loaders_hand_over_sparse_tensors(num_workers, columns):
-    """Also those with workers."""
+    """The workers of a loader hand them over too."""
     rows = random_csr(32, columns)
     loader = DataLoader(as_iterable(batches(rows, 8)), batch_size=None,
                         num_workers=num_workers)

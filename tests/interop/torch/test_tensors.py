@@ -130,7 +130,7 @@ def test_types_stay_what_they_are(dtype):
     numpy.broadcast_to(numpy.float32(3), (3, 2))], ids=[
         'byte order', 'reversed', 'read-only'])
 def test_unusual_arrays_are_copied(array):
-    """What a user's stage returns need not be laid out as PyTorch wants."""
+    """A user's stage may return arrays that PyTorch would not take."""
     class Whole(IndexableDataset):
         def get_data(self, state=None, request=None):
             return (array,)
@@ -217,7 +217,7 @@ def test_next_batch_is_copied_while_this_one_is_used():
 
 @pytest.mark.parametrize('step', [0, 1, 5, 6, 7])
 def test_state_beside_a_device_is_that_without(step):
-    """What was copied in advance counts as not read."""
+    """A batch that was copied in advance counts as not read."""
     ahead, plain = copied_ahead(shuffled()), to_torch(shuffled())
     for stream in (ahead, plain):
         epoch = stream.get_epoch_iterator()
@@ -234,8 +234,8 @@ def test_state_beside_a_device_is_that_without(step):
 
 
 @pytest.mark.parametrize('build', [to_torch, copied_ahead])
-def test_iterator_dropped_before_its_first_item_is_no_epoch(build):
-    """The next one has it; two that are alive at a time are two epochs."""
+def test_iterator_dropped_before_its_first_item_is_not_an_epoch(build):
+    """The next iterator has it; two alive at a time are two epochs."""
     stream = build(shuffled())
 
     def read(iterator):
@@ -313,7 +313,7 @@ def test_copies_on_cuda_wait_for_each_other(monkeypatch):
 
 
 def test_pickle_and_repr():
-    """What belongs to the process is made anew."""
+    """A copy makes anew what belongs to the process."""
     stream = copied_ahead(shuffled())
     next(stream.get_epoch_iterator())
     copy = pickle.loads(pickle.dumps(stream))
@@ -332,7 +332,7 @@ def test_pickle_and_repr():
     ({'dtype': {'row': 'int32'}}, ValueError, "meant 'rows'|did you mean"),
     ({'which_sources': ('row',)}, ValueError, "'rows'")])
 def test_invalid_arguments_are_refused(options, error, text):
-    """Where the stage is built."""
+    """The call of `to_torch` raises the error."""
     with pytest.raises(error, match=text):
         to_torch(ordered(), **options)
 

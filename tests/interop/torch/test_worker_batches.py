@@ -73,7 +73,7 @@ def test_rows_are_read_into_slots(build, tmp_path):
 
 
 def test_output_of_the_last_stage_is_made_in_a_slot():
-    """What is below it is not; nor is that of a function."""
+    """Stages below the last one use no slot, and functions use none."""
     stream = Cast(stream_of(in_memory(None)), 'float32',
                   which_sources=('rows',))
     (first, _), *others = read(stream)
@@ -124,7 +124,7 @@ class KeepingRows(IndexableDataset):
         stream_of(dataset), 'float32', which_sources=('rows',)), stream_of],
     ids=['stage', 'data set'])
 def test_array_that_somebody_keeps_is_not_shared(build):
-    """What is written into a batch does not reach it."""
+    """Writing into a batch does not change the array."""
     dataset = KeepingRows(DATA, sources=('rows', 'numbers'))
     stream = build(dataset)
     owner = stream if isinstance(stream, KeepingCast) else dataset
@@ -298,7 +298,7 @@ def test_tensors_that_are_not_sent_keep_their_slots():
 
 @pytest.mark.parametrize('num_workers', [1, 2])
 def test_batches_of_a_loader_stay_as_they_are(num_workers):
-    """However many are kept, over epochs, whatever is written to others."""
+    """Batches are kept over epochs, whatever is written to others."""
     loader = DataLoader(as_iterable(stream_of(in_memory(None))),
                         batch_size=None, num_workers=num_workers,
                         persistent_workers=True)

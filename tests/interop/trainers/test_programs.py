@@ -15,8 +15,8 @@ PAGE = (ROOT / 'docs' / 'frameworks.rst').read_text('utf-8')
 BLOCKS = code_blocks(PAGE)
 SUPPORT = Path(__file__).parents[2] / 'support'
 ORDER = epochs(2)
-# What the programs find, but no page shows: networks that write down what
-# they are trained on, in a run of two epochs.
+# Names of the programs that no page shows: networks that write down the
+# batches of a run of two epochs.
 NAMES = textwrap.dedent(f"""
     import functools, os, sys
     sys.path.append({str(SUPPORT)!r})

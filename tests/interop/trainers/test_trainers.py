@@ -160,7 +160,7 @@ def test_accelerate_is_warned_of_repeated_batches(tmp_path):
 
 @pytest.mark.parametrize('config', [{}, {'dispatch_batches': True}])
 def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
-    """Which shares nothing."""
+    """One process shares nothing with others."""
     check(run('accelerate', 1, tmp_path, by_fuel=False, config=config))
     check_read(tmp_path, 1, 2)
 
@@ -199,7 +199,7 @@ def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
       for ranks in (1, 2) for step in (0, 1, 8, 9, 14, 16)]])
 def test_transformers_goes_on_with_a_loader_after_a_kill(
         tmp_path, ranks, workers, by_fuel, step):
-    """Also with a loader that is not prepared, since it tells the epoch."""
+    """A loader that is not prepared goes on too, since it tells the epoch."""
     options = {'workers': workers, 'by_fuel': by_fuel, 'is_own': True}
     check(run('transformers', ranks, tmp_path, kill_at=step, **options),
           -signal.SIGKILL)
@@ -284,8 +284,8 @@ def test_lightning_goes_on_with_a_loader_after_a_kill(
     (0, {}), (2, {})])
 def test_lightning_goes_on_with_a_loader_where_it_ended(
         tmp_path, workers, settings):
-    """At its last step, and at the end of an epoch, of which it restores no
-    state of a loader itself."""
+    """The loader ended at its last step, or at the end of an epoch. There,
+    Lightning itself restores no state of a loader."""
     options = {'source': 'own', 'workers': workers, 'save_every': 0}
     check(run('lightning', 1, tmp_path, epochs=2, save_at_end=True,
               settings=settings, **options))
@@ -338,7 +338,7 @@ def test_lightning_goes_on_after_an_epoch_of_unknown_length(
 
 
 def test_lightning_makes_two_iterators_of_a_loader_that_is_reloaded(tmp_path):
-    """Of which one has read its first batch, and trains on none."""
+    """One of them has read its first batch, and trains on none."""
     check(run('lightning', 1, tmp_path, unknown=True, epochs=3, settings={
         'reload_dataloaders_every_n_epochs': 1}))
     check_read(tmp_path, 1, 3)
@@ -355,7 +355,7 @@ def test_lightning_goes_on_where_the_last_step_was(tmp_path):
 
 
 def test_lightning_does_not_train_and_validate_by_one_iterable(tmp_path):
-    """Whose position would be that of what was read last."""
+    """Its position would be that of the last read."""
     (status, errors), = run('lightning', 1, tmp_path, same=True)
     assert 1 == status
     assert 'train, val, test and predict must be different' in errors
@@ -364,7 +364,7 @@ def test_lightning_does_not_train_and_validate_by_one_iterable(tmp_path):
 @pytest.mark.parametrize('source', ['iterable', 'stage'])
 def test_lightning_saves_no_state_while_a_batch_is_trained_on(
         tmp_path, source):
-    """Of which the state is ahead."""
+    """The state is ahead of that batch."""
     (status, errors), = run('lightning', 1, tmp_path, source=source,
                             saves_before=True)
     assert 1 == status
@@ -449,7 +449,7 @@ def test_class_that_is_looked_for_by_name_is_there(name):
     assert f'{found.__module__}.{found.__qualname__}' == name
 
 
-# What the data take is logged.
+# Loggers get the stalls and the rate of a pipeline.
 
 EVERY = 5
 STEPS = list(range(EVERY, 2 * BATCHES + 1, EVERY))

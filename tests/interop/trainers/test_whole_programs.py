@@ -74,7 +74,7 @@ def test_pictures_on_several_ranks(pictures, ranks, kill_at):
 
 
 @pytest.mark.parametrize('kill_at', [0, 1, 9, 16, 21])
-def test_tokens_of_which_the_next_batch_is_at_hand(tmp_path, kill_at):
+def test_tokens_go_on_at_the_next_batch(tmp_path, kill_at):
     """The program saves where that batch begins."""
     read = check_kill('training_programs', 1, tmp_path, kill_at,
                       {'workers': 2}, what='tokens', workers=0)

@@ -103,7 +103,7 @@ def test_array_is_one_source(tmp_path):
 
 
 def test_names_of_dimensions_are_labels(tmp_path):
-    """Where the store has them."""
+    """The store has the names."""
     group = zarr.open_group(str(tmp_path / 'data.zarr'), mode='w')
     group.create_array('x', data=IMAGES[..., 0], chunks=(5, 4),
                        dimension_names=('batch', 'feature'))
@@ -168,7 +168,7 @@ def test_store_with_coordinates_is_opened_by_its_sources(tmp_path):
 
 
 def test_arrays_that_are_read_share_the_cache_by_bytes():
-    """What nobody reads takes nothing."""
+    """Unread arrays take no memory."""
     class Store(zarr.storage.MemoryStore):
         count = 0
 
