@@ -167,7 +167,7 @@ class FailsAlways(Mix):
 
 
 def test_ranks_call_the_get_data_of_a_users_mixture_in_order():
-    """As one process does that has all items."""
+    """Each rank gets its share of what one process gets."""
     def build(cls):
         return cls([numbers(6), numbers(6, 100)], seed=1)
 

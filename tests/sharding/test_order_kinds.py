@@ -55,7 +55,7 @@ KINDS = {
 
 @pytest.mark.parametrize('name', sorted(PIPELINES))
 def test_order_of_each_pipeline_is_of_its_kind(name):
-    """Those of schemes that draw from a generator are drawn."""
+    """The order of a scheme that draws from a generator is drawn."""
     order = epoch_order(PIPELINES[name][0](23, 4))
     assert KINDS.get(name, 'drawn') == order.kind
 
@@ -154,7 +154,7 @@ NONE = {
 
 @pytest.mark.parametrize('name', sorted(NONE))
 def test_order_that_is_not_known_says_which_stage_and_why(name):
-    """It is asked for all the same, and raises when an item is."""
+    """The order exists all the same; reading an item raises the reason."""
     make, reason = NONE[name]
     order = epoch_order(make())
     assert order.kind == 'none'
@@ -231,7 +231,7 @@ def test_rows_of_joined_parts_are_cut_across_their_borders():
 
 @pytest.mark.parametrize('count', [10 ** 3, 10 ** 12])
 def test_item_of_a_computed_order_needs_as_many_calls_wherever_it_is(count):
-    """Of 10^12 examples the last is found like the first."""
+    """The last of 10^12 examples is found like the first."""
     streams = [
         DataStream(Rowless(count), iteration_scheme=scheme) for scheme in (
             SequentialScheme(count, 4),
@@ -311,7 +311,7 @@ def test_order_of_a_running_epoch_shares_its_permutation():
 
 
 def test_earlier_epochs_are_known_of_computed_orders_alone():
-    """Of others the state of the generator is gone."""
+    """The state of the generator of a drawn order is gone."""
     computed = over(ComputedShuffledScheme(9, 2, seed=4))
     first = list(epoch_order(computed))
     list(computed)
@@ -330,7 +330,7 @@ def test_earlier_epochs_are_known_of_computed_orders_alone():
 
 
 def test_order_is_that_of_a_state_that_was_loaded():
-    """Of the epoch that the next iterator goes on with, and the next."""
+    """The order is that of the epoch that goes on, and of the next one."""
     def build():
         return ShuffleBuffer(Unpack(batches(20, 3)), 5, seed=2)
 
@@ -427,7 +427,7 @@ def test_share_of_what_is_read_in_order_is_taken_at_its_source():
 
 
 def test_share_of_several_streams_that_ranks_cannot_share_is_refused():
-    """As the pipeline refuses it."""
+    """The error says that ranks cannot share it."""
     stream = Chain([over(ConcatenatedScheme([SequentialScheme(4, 2)]))] * 2)
     with pytest.raises(UnknownOrderError, match='ranks cannot share'):
         epoch_order(stream).share(Shard(0, 2))
@@ -447,7 +447,7 @@ def test_ranks_share_schemes_that_draw_from_one_generator():
 
 
 def test_last_batch_of_fewer_examples_that_was_requested_is_read_by_a_rank():
-    """With strictness=1 those are left out that lack some alone."""
+    """With strictness=1, a short batch that was requested is not left out."""
     stream = Batch(examples(20), ConstantScheme(6, num_examples=20),
                    strictness=1)
     sizes = [len(batch[1]) for batch in stream]

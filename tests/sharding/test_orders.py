@@ -261,7 +261,7 @@ BUILDERS = pytest.mark.parametrize(
     (random_orders.Build, 20, 5), (random_orders.Tangled, 20, 1)])
 def test_orders_of_random_pipelines_say_what_is_delivered(
         builder, fewest, fewest_shares):
-    """Before, during and after an epoch, and of each rank."""
+    """Orders hold before, during and after an epoch, for each rank."""
     known, shares = check_all(range(30), builder)
     assert known > fewest
     assert shares > fewest_shares
@@ -299,7 +299,7 @@ def test_asking_three_hundred_pipelines_changes_nothing(builder):
 
 
 def test_order_of_a_mixture_is_known_after_a_stage_found_its_end():
-    """Such as Cache, which asks for a batch more than there is."""
+    """A Cache finds the end when it asks for one batch too many."""
     inputs = [DataStream(
         IndexableDataset({'y': numpy.arange(start, start + 8)}),
         iteration_scheme=ShuffledScheme(8, size)) for start, size in (

@@ -40,7 +40,7 @@ class Rows(Repeated):
 
 @pytest.mark.parametrize('times', [0, 1, 3])
 def test_piece_is_made_of_its_item_where_the_number_of_pieces_is_known(times):
-    """Of examples, of batches, and of what was shuffled."""
+    """The items may be examples, batches, or shuffled examples."""
     for below in (examples(9), batches(9, 2),
                   ShuffleBuffer(examples(9), 4, seed=1)):
         stream = Repeated(below, times)
@@ -52,7 +52,7 @@ def test_piece_is_made_of_its_item_where_the_number_of_pieces_is_known(times):
 
 
 def test_pieces_of_examples_are_batched_and_shared_by_ranks():
-    """As the items of other stages are."""
+    """Pieces have an order as the items of other stages do."""
     def build():
         return Batch(Repeated(examples(9), 2), ConstantScheme(4))
 

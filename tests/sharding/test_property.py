@@ -238,7 +238,7 @@ def check_left(name, count, size, before, after, epoch, step, by, uneven):
 @example(name='ConcatenatedScheme', count=30, size=7, before=7,
          after=6, epoch=1, step=8, by='example', uneven='pad')
 def test_length_of_the_rest_is_what_is_read_on_any_number_of_ranks(**case):
-    """It is so in the middle of a round of the ranks as well."""
+    """The length is right in the middle of a round of the ranks too."""
     check_left(**case)
 
 
@@ -355,7 +355,7 @@ def test_ranks_save_the_same_state_of_a_mixture_that_has_ended():
 
 @pytest.mark.parametrize('name', sorted(pipelines.PIPELINES))
 def test_each_pipeline_is_shared_by_three_and_taken_up_by_two(name):
-    """So that none is left to chance."""
+    """Each pipeline has one case that is not left to chance."""
     check(name, 23, 4, 3, 2, 1, 1, 'batch', 'uneven')
     if pipelines.PIPELINES[name][1]:
         check(name, 23, 4, 3, 2, 1, 1, 'example', 'uneven')
@@ -377,7 +377,7 @@ def plain_states():
 
 @pytest.mark.parametrize('count', range(1, 9))
 def test_state_at_each_step_is_that_of_the_whole_order(count, plain_states):
-    """On each of 1 to 8 ranks, so any number of them can take it up."""
+    """Each of 1 to 8 ranks has it, so any number of them can take it up."""
     for rank in range(count):
         stream = stages().shard(rank, count)
         iterator = stream.get_epoch_iterator()

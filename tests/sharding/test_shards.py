@@ -58,7 +58,7 @@ class TestArguments:
         ((0, 4, 'example'), ValueError, 'batches of 3 examples over num_sh'),
     ])
     def test_wrong_share_is_refused(self, arguments, error, text):
-        """Of a scheme, and of a stream."""
+        """A scheme and a stream refuse it."""
         with pytest.raises(error, match=text):
             batches().iteration_scheme.shard(*arguments)
         with pytest.raises(error, match=text):
@@ -80,7 +80,7 @@ class TestArguments:
             stream.iteration_scheme.shard(0, 2)
 
     def test_batch_sizes_are_not_shared(self):
-        """They do not say which examples there are."""
+        """Batch sizes do not say which examples there are."""
         with pytest.raises(TypeError, match='how many examples to take'):
             ConstantScheme(3).shard(0, 2)
 
@@ -163,7 +163,7 @@ class TestLaunchers:
             'auto').iteration_scheme.sharding[:2]
 
     def test_jax_is_asked_if_it_is_imported(self, monkeypatch):
-        """It knows where no launcher has set variables."""
+        """JAX knows its rank where no launcher has set variables."""
         monkeypatch.setitem(sys.modules, 'jax', types.SimpleNamespace(
             process_index=lambda: 1, process_count=lambda: 5))
         assert (1, 5) == batches().shard('auto').iteration_scheme.sharding[:2]
@@ -172,7 +172,7 @@ class TestLaunchers:
         assert (0, 2) == batches().shard('auto').iteration_scheme.sharding[:2]
 
     def test_jax_is_not_started_where_that_does_harm(self, monkeypatch):
-        """Before a fork, and before a program begins to use it."""
+        """JAX is not started before a fork, or before a program uses it."""
         started = []
         monkeypatch.setitem(sys.modules, 'jax', types.SimpleNamespace(
             process_index=lambda: started.append(True) or 1,
@@ -191,7 +191,7 @@ class TestLaunchers:
         lambda: Cast(batches(), 'float32').shard('auto')])
     def test_epoch_of_another_rank_than_was_found_is_refused(
             self, monkeypatch, build):
-        """As of a stream that is built before a trainer has set the rank."""
+        """The stream may have been built before a trainer set the rank."""
         stream = build()
         assert len(list(stream)) in (4, 6)
         monkeypatch.setenv('RANK', '1')
@@ -235,7 +235,7 @@ class TestLaunchers:
         ('one', '2', 'variable RANK must be an integer'),
         ('2', '2', 'rank 2 of 2, which is outside')])
     def test_wrong_variables_are_named(self, monkeypatch, rank, count, text):
-        """With what came."""
+        """The error shows the value."""
         monkeypatch.setenv('RANK', rank)
         monkeypatch.setenv('WORLD_SIZE', count)
         with pytest.raises(ValueError, match=text):
@@ -421,7 +421,7 @@ def test_stream_with_share_is_that_of_its_scheme():
 @pytest.mark.parametrize('uneven', ['uneven', 'drop', 'pad'])
 @pytest.mark.parametrize('count', [1, 11, 12, 13, 14])
 def test_length_is_that_of_the_rank(count, uneven, by):
-    """With each policy."""
+    """Each policy for uneven epochs has the right length."""
     for rank in range(3):
         stream = batches(count).shard(rank, 3, by, uneven)
         assert len(stream) == len(list(stream))
@@ -570,14 +570,14 @@ class TestDependingOnData:
             ConstantScheme(2))
 
     def test_ranks_get_each_example_once(self):
-        """In batches of their own."""
+        """Each rank makes batches of its own."""
         found = [number for rank in range(3)
                  for batch in numbers(self.build().shard(rank, 3))
                  for number in batch]
         assert sorted(found) == list(range(0, 24, 2))
 
     def test_each_rank_takes_up_its_own_state(self):
-        """At each step."""
+        """The state is taken up at each step."""
         for rank in range(3):
             expected = numbers(self.build().shard(rank, 3))
             for step in range(len(expected)):
@@ -679,7 +679,7 @@ class Mask(SeededTransformer):
 
 
 def test_stage_that_draws_for_what_it_sees_is_not_split():
-    """It is told what to draw by."""
+    """The error names the method `draw_rows`, which says what to draw by."""
     stream = Mask(batches(), False).shard(0, 2, 'example')
     with pytest.raises(NotImplementedError, match='Mask.*draw_rows'):
         next(stream.get_epoch_iterator())
@@ -745,7 +745,7 @@ class TestMarks:
         lambda: Cache(batches(10, 5), ConstantScheme(3))])
     @pytest.mark.parametrize('by', ['batch', 'example'])
     def test_examples_that_are_not_marked_come_once(self, build, by):
-        """Both granularities."""
+        """Ranks may share batches or examples."""
         found, marked = [], 0
         for rank in range(3):
             for batch in MarkPadding(build().shard(rank, 3, by, 'pad')):
@@ -766,7 +766,7 @@ class TestMarks:
                 rank, 3, uneven='pad')] for rank in range(3)]
 
     def test_marks_behind_other_processes_are_refused(self):
-        """It cannot see what they repeat."""
+        """The stage cannot see what other processes repeat."""
         with pytest.raises(ValueError, match='before that stage'):
             MarkPadding(MultiProcessing(batches()))
         with pytest.raises(ValueError, match='must be a new name'):
@@ -795,7 +795,7 @@ def test_hdf5_file_is_shared(tmp_path):
 
 
 def test_mapping_on_batches_is_shared_below():
-    """It may change their rows, so those behind it are not known."""
+    """A mapping may change the rows of a batch, so later rows are unknown."""
     def build():
         return Unpack(Mapping(batches(), tuple))
     found = [int(y) for rank in range(2) for _, y in build().shard(rank, 2)]

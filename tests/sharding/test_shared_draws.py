@@ -57,7 +57,7 @@ def test_mixture_in_a_mixture_that_draws_from_one_generator_has_no_order():
 
 
 def test_streams_of_one_mixture_may_draw_from_one_generator():
-    """It begins them anew in a known order."""
+    """The mixture begins its streams anew in a known order."""
     rng = numpy.random.RandomState(2)
     stream = forever(shuffled(rng, 6), shuffled(rng, 4), most=20)
     order = epoch_order(stream)
@@ -95,7 +95,7 @@ def test_next_epoch_of_what_a_mixture_draws_beside_is_not_known():
 
 
 def test_next_epoch_of_what_a_stage_draws_beside_is_not_known():
-    """It draws for each item."""
+    """The stage draws for each item."""
     rng = numpy.random.RandomState(2)
     stream = Drawing(shuffled(rng), False, rng=rng)
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_next_epoch_of_requests_that_are_drawn_one_by_one_is_not_known():
 
 
 def test_scheme_of_two_streams_counts_the_epochs_of_both():
-    """In the order, and where ranks share the pipeline."""
+    """The order counts both, and so do ranks that share the pipeline."""
     def build():
         scheme = ComputedShuffledScheme(9, 2, seed=4)
         return Chain([DataStream(dataset(9), iteration_scheme=scheme)
@@ -166,7 +166,7 @@ def test_mixture_that_is_read_twice_has_no_order():
 
 
 def test_taken_items_of_a_stream_of_unknown_length_end():
-    """As the epoch does."""
+    """The order ends where the epoch does."""
     stream = Take(DataStream(dataset(9), iteration_scheme=Lazy(
         numpy.random.RandomState(2))), 3)
     assert said(epoch_order(stream)) == rows(stream)
@@ -174,7 +174,7 @@ def test_taken_items_of_a_stream_of_unknown_length_end():
 
 @pytest.mark.filterwarnings('ignore:the streams merged')
 def test_merged_items_of_a_stream_of_unknown_length_end_with_the_other():
-    """As the epoch does."""
+    """The order ends where the epoch does."""
     examples = DataStream(dataset(4), iteration_scheme=SequentialScheme(4, 2))
     lazy = DataStream(dataset(9), iteration_scheme=Lazy(
         numpy.random.RandomState(2)))
