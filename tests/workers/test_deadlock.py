@@ -152,13 +152,13 @@ def test_wait_that_keeps_the_interpreter_shows_its_stack_at_timeout(ahead):
     compute, sleep, wait_with_limit, wait_for_child, wait_for_network,
     wait_for_thread])
 def test_worker_whose_wait_may_end_is_waited_for(ahead, fault):
-    """It computes, or waits for something outside of its process."""
+    """The worker computes, or waits for something outside its process."""
     assert_same(build().get_epoch_iterator(), ahead(fault))
 
 
 @FORKED
 def test_lock_of_another_process_is_waited_for(ahead):
-    """It is in memory that both have, and will be released."""
+    """The lock is in memory that both processes have; it will be released."""
     with SHARED:
         epoch = ahead(wait_for_lock_of_processes)
         found = [next(epoch)]
@@ -171,7 +171,7 @@ def test_lock_of_another_process_is_waited_for(ahead):
 @FORKED
 def test_idle_worker_is_warned_of_once_where_waits_are_unknown(
         ahead, monkeypatch):
-    """As on macOS: an error might be a false alarm."""
+    """On macOS waits are unknown: an error might be a false alarm."""
     monkeypatch.setattr(deadlock, '_FUTEX', {})
     monkeypatch.setattr(DeadlockWatch, '_has_warned', False)
     waiting, warned = os.pipe()
@@ -246,7 +246,7 @@ def test_time_for_which_the_consumer_was_stopped_does_not_count(
 @FORKED
 @pytest.mark.usefixtures('ahead')
 def test_process_of_the_caller_is_judged_too():
-    """It is not Fuel that started it."""
+    """The process was not started by Fuel."""
     with LOCK:
         background = BackgroundProcess(Faulty(build(), 0, take_lock), 2)
         child = os.fork()
@@ -273,7 +273,7 @@ IDLE = Activity('', 3, 1., may_wait=False)
     (IDLE._replace(may_wait=None), IDLE._replace(may_wait=None), True),
     (IDLE, None, False), (None, IDLE, False)])
 def test_two_looks_of_no_activity_make_a_deadlock(before, now, deadlocked):
-    """Of a worker that was free to act both times."""
+    """Activity, or a wait that may end at either look, rules it out."""
     watch = DeadlockWatch(10)
     assert not watch.is_due(0.9)
     assert watch.is_due(1)

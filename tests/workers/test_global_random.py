@@ -73,7 +73,7 @@ def test_a_seed_in_the_consumer_fixes_the_draws(method):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_one_worker_draws_what_this_process_would(method):
-    """As in Fuel 0.2.0, also where nothing is inherited."""
+    """The draws are those of Fuel 0.2.0, also if nothing is inherited."""
     found = drawn(1, method)
     assert found == values(map(draw, range(8)))
 
@@ -119,7 +119,7 @@ def drawn_in_words(stage, num_workers, capfd):
 
 
 def test_draws_of_several_workers_are_told_once(capfd):
-    """In the log, with what to use instead; not for a stage with a seed."""
+    """The log says what to use instead; a stage with a seed logs nothing."""
     said = drawn_in_words(Mapping(zeros(), draw), 3, capfd)
     assert said.count('draws from numpy.random or random') == 1
     assert 'SeededTransformer' in said

@@ -90,7 +90,7 @@ def test_process_that_sleeps_waits_in_a_call(start):
 
 
 def test_process_that_computes_is_busy(start):
-    """Even where others want the processor too, it has its share."""
+    """The process has its share even if others want the processor too."""
     kept, what = describe(start('os.sched_setaffinity(0, {*range(99)})\n'
                                 + BUSY))
     # On a machine with more work than processors it may have less.
@@ -99,7 +99,7 @@ def test_process_that_computes_is_busy(start):
 
 
 def test_process_that_is_stopped_is_said_to_be(start):
-    """With the command that lets it go on."""
+    """The text has the command that lets the process go on."""
     pid = start(BUSY)
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: usage_of(pid).state == 'T')
@@ -146,7 +146,7 @@ threading.Event().wait()""")
      'it is starved (it is ready to run, but used 0.1 s of processor '),
     (WAITING._replace(delay=4.), False, 'it waits, asleep in a call, and')])
 def test_last_ten_seconds_are_what_counts(monkeypatch, after, kept, what):
-    """Not those before them."""
+    """The seconds before those do not count."""
     seen = [WAITING._replace(seconds=1.), WAITING, after]
     monkeypatch.setattr(
         'fuel.workers.deadlock.usage_of', lambda _: seen.pop(0))
@@ -163,7 +163,7 @@ def test_last_ten_seconds_are_what_counts(monkeypatch, after, kept, what):
 
 
 def test_systems_without_proc_tell_nothing(monkeypatch):
-    """So the text says that, and no more."""
+    """The text says that the system does not tell."""
     monkeypatch.setattr('fuel.workers.deadlock.usage_of', lambda _: None)
     kept, what = describe(os.getpid(), 0)
     assert not kept
@@ -188,7 +188,7 @@ def test_timeout_says_what_the_worker_does(ahead, fault, what):
 
 
 def test_stopped_worker_is_told_in_the_log_and_at_the_timeout(ahead, caplog):
-    """It is waited for in between, since somebody may let it go on."""
+    """The worker is waited for, since somebody may let it go on."""
     epoch = ahead(do_nothing, timeout=6, max_store=1)
     next(epoch)
     pid = epoch.data_stream.worker_pids[0]

@@ -46,7 +46,7 @@ def made(epochs, number):
 
 
 def test_the_epoch_that_was_made_last_comes_last(epochs):
-    """So that each one has its turn."""
+    """Each epoch has its turn."""
     for number in (1, 2, 3):
         epochs.open(number)
     epochs.postpone(1)
@@ -82,7 +82,7 @@ def test_an_epoch_that_follows_all_that_was_made_loads_no_state(
 
 
 def test_an_item_without_room_comes_next(epochs):
-    """It was made, and is not ahead of the user yet."""
+    """The item was made, and is not ahead of the user yet."""
     maker = epochs.open(1)
     epochs.count_delivered(1, 0)
     maker.waiting = epochs.make(1)

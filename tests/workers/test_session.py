@@ -305,7 +305,7 @@ class Doubled(MultiProcessing):
 
 @pytest.mark.parametrize('num_workers', WORKERS)
 def test_own_get_data_of_a_subclass_is_asked(num_workers):
-    """In each epoch, also in one that was resumed."""
+    """The method is called in each epoch, also in a resumed one."""
     def numbers():
         return DataStream(IndexableDataset(numpy.arange(8)), batch_size=2)
 

@@ -123,7 +123,7 @@ def test_each_batch_goes_to_one_of_the_threads_that_share_an_iterator(made):
 
 @pytest.mark.parametrize('made', [one_worker, two_workers, threads])
 def test_each_error_goes_to_one_of_the_threads_that_share_an_iterator(made):
-    """In the place of its batch."""
+    """The error comes in the place of its batch."""
     with ExitStack() as stack:
         stream = made(source(failing), stack)
         taken, errors = share(stream.get_epoch_iterator(), 4)

@@ -195,7 +195,7 @@ def test_state_in_a_handler_is_that_of_the_last_batch_or_an_error(made):
 @pytest.mark.parametrize('made', MADE)
 @pytest.mark.parametrize('seed', range(10, 20))
 def test_states_in_handlers_at_many_moments(made, seed):
-    """As above."""
+    """The error of a refused state says what to do in a handler."""
     _, errors = check_states(made, seed, 20)
     for text in errors:
         assert 'let it set a flag' in text
@@ -223,7 +223,7 @@ def test_signal_while_workers_begin_an_epoch_hangs_nothing(made):
 
 
 def test_state_in_the_middle_of_a_stage_is_refused():
-    """It would have counted a batch that the program did not get."""
+    """The state would have counted a batch that the program did not get."""
     streams = []
 
     def asking(data):

@@ -53,6 +53,6 @@ def test_stack_of_a_hung_worker_begins_with_the_users_lines():
 
 
 def test_stack_of_a_worker_that_does_not_answer_begins_with_users_lines():
-    """As the system writes it."""
+    """The system writes such a stack."""
     text = stack_of_hung(MultiProcessing, holding, start_method='fork')
     assert ['holding'] == first_functions(text)
