@@ -19,7 +19,7 @@ def across(batch, small=100):
 
 @given(st.lists(ARRAYS, max_size=4), st.sampled_from([0, 1, 100, 10 ** 6]))
 def test_tuples_of_arrays_arrive_as_they_are(parts, small):
-    """Of every type and size, in the buffers or in the description."""
+    """Arrays of every type and size arrive, in buffers or descriptions."""
     found = across(tuple(parts), small)
     assert type(found) is tuple
     assert len(found) == len(parts)
@@ -47,7 +47,7 @@ def test_other_parts_arrive_by_pickle(part):
 
 
 def test_an_array_that_stands_twice_arrives_once():
-    """As it would from a pickle."""
+    """The array arrives once, as from a pickle."""
     array = numpy.arange(100.)
     first, second = across((array, array))
     assert first is second

@@ -21,7 +21,7 @@ STATES = st.recursive(
 
 @given(STATES, STATES)
 def test_changes_lead_from_any_state_to_any_other(old, new):
-    """They also cross JSON, and leave the old state alone."""
+    """Changes also cross JSON, and leave the old state alone."""
     before = json.dumps(old)
     steps = json.loads(json.dumps(changes(old, new)))
     assert json.dumps(changed(old, steps), sort_keys=True) == json.dumps(
@@ -34,7 +34,7 @@ def test_changes_lead_from_any_state_to_any_other(old, new):
     [[['a', 'x'], 1]], [[[[]], 1]], [[['a']]], [[5, 1]], 7, [None],
     [[['a', 0, 0], 1]]], ids=range(10))
 def test_damaged_changes_are_refused(steps):
-    """They come of a peer, or of a file."""
+    """Changes come from a peer or a file."""
     with pytest.raises(StateMismatchError, match='changes of a state do not'):
         changed({'a': [0, 1]}, steps)
 

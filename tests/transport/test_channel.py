@@ -24,7 +24,7 @@ def ends():
 
 
 def test_descriptors_of_which_only_some_fit_are_closed():
-    """In a process of its own, in which nothing else opens files."""
+    """A process of its own receives them: nothing else opens files there."""
     status, out, errors = run_python('-c', """
 import os, resource
 from fuel.transport.channel import Channel, Message
@@ -108,7 +108,7 @@ def test_silence_of_a_living_process_ends_nothing(watching):
 
 
 def test_process_without_a_descriptor_is_found_dead(watching):
-    """After what it sent; whoever else has its end open."""
+    """The messages that it sent come first, whoever else has its end open."""
     ours, theirs, end = watching
     theirs.send(Message(1, 7))
     end()
@@ -117,7 +117,7 @@ def test_process_without_a_descriptor_is_found_dead(watching):
 
 
 def test_messages_are_drained_after_the_other_side_is_gone(ends):
-    """Then it is said that it is."""
+    """The channel is closed after the last message."""
     ours, theirs = ends
     theirs.send(Message(1, 7), Message(1, 8))
     theirs.close()
@@ -129,7 +129,7 @@ def test_messages_are_drained_after_the_other_side_is_gone(ends):
 
 
 def test_sending_ends_with_a_process_that_does_not_read(watching):
-    """It waits for room only while the process lives."""
+    """A sender waits for room only while the process lives."""
     ours, _, end = watching
     end()
     with pytest.raises(ChannelClosed, match='process is gone'):

@@ -174,7 +174,7 @@ def test_ctrl_c_while_waiting_keeps_the_worker():
 
 
 def test_ctrl_c_where_no_position_is_known(monkeypatch):
-    """Then the epoch cannot go on, and the error says why."""
+    """The epoch cannot go on, and the error says why."""
     class Scheme(ConstantScheme):
         def get_request_iterator(self):
             return iter([[0], [1], [2]])

@@ -117,7 +117,7 @@ def test_limit_of_files_is_named_where_it_forbids_shared_memory():
 
 @LINUX
 def test_segment_cannot_be_written_any_more():
-    """Neither by the workers nor by who made it."""
+    """Neither the workers nor the maker can write to the segment."""
     with pickle_of(numpy.zeros(SHARED_BYTES)) as pickled:
         pickled.write()
         with pytest.raises(PermissionError):
@@ -125,7 +125,7 @@ def test_segment_cannot_be_written_any_more():
 
 
 def test_small_objects_need_no_segment():
-    """They travel in the message."""
+    """Small objects travel in the message."""
     with pickle_of([numpy.arange(10)]) as pickled:
         pickled.write()
         assert pickled.descriptor is None
@@ -164,7 +164,7 @@ def file(tmp_path):
     'r', 'r+', 'plain', 'later', 'steps', 'reversed', 'turned', 'one',
     'mmap'])
 def test_maps_of_files_are_opened_again(file, kind, knows_maps, monkeypatch):
-    """Not sent: what is written to the file is seen, as after a fork."""
+    """A map is not sent: changes of the file are seen, as after a fork."""
     if not knows_maps:
         monkeypatch.setattr(shared_pickle, '_MAPS', Path('/not/there'))
     monkeypatch.setattr(shared_pickle, 'SHARED_BYTES', 1)
@@ -224,8 +224,8 @@ class MapsWhenPickled:
 
 @LINUX
 def test_many_maps_are_found_by_asking_the_system_once(file, monkeypatch):
-    """Again where something else lies at an address, since pickling maps
-    and frees files itself."""
+    """The maps are read again if an address has another file, since pickling
+    maps and frees files itself."""
     asked, read = [], Path.read_bytes
     monkeypatch.setattr(Path, 'read_bytes', lambda path: (
         asked.append(path), read(path))[1])
@@ -283,7 +283,7 @@ def test_file_that_is_replaced_before_it_is_opened_is_an_error(file, tmp_path):
 
 @pytest.mark.parametrize('method', STARTED)
 def test_workers_have_the_data_of_the_moment_they_were_started(method):
-    """As after a fork: of later changes, theirs and ours, nobody knows."""
+    """Later changes do not cross processes, as after a fork."""
     array = numpy.zeros((16, MIB // 8))
     with MultiProcessing(stream_of(array, Writing), num_workers=2,
                          start_method=method, max_store=4) as ahead:
@@ -344,7 +344,7 @@ if __name__ == '__main__':
 @pytest.mark.parametrize('method', STARTED)
 def test_killed_process_leaves_no_memory_and_no_workers(
         method, tmp_path, short_folder, monkeypatch):
-    """With 125 MiB in a segment."""
+    """The segment has 125 MiB."""
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join(sys.path))
     script = tmp_path / 'script.py'
     script.write_text(KILLED)

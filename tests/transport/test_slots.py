@@ -104,7 +104,7 @@ class Pool(RuleBasedStateMachine):
 
     @rule(slot=consumes(slots), reuse=st.booleans())
     def release(self, slot, reuse):
-        """It comes back, unless a child process looks at it."""
+        """Release a slot; it comes back unless a child process looks at it."""
         _, mark = self.held.pop(slot.number)
         assert (slot.bytes[::4096] == mark).all()
         if not reuse:
@@ -113,7 +113,7 @@ class Pool(RuleBasedStateMachine):
 
     @invariant()
     def segments_in_use_stay(self):
-        """Neither is the budget exceeded."""
+        """Check the budget and the segments in use."""
         used = [slot for slot, _ in self.held.values()]
         assert sum(slot.capacity for slot in used) <= self.pool.budget
         assert {slot.segment_number for slot in used}.isdisjoint(
@@ -155,7 +155,7 @@ PARTS = st.lists(st.tuples(
           (64, False, False), (192, False, False)], None)
 @example([(5377, True, False), (5441, True, False), (5441, True, False)], None)
 def test_arrays_in_a_slot_never_share_a_byte(parts, rng):
-    """Neither with each other, nor with what a stage holds there."""
+    """Arrays do not overlap each other, or the bytes that a stage holds."""
     slot = SlotPool(32 * MB).acquire(16 << 10)
     places, start = [], 0
     for size, inside, _ in parts:
