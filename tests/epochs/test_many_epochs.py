@@ -101,7 +101,7 @@ def test_many_epochs_keep_what_a_hundred_keep(name, count, tmp_path):
 @pytest.mark.parametrize('build', [
     lambda stream: stream, lambda stream: Mapping(stream, as_it_is)])
 def test_epoch_that_is_left_after_its_state_was_saved_is_let_go_of(build):
-    """At once, not when the garbage is collected: files may be open."""
+    """The epoch is freed at once, since files may be open."""
     stream = build(in_memory())
     dataset = weakref.ref(stream.dataset if isinstance(
         stream, DataStream) else stream.data_stream.dataset)

@@ -97,7 +97,7 @@ def test_state_of_what_was_moved_fits_from_before_and_after(moved):
 
 
 def test_state_with_a_later_name_fits_what_has_the_first_one(moved):
-    """As of versions that had moved something without saying so."""
+    """A version that moved a name without saying so has such states."""
     def named(module):
         return Stage(Mapping(DataStream(
             in_module(IndexableDataset, module)(numpy.arange(12)),

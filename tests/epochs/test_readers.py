@@ -98,7 +98,7 @@ def values(epoch, count=None):
 @pytest.mark.parametrize('scheme', SCHEMES)
 @pytest.mark.parametrize('dataset', DATASETS)
 def test_requests_advanced_by_hand_are_left_out(path, dataset, scheme):
-    """By every reader, and in states and pickles."""
+    """Every reader leaves them out, and so do states and pickles."""
     def build():
         return DataStream(DATASETS[dataset](path),
                           iteration_scheme=SCHEMES[scheme]())
@@ -123,7 +123,7 @@ def test_requests_advanced_by_hand_are_left_out(path, dataset, scheme):
 
 
 def test_position_of_the_requests_counts_examples(path):
-    """After five examples it is five."""
+    """The position after five examples is five."""
     for build in DATASETS.values():
         epoch = DataStream(
             build(path), iteration_scheme=ShuffledExampleScheme(
@@ -151,7 +151,7 @@ def test_data_changed_by_their_owner_are_read_as_they_are(
 
 
 def test_arrays_replaced_by_their_owner_are_read_from_then_on():
-    """So are sources chosen anew."""
+    """Newly chosen sources are read from then on too."""
     for scheme in SequentialExampleScheme(COUNT), SequentialScheme(COUNT, 1):
         dataset = IndexableDataset({'x': numpy.arange(COUNT),
                                     'y': -numpy.arange(COUNT)})
@@ -171,7 +171,7 @@ def test_arrays_replaced_by_their_owner_are_read_from_then_on():
 @pytest.mark.parametrize('dataset', ['arrays', 'file', 'file in memory'])
 def test_own_get_data_is_called_for_every_request(
         path, dataset, how, scheme, monkeypatch):
-    """For the first, the second and the last alike, with lists."""
+    """The first, the second and the last request are passed on alike."""
     data = DATASETS[dataset](path)
     requests = []
     base = type(data)
@@ -194,7 +194,7 @@ def test_own_get_data_is_called_for_every_request(
 
 
 def test_pickled_iterator_of_dicts_gives_dicts():
-    """In mid-epoch, of examples and of batches."""
+    """An iterator in mid-epoch keeps its dicts, of examples and of batches."""
     for scheme in SequentialExampleScheme(9), SequentialScheme(9, 2):
         epoch = DataStream(
             IndexableDataset({'x': numpy.arange(9)}),
@@ -205,7 +205,7 @@ def test_pickled_iterator_of_dicts_gives_dicts():
 
 
 def test_iterator_pickled_twice_goes_on_where_it_stood(tmp_path):
-    """Although nothing was read between the two pickles."""
+    """The position is kept although nothing was read between two pickles."""
     (tmp_path / 'lines').write_text('\n'.join('abcdef'))
     vocabulary = {letter: number for number, letter in enumerate(
         'abcdef', 3)} | {'<S>': 0, '</S>': 1, '<UNK>': 2}

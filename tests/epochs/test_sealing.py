@@ -78,7 +78,7 @@ def test_states_share_nothing_that_can_be_changed():
 
 
 def test_state_says_what_the_pipeline_is_now():
-    """Although it was encoded with the state before."""
+    """The state is current although an older one was encoded before."""
     stream = Mapping(batches(12, 3, SequentialScheme), tuple)
     iterator = stream.get_epoch_iterator()
     next(iterator)
@@ -96,7 +96,7 @@ def test_state_says_what_the_pipeline_is_now():
 
 
 def test_argument_stands_for_what_it_was_when_a_state_was_saved_first():
-    """So a state after each batch does not look at large arrays again."""
+    """A state after each batch does not look at large arrays again."""
     scale = numpy.array([2.])
     stream = ScaleAndShift(batches(12, 3, SequentialScheme), scale, 0,
                            which_sources=('x',))
@@ -120,7 +120,7 @@ class Failing(IndexableDataset):
 
 
 def test_failure_after_a_state_is_in_the_next_one():
-    """It is more than a count."""
+    """The failure changes more than a count."""
     def build():
         return Rename(DataStream(
             Failing({'x': numpy.arange(12)}), batch_size=3), {'x': 'y'})
@@ -141,7 +141,7 @@ def test_failure_after_a_state_is_in_the_next_one():
 
 
 def test_state_after_the_end_is_that_of_no_epoch():
-    """Although the one before it only counted."""
+    """The end is in the state although the one before only counted."""
     stream = shuffled()
     for _ in stream:
         stream.state_dict()
@@ -221,7 +221,7 @@ def test_scheme_may_go_on_with_the_state_that_it_returned():
     ids=['RandomState', 'Generator', 'Random', 'PCG64'])
 def test_state_of_a_scheme_is_made_when_it_is_asked_for(
         make, rng, monkeypatch):
-    """It is that of the generator before the order was drawn."""
+    """The state is that of the generator before the order was drawn."""
     scheme = make(*(12, 5)[:2 - make.requests_examples], rng=rng(3))
     stream = DataStream(IndexableDataset(numpy.arange(12)),
                         iteration_scheme=scheme)
@@ -244,7 +244,7 @@ def test_state_of_a_scheme_is_made_when_it_is_asked_for(
 
 
 def test_hooks_of_a_scheme_that_are_replaced_are_asked():
-    """On an object as well as in a class, before the order is drawn."""
+    """A hook of an object or a class is called before the order is drawn."""
     class Counting(ShuffledScheme):
         asked = 0
 

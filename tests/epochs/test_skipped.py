@@ -90,7 +90,7 @@ class FailsFirst(IndexableDataset):
 
 @pytest.mark.parametrize('count', [1, 2])
 def test_error_that_comes_once_is_of_no_example(count):
-    """It is raised, as with ``on_error='raise'``: no good one is left out."""
+    """The error is raised, as with ``on_error='raise'``."""
     stream = DataStream(FailsFirst(numpy.arange(8)), batch_size=4,
                         on_error='skip')
     FailsFirst.left = count
@@ -137,7 +137,7 @@ def test_stage_that_fails_is_named(number):
 
 @pytest.mark.parametrize('number', NUMBERS[:6])
 def test_epoch_is_resumed_at_each_step(number):
-    """With the same examples left out."""
+    """The resumed epoch leaves out the same examples."""
     assert_resumes(partial(bad_records.build, number))
 
 
@@ -149,7 +149,7 @@ def test_epoch_of_examples_is_resumed_at_each_step():
 @pytest.mark.parametrize('build', [
     partial(bad_records.build, 2), bad_records.of_examples])
 def test_report_is_the_same_after_a_resume(build):
-    """From any step on."""
+    """The report may be resumed from any step."""
     whole = build()
     steps = len(list(whole))
     expected = whole.skipped_examples()
@@ -193,7 +193,7 @@ def test_ranks_leave_out_the_same(number, num_ranks):
 
 @pytest.mark.parametrize('number', NUMBERS[:4])
 def test_other_ranks_take_up_a_state(number):
-    """That a whole stream has saved."""
+    """A whole stream has saved the state."""
     found = plan(number)
     stream = found.build()
     list(islice(iter(stream), 2))
@@ -249,7 +249,7 @@ def test_examples_that_fail_do_not_come_into_batches():
 @pytest.mark.parametrize('run', [
     MultiProcessing, partial(MultiThreading, num_threads=2)])
 def test_one_worker_leaves_out_examples(run):
-    """Of a stream of single examples."""
+    """The stream has single examples."""
     expected = bad_records.of_examples()
     batches = plain(list(expected))
     with run(bad_records.of_examples()) as stream:
@@ -307,7 +307,7 @@ def test_data_set_that_is_read_in_order_is_not_trusted_after_an_error():
 
 
 def test_stages_above_make_batches_of_what_is_left():
-    """Of other sizes, and single examples."""
+    """A stage may make batches of other sizes, or single examples."""
     bad = {0, 5, 6, 13}
     left = [number for number in range(20) if number not in bad]
     assert numbers_of(Cache(failing(bad), ConstantScheme(3))) == left
@@ -349,7 +349,7 @@ def with_rest(bad=(5, 12), damaged=()):
     partial(MultiProcessing, num_workers=3),
     partial(MultiThreading, num_threads=2)])
 def test_epoch_ends_where_one_bad_example_is_its_last_batch(run, options):
-    """It is left out and counted, in each epoch."""
+    """The example is left out and counted in each epoch."""
     reference = with_rest({5})
     with run(with_rest(**options)) as stream:
         for _ in range(2):
@@ -364,12 +364,12 @@ def test_epoch_ends_where_one_bad_example_is_its_last_batch(run, options):
     with_rest, lambda: Unpack(with_rest()),
     lambda: Cache(with_rest(), ConstantScheme(3))])
 def test_epoch_that_ends_with_a_bad_example_is_resumed(build):
-    """At each step, and its end."""
+    """The epoch is resumed at each step, and at its end."""
     assert_resumes(build)
 
 
 def test_bad_examples_of_other_batches_of_one_are_errors():
-    """It is each batch that fails, or ranks that wait for each other."""
+    """The error says that each example of the batch fails."""
     ones = Mapping(DataStream(
         source(4), batch_size=1, on_error='skip'), Spoiling({3}))
     of_ranks = with_rest().shard(1, 2)
@@ -381,7 +381,7 @@ def test_bad_examples_of_other_batches_of_one_are_errors():
 
 
 def test_error_is_looked_into_once():
-    """By the stage that failed, not by those above."""
+    """The stage that failed looks into it, and those above do not."""
     stream = Mapping(Mapping(failing({4, 5, 6, 7}), list), list)
     with pytest.raises(ValueError, match='it fails') as caught:
         list(stream)
@@ -390,7 +390,7 @@ def test_error_is_looked_into_once():
 
 
 def test_batch_whose_examples_pass_alone_is_an_error():
-    """Such as one that does not fit together."""
+    """The examples of such a batch may not fit together."""
     def join(batch):
         if len(batch[0]) > 1:
             raise ValueError('shapes differ')
@@ -410,7 +410,7 @@ def test_batch_whose_examples_pass_alone_is_an_error():
     URLError, socket.gaierror, ssl.SSLError, BadStatusLine,
     partial(OSError, errno.ENETUNREACH)])
 def test_errors_that_are_not_of_the_data_are_raised(error):
-    """They say nothing of an example."""
+    """Such errors say nothing of an example."""
     with pytest.raises(type(error('it fails'))):
         list(failing({3}, error=error))
 
@@ -451,7 +451,7 @@ def test_network_errors_of_other_libraries_are_raised(module, name):
 
 
 def test_error_that_an_error_of_the_network_has_caused_is_raised():
-    """As of a function that says which address it could not read."""
+    """A function may raise an error that names the address."""
     def fail(example):
         try:
             raise URLError('no route')
@@ -532,7 +532,7 @@ def test_part_of_an_unknown_number_is_refused():
 
 
 def test_part_of_a_few_is_one():
-    """At least."""
+    """At least one example may be skipped, whatever the part."""
     assert len(numbers_of(failing({3}, 20, max_skipped=.01))) == 19
 
 
@@ -648,7 +648,7 @@ def test_streams_that_are_read_together_must_not_leave_out():
     ({'on_error': 'skip', 'max_skipped': 1.}, 'must be a positive number'),
     ({'on_error': 'skip', 'max_skipped': True}, 'must be a positive number')])
 def test_arguments_are_checked(arguments, text):
-    """When the stream is made."""
+    """The constructor of the stream raises the error."""
     with pytest.raises(ValueError, match=text):
         DataStream(IndexableDataset([1, 2]), batch_size=1, **arguments)
 
@@ -682,7 +682,7 @@ def test_state_of_a_run_that_raised_is_taken_up():
     {'count': 1, 'examples': [[0, 1, 'Mapping']]},
     {'count': True, 'examples': [[0, 1, 'Mapping', 'ValueError']]}])
 def test_damaged_report_in_a_state_is_refused(damaged):
-    """It comes from a file."""
+    """The report of a state comes from a file."""
     stream = failing({3})
     next(iter(stream))
     state = stream.state_dict()
@@ -715,7 +715,7 @@ def test_epochs_at_once_report_their_own():
 
 
 def test_conversions_of_the_reader_are_done_for_short_batches():
-    """Of a batch that is made again, as of the others."""
+    """A batch that is made again is converted as the others are."""
     stream = ScaleAndShift(DataStream(
         source(12, {5}), iteration_scheme=SequentialScheme(12, 4),
         on_error='skip'), 2., 1., which_sources='value')
@@ -725,7 +725,7 @@ def test_conversions_of_the_reader_are_done_for_short_batches():
 
 
 def test_seeded_stage_that_fails_draws_the_same():
-    """For the examples that are left."""
+    """The draws for the examples that are left are the same."""
     def build(bad=()):
         return Noise(DataStream(source(12), batch_size=4, on_error='skip'),
                      bad, seed=2)
@@ -736,7 +736,7 @@ def test_seeded_stage_that_fails_draws_the_same():
 
 
 def test_draws_for_rows_that_a_stage_in_between_has_made():
-    """Of what is left of a batch: each draws as one of a whole batch."""
+    """Each row that is left draws as in a whole batch."""
     def double(batch):
         return tuple([numpy.concatenate([part, part]) for part in batch])
 
@@ -807,7 +807,7 @@ print(json.dumps([items, skipped.count, skipped.examples]))
 
 
 def test_new_process_leaves_out_the_same():
-    """It has the state alone."""
+    """The new process has only the state."""
     found = plan(3)
     stream = found.build()
     list(islice(iter(stream), 2))
@@ -839,7 +839,7 @@ def test_clients_of_a_server_report_what_it_left_out():
 
 
 def test_profile_counts_what_was_left_out():
-    """Over all epochs that it has read."""
+    """The profile counts over all epochs that it has read."""
     found = fuel.profile(failing({3, 9}), batches=9, warm_up=1)
     assert found.skipped == 4
     assert '4 examples could not be made and were left out' in str(found)

@@ -56,7 +56,7 @@ def test_one_stage_is_kept_with_a_stream():
 
 
 def test_copy_by_the_attributes_has_its_own_stage():
-    """As users' classes copy themselves."""
+    """Users' classes may copy themselves so."""
     stream = build()
     next(iter(stream))
     other = DataStream.__new__(DataStream)
@@ -202,7 +202,7 @@ def test_names_in_a_list_may_change_in_place(change):
 
 
 def test_names_that_are_deleted_are_forgotten():
-    """By the stages above too."""
+    """The stages above forget them too."""
     stream = build()
     stream.sources = ('p', 'q')
     top = Steady(stream)
@@ -212,7 +212,7 @@ def test_names_that_are_deleted_are_forgotten():
 
 
 def test_stream_below_may_be_a_property_or_belong_to_the_epoch():
-    """Such a stage asks each time."""
+    """Such a stage asks for its stream each time."""
     class Switching(Steady):
         epoch_attributes = ('child_epoch_iterator', 'data_stream')
 
@@ -261,7 +261,7 @@ def test_assignment_while_sources_are_asked_is_not_lost(monkeypatch):
 
 
 def test_stream_may_read_any_iterator():
-    """Without a stream below, or with more iterators than streams."""
+    """A stage may have no stream below, or more iterators than streams."""
     class Numbers(AbstractDataStream):
         sources = ('a',)
         produces_examples = True
@@ -317,7 +317,7 @@ def test_generator_that_is_drawn_from_before_an_epoch_is_put_back():
 
 @pytest.mark.parametrize('kind', [MultiThreading, MultiProcessing])
 def test_epoch_over_workers_knows_the_share_below(kind):
-    """It counts the items of all ranks, and checks what is drawn."""
+    """The epoch counts the items of all ranks, and checks the draws."""
     def made(rank=0, ranks=2, stages=1):
         stream = kind(DataStream(
             IndexableDataset({'a': numpy.arange(40)}),
@@ -357,7 +357,7 @@ def test_epoch_over_workers_knows_the_share_below(kind):
      ('a', 'b', 'd')),
     (lambda chain: setattr(chain[3], 'sources', ('only',)), ('only',))])
 def test_assignment_is_seen_at_once(change, wanted):
-    """By all stages above, also in the middle of an epoch."""
+    """All stages above see it, also in the middle of an epoch."""
     chain = [build()]
     for name in 'c', 'd':
         chain.append(Mapping(chain[-1], with_first, add_sources=(name,)))
@@ -371,7 +371,7 @@ def test_assignment_is_seen_at_once(change, wanted):
 
 
 def test_sources_are_those_of_all_stages():
-    """After any assignments, in any pipeline."""
+    """Any assignments in any pipeline are followed."""
     rng = random.Random(7)
     for _ in range(300):
         chain = [build()]
@@ -416,7 +416,7 @@ def change(stream, chain, rng):
 
 
 def test_merged_sources_follow_what_is_assigned():
-    """Of each of several streams."""
+    """The sources of each of several streams are followed."""
     one, other = build(), Rename(build(), {'a': 'c', 'b': 'd'})
     merged = Merge((one, other), ('a', 'b', 'c', 'd'))
     top = Rename(merged, {'d': 'last'})
@@ -426,7 +426,7 @@ def test_merged_sources_follow_what_is_assigned():
 
 
 def test_data_set_keeps_no_stage():
-    """It is asked for types as streams are, and pickles as before."""
+    """A data set gives its types as streams do, and pickles as before."""
     dataset = build().dataset
     before = set(vars(dataset))
     assert repr(build()) and stage_of(dataset).inputs == ()

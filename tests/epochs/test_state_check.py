@@ -344,7 +344,7 @@ class Share(SequentialScheme):
 
 
 def test_state_of_a_users_scheme_fits_whatever_its_arguments_are_called():
-    """As that of a stage."""
+    """The arguments of a scheme are compared as those of a stage."""
     state = numbers(Share(0)).state_dict()
     numbers(Share(0)).load_state_dict(state)
     with pytest.raises(StateMismatchError, match='scheme rank was 0, but he'):

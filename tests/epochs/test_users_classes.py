@@ -135,7 +135,7 @@ class Requests:
 
 
 def test_foreign_stream_with_a_scheme_is_shared():
-    """By the scheme."""
+    """The scheme of the stream is shared."""
     assert [[2, 3], [6, 7]] == lists(
         Same(Requests()).shard(1, 2).get_epoch_iterator())
 
@@ -152,7 +152,7 @@ def test_share_of_a_stage_that_knows_its_kind_only_in_an_epoch():
 
 
 def test_method_may_be_replaced_by_one_that_names_no_module():
-    """It is the one that is called."""
+    """The replacement is called."""
     with mock.patch.object(Transformer, 'get_data', str.upper), \
             pytest.raises(TypeError, match='upper'):
         next(Same(batches()).get_epoch_iterator())

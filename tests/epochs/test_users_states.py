@@ -236,7 +236,7 @@ def test_scheme_of_a_user_saves_its_generator_as_it_likes(make):
 @pytest.mark.parametrize('damage', [
     None, 3, {'kind': 'random.Random', 'state': 1}, {'kind': 7}])
 def test_damaged_state_of_fuels_own_form_is_refused_in_a_users_scheme(damage):
-    """By the method that takes it up."""
+    """The error names the scheme and its generator."""
 
     class Later(ShuffledScheme):
         def state_dict(self):
@@ -253,7 +253,7 @@ def test_damaged_state_of_fuels_own_form_is_refused_in_a_users_scheme(damage):
 
 
 def test_scheme_that_says_more_than_its_base_takes_up():
-    """It overrides `state_dict` alone."""
+    """Such a scheme may override only `state_dict`."""
 
     class Noting(ShuffledScheme):
         saved = 0
@@ -291,7 +291,7 @@ class OfAProperty(OfTheClass):
 
 @pytest.mark.parametrize('stage', [OfTheClass, OfAProperty])
 def test_generator_of_a_stage_may_be_of_its_class(stage):
-    """It is saved, so it is taken up."""
+    """The generator of a class is saved, so it is taken up."""
     stream = stage(over(SequentialScheme(10, 3)), False)
     epoch = iter(stream)
     next(epoch)
@@ -303,7 +303,7 @@ def test_generator_of_a_stage_may_be_of_its_class(stage):
 
 
 def test_data_set_whose_position_is_none_is_refused_when_it_is_saved():
-    """Not when somebody needs the state."""
+    """The error comes when the state is saved, not when it is needed."""
 
     class Nowhere(Countdown):
         def get_position(self, state):
@@ -346,7 +346,7 @@ class Twice(Expand, Kept):
 @pytest.mark.parametrize('form', ['dict', 'nested'])
 @pytest.mark.parametrize('step', range(4))
 def test_class_behind_expand_keeps_a_dict(form, step):
-    """Under any key but that of the pieces."""
+    """The dict may have any key but that of the pieces."""
     expect_resumed(lambda: Twice(
         over(SequentialScheme(10, 3)), form, 'item', '', 'nothing'), 0, step)
 
@@ -355,7 +355,7 @@ def test_class_behind_expand_keeps_a_dict(form, step):
 @pytest.mark.parametrize('step', range(1, 3))
 def test_class_behind_expand_that_keeps_what_is_lost_is_refused(
         form, name, step):
-    """When it is saved, wherever a piece is left."""
+    """Saving raises the error, wherever a piece is left."""
     epoch = iter(Twice(
         over(SequentialScheme(10, 3)), form, name, '', 'nothing'))
     for _ in range(step):
