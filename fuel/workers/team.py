@@ -474,14 +474,14 @@ class WorkerSession(RemoteSession[StreamLike]):
             last = (self.delivered - 1) % len(self.parts)
             return self._with_skipped(self.receipts[last].state(), last)
         assert self.team is not None
-        if self.team.interrupted and not self.has_begun():
-            # Ctrl-C came before the first state: another team begins.
-            stream = self.stream()
-            if stream is not None:
-                self._move(stream)
         try:
+            if self.team.interrupted and not self.has_begun():
+                # Ctrl-C came before the first state: another team begins.
+                stream = self.stream()
+                if stream is not None:
+                    self._move(stream)
             self.team.workers[0].wait_until_open(self.parts[0])
-        except WorkerError as error:
+        except Exception as error:  # noqa: BLE001 (to start runs any code)
             return without_frames(error)
         return self.parts[0].base
 

@@ -153,6 +153,24 @@ def test_state_is_known_after_ctrl_c_at_the_start(
             assert expected == [list(batch) for batch, in restored]
 
 
+def test_state_is_an_error_if_no_worker_starts_after_ctrl_c(monkeypatch):
+    """The stream is closed all the same."""
+    def refuse(*args):
+        raise BlockingIOError('no more processes')
+
+    with MultiProcessing(numbered(4), start_method='fork') as stream:
+        Interrupting(monkeypatch, RemoteEpoch, 'open', True, 1)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream.get_epoch_iterator())
+        monkeypatch.setattr(Worker, 'start', refuse)
+        with pytest.raises(BlockingIOError, match='no more processes'):
+            stream.state_dict()
+        stream.close()
+        assert not stream.worker_pids
+        with pytest.raises(BlockingIOError, match='no more processes'):
+            stream.state_dict()
+
+
 def wait(data):
     """Take longer than the test."""
     time.sleep(50)
