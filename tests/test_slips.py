@@ -311,11 +311,21 @@ def test_types_of_a_table_are_those_of_sources(table, dtypes):
     (3, 'must be a list of columns, or a dict from sources to theirs, got 3'),
     ([], 'must name at least one, got'), ({}, 'must name at least one, got'),
     ({'x': []}, "source 'x' must have at least one column, got"),
-    (['a', 'a'], 'a column is there twice: a, a')])
+    (['a', 'a'], 'a column is there twice: a, a'),
+    ([['a', 'b']], r"must be a list of columns, or a dict .*\[\['a', 'b'\]\]"),
+    ({'a', 'b'}, 'columns must be a tuple of names in the order of the data')])
 def test_columns_of_a_table_are_named(table, columns, text):
     """At least one, and none twice, as in HDF5 files."""
     with pytest.raises(ValueError, match=text):
         table(columns)
+
+
+@pytest.mark.parametrize('wanted', [7, [7], None, [['a']]])
+def test_column_of_a_source_is_named(table, wanted):
+    """Anything else is a name that the table does not have."""
+    with pytest.raises(ValueError, match=(
+            r"has no (column|field) (7|None|\['a'\])")):
+        table({'x': wanted})
 
 
 @pytest.mark.parametrize('given', [True, None, -1, [-1], [None]])

@@ -21,7 +21,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import (
     SAMPLE, TEXT, FirstRecords, RecordFile, RecordIndex, RecordsDataset,
     long_cells, types_of_fields)
-from fuel.datasets.source_dataset import by_source, names_in
+from fuel.datasets.source_dataset import by_source, texts_in
 from fuel.datasets.text_files import check_line_ends
 from fuel.datasets.times import advice_on_times, check_unit
 from fuel.describe import SourceType
@@ -30,8 +30,8 @@ from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import FileBytes
 from fuel.suggestions import unlike_first
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.other_libraries import CSV_KEYWORDS
 from fuel.utils.checks import truth
+from fuel.utils.other_libraries import CSV_KEYWORDS
 from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
@@ -169,7 +169,7 @@ class CSVDataset(RecordsDataset):
         sample = self._sample(SAMPLE + 1)
         names = self._names(
             sample, None if header is None else truth('header', header))
-        self._missing = frozenset(names_in(
+        self._missing = frozenset(texts_in(
             'missing', missing, 'cells that stand for missing values'))
         self._titles = names
         if isinstance(self.path, list):

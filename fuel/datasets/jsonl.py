@@ -346,15 +346,16 @@ def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
     return found
 
 
-def _keys_of(name: str, known: Mapping[str, Keys], sample: FirstRecords,
+def _keys_of(name: object, known: Mapping[str, Keys], sample: FirstRecords,
              path: str) -> Keys:
     """Return the keys of a field that is named, of an object too."""
-    if name in known:
-        return known[name]
-    keys = tuple(name.split('/'))
-    if any(value_at(record, keys) not in (None, MISSING)
-           for record in sample.records()):
-        return keys
+    if isinstance(name, str):
+        if name in known:
+            return known[name]
+        keys = tuple(name.split('/'))
+        if any(value_at(record, keys) not in (None, MISSING)
+               for record in sample.records()):
+            return keys
     raise ValueError(
         f'{path} has no field {name!r} in its first {sample.count} records: '
         f'{did_you_mean(name, known, "{} ")}the fields are {list(known)}')

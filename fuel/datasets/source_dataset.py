@@ -28,7 +28,7 @@ from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader, Request
-from fuel.utils.checks import not_negative
+from fuel.utils.checks import in_order, not_negative
 
 
 class SourceDataset(Dataset):
@@ -320,15 +320,19 @@ def by_source(columns: object) -> dict[str, Any]:
     """
     if isinstance(columns, Mapping):
         found = dict(columns)
-    elif isinstance(columns, Iterable):
-        names = [columns] if isinstance(columns, str) else list(columns)
+    else:
+        in_order('columns', columns)
+        names = [columns] if isinstance(columns, str) else list(
+            columns) if isinstance(columns, Iterable) else [None]
+        for name in names:
+            if not isinstance(name, (str, int)):
+                raise ValueError(
+                    f'columns must be a list of columns, or a dict from '
+                    f'sources to theirs, got {columns!r:.80}')
         found = {name: name for name in names}
         if len(found) < len(names):
             raise ValueError(
                 f'a column is there twice: {", ".join(map(str, names))}')
-    else:
-        raise ValueError(f'columns must be a list of columns, or a dict from '
-                         f'sources to theirs, got {columns!r:.80}')
     for source, wanted in found.items():
         if isinstance(wanted, (list, tuple)) and not wanted:
             raise ValueError(f'columns: source {source!r} must have at least '
@@ -338,20 +342,20 @@ def by_source(columns: object) -> dict[str, Any]:
     return found
 
 
-def names_in(argument: str, given: object, what: str) -> Sequence[str]:
-    """Return the names that an argument has, which may be one alone.
+def texts_in(argument: str, given: object, what: str) -> Sequence[str]:
+    """Return the texts that an argument has, which may be one alone.
 
     Raises: ValueError if it has others than texts.
     """
-    names: Sequence[Any] = (
-        (given,) if isinstance(given, str) else given if isinstance(
-            given, (list, tuple)) else tuple(given) if isinstance(
-                given, Iterable) else (None,))
-    for name in names:
-        if not isinstance(name, str):
+    if isinstance(given, str):
+        return (given,)
+    texts: list[Any] = list(given) if isinstance(
+        given, Iterable) else [None]
+    for text in texts:
+        if not isinstance(text, str):
             raise ValueError(f'{argument} must be a list of {what}, each of '
                              f'them a text, got {given!r:.80}')
-    return names
+    return texts
 
 
 def masks_of(masks: Sequence[str] | str,
@@ -360,7 +364,7 @@ def masks_of(masks: Sequence[str] | str,
 
     Raises: ValueError if there is no such source, or one of a mask's name.
     """
-    names = names_in('masks', masks, 'sources')
+    names = texts_in('masks', masks, 'sources')
     known = tuple(sources)
     for name in names:
         if name not in known:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias, Unpack
@@ -159,10 +159,11 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         """Open the files."""
         parts = ([TablePart(self._table)] if self._paths is None
                  else open_tables(self._paths))
-        named = columns_of_all(parts, self._asked) if (
-            self.columns is None) else self.columns
-        if not named:
-            raise ValueError(f'{parts[0].path} has no columns')
+        named: Columns | None = self.columns
+        if named is None:
+            named = columns_of_all(parts, self._asked)
+            if not named:
+                raise ValueError(f'{parts[0].path} has no columns')
         columns = by_source(named)
         bounds = numpy.cumsum([0, *[part.num_rows for part in parts]])
         categories = _classes(parts, columns)
@@ -259,7 +260,8 @@ def _groups(parts: Sequence[ArrowPart], source: str,
 
     `how`: what reads a group of a column: its rows, or its mask.
     """
-    names = [named] if isinstance(named, str) else list(named)
+    names = list(named) if isinstance(
+        named, Iterable) and not isinstance(named, str) else [named]
     columns = [Column(parts, name) for name in names]
     first = columns[0]
     read: ReadGroup = partial(how, first)

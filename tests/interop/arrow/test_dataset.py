@@ -654,6 +654,23 @@ def test_rows_of_the_only_row_group_are_refused_once_the_file_is_changed(
     assert expected.tolist() == first.tolist()
 
 
+def test_columns_may_be_an_array_of_names():
+    """As those of a data frame are."""
+    dataset = ArrowDataset(table(), numpy.array(['weight', 'number']))
+    assert ('weight', 'number') == dataset.sources
+
+
+@pytest.mark.parametrize(('columns', 'text'), [
+    ([], r'columns must name at least one, got \[\]'),
+    (0, 'columns must be a list of columns, or a dict .*, got 0'),
+    ({'x': 0}, 'the table has no column 0: the columns are'),
+    ([['weight', 'number']], 'columns must be a list of columns, or a dict')])
+def test_columns_are_named(columns, text):
+    """The error is about the argument, and not about the table."""
+    with pytest.raises(ValueError, match=text):
+        ArrowDataset(table(), columns)
+
+
 def test_table_without_row_groups_has_no_examples(tmp_path):
     """A file without any has none, too."""
     schema = table().select(['number', 'pair', 'name']).schema
