@@ -22,7 +22,10 @@ PAGE = DOCS / 'parallel.rst'
 @pytest.fixture(autouse=True)
 def one_run():
     """Leave the port that the programs name to one run of the tests."""
-    path = os.path.join(tempfile.gettempdir(), 'fuel-tests-port.lock')
+    # A user cannot open another's file.
+    user = os.getuid() if hasattr(os, 'getuid') else ''
+    path = os.path.join(
+        tempfile.gettempdir(), f'fuel-tests-port{user}.lock')
     with LockFile(path).held(100):
         yield
 
