@@ -257,7 +257,7 @@ def test_splits_are_a_dict(opened, given, names):
 
 @pytest.mark.parametrize('rows', [None, 3, .5, 0., (0., 3.), (0, 3.5),
                                   (0, 3, 5, 7), slice('a', 'b'),
-                                  (0, 4, 0), ()])
+                                  (0, 4, 0), (), (3,), (0, 3, 1)])
 def test_rows_of_a_split_are_a_range_or_a_list(opened, rows):
     """The error names the split, and what was given."""
     with pytest.raises(ValueError, match=(

@@ -147,14 +147,18 @@ def _order(name: str, rows: Any, num_rows: int) -> Order:
 
 
 def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
-    """Return the rows of a range, None if it is none within so many."""
+    """Return the rows of a range; None if they are not within so many."""
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            # A slice would take (3,) for the rows before the third.
+            return None
+        given = slice(*given)
     try:
-        rows = slice(*given) if isinstance(given, tuple) else given
-        start, stop, step = rows.indices(num_rows)
-        wanted = num_rows if rows.stop is None else rows.stop
+        start, stop, step = given.indices(num_rows)
     except (TypeError, ValueError):
-        # Of other than two numbers, or of other than integers.
+        # Of other than integers.
         return None
+    wanted = num_rows if given.stop is None else given.stop
     if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
         return None
     return slice(start, stop)
