@@ -85,8 +85,8 @@ LEFT = [[-6, -7, -8], [-9, -10, -11]]
 
 
 def test_state_of_what_was_moved_fits_from_before_and_after(moved):
-    """Twice, where the class, the scheme, the data set and functions were
-    moved, twenty functions among them that a state has as a checksum."""
+    """The class, the scheme, the data set and the functions moved twice.
+    Twenty of the functions are in the state as a checksum."""
     before = state_in(pipeline('first'))
     moved('earlier', 'later')
     for module in ('first', 'earlier', 'later'):

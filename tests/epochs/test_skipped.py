@@ -120,7 +120,7 @@ def test_batches_are_those_without_faults_less_what_fails(number):
 
 @pytest.mark.parametrize('number', NUMBERS)
 def test_stage_that_fails_is_named(number):
-    """The first of those that would fail."""
+    """The report names the first of the stages that would fail."""
     found = plan(number)
     stream = found.build()
     list(stream)
@@ -537,7 +537,7 @@ def test_part_of_a_few_is_one():
 
 
 def test_default_limit_is_a_hundredth_of_a_large_data_set():
-    """Ten of a thousand, thirty of three thousand."""
+    """The limit of a thousand is ten, and of three thousand thirty."""
     bad = set(range(0, 3000, 100))
     assert len(numbers_of(failing(bad, 3000, 50, max_skipped=None))) == 2970
     with pytest.raises(BadRecordsError, match='31 examples'):
@@ -596,7 +596,7 @@ def test_filter_may_leave_nothing():
 
 
 def test_first_examples_are_logged(caplog):
-    """Each with its number, whatever the cause."""
+    """Each is logged with its number, whatever the cause."""
     with caplog.at_level(logging.WARNING, 'fuel'):
         list(Mapping(failing({3, 9, 11}), Refusing({2})))
     assert {record.getMessage() for record in caplog.records} == {
@@ -848,7 +848,7 @@ def test_profile_counts_what_was_left_out():
 
 
 def test_pictures_that_cannot_be_decoded_are_left_out():
-    """Three of a folder, with their labels."""
+    """Three pictures of a folder are left out, with their labels."""
     rng = numpy.random.default_rng(0)
     files = []
     for _ in range(30):

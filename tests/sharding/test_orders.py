@@ -273,7 +273,7 @@ def test_orders_of_random_pipelines_say_what_is_delivered(
 @pytest.mark.timeout(3600)
 def test_orders_of_two_thousand_pipelines_say_what_is_delivered(
         builder, fewest, fewest_shares):
-    """The long form."""
+    """Orders of two thousand random pipelines are right."""
     known, shares = check_all(range(2000), builder)
     assert known > fewest
     assert shares > fewest_shares
@@ -291,7 +291,7 @@ def test_epoch_that_was_asked_delivers_what_one_delivers_that_was_not(
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_asking_three_hundred_pipelines_changes_nothing(builder):
-    """The long form."""
+    """Three hundred pipelines deliver the same after they were asked."""
     for number in range(300):
         make = partial(build, number, builder)
         if can_be_read(make):

@@ -189,7 +189,7 @@ def share(rows, count):
 @given(**CASES)
 @settings(max_examples=60)
 def test_each_item_comes_once_on_any_number_of_ranks(**case):
-    """Saved at any step on some, and taken up on others."""
+    """A state of any step on some ranks is taken up on others."""
     check(**case)
 
 
@@ -198,7 +198,7 @@ def test_each_item_comes_once_on_any_number_of_ranks(**case):
 @given(**CASES)
 @settings(max_examples=10000)
 def test_each_item_comes_once_in_ten_thousand_cases(**case):
-    """The long form."""
+    """Ten thousand random cases give each item once."""
     check(**case)
 
 
@@ -247,7 +247,7 @@ def test_length_of_the_rest_is_what_is_read_on_any_number_of_ranks(**case):
 @given(**CASES)
 @settings(max_examples=4000)
 def test_length_of_the_rest_is_what_is_read_in_four_thousand_cases(**case):
-    """The long form."""
+    """Four thousand random cases have the right length."""
     check_left(**case)
 
 
@@ -300,7 +300,7 @@ RANKS = {'before': st.integers(1, 5), 'after': st.integers(0, 5),
 @settings(max_examples=60)
 def test_short_batches_between_others_keep_ranks_in_step(
         sizes, before, after, step, uneven):
-    """Batches of any size, also with fewer rows than ranks, and with none."""
+    """Batches may have any size, fewer rows than ranks, or none."""
     whole = list(filter(None, sizes)) or [1]
     if uneven == 'pad' or not any(sizes):
         sizes = whole
@@ -388,7 +388,7 @@ def test_state_at_each_step_is_that_of_the_whole_order(count, plain_states):
 
 @pytest.mark.parametrize('count', range(9))
 def test_any_number_of_ranks_goes_on_from_each_state(count, plain_states):
-    """0: a stream that is not sharded."""
+    """The number 0 stands for a stream that is not sharded."""
     order, following = map(pipelines.items, [whole := stages(), whole])
     for place, state in enumerate(plain_states):
         for rank, stream in enumerate(streams(stages, count, state=state)):

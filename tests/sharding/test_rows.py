@@ -10,7 +10,7 @@ from fuel.transformers import Unpack
     'ImagesFromBytes', 'Resize', 'CenterCrop', 'RandomFixedSizeCrop seeded',
     'RandomResizedCrop', 'RandomHorizontalFlip', 'Normalize'])
 def test_rank_makes_its_images_alone(name, tmp_path):
-    """Row for row a batch is made of that below."""
+    """A batch is made row for row of the one below."""
     stream = pipelines.build(name, tmp_path)
     assert can_seek_rows(stream)
     examples = [list(Unpack(stream).shard(rank, 2).get_epoch_iterator())

@@ -85,7 +85,7 @@ class TestArguments:
             ConstantScheme(3).shard(0, 2)
 
     def test_examples_are_not_split(self):
-        """Only batches are."""
+        """Only batches are split."""
         for stream in (DataStream(pipelines.dataset(4), shuffle=True),
                        Unpack(batches()),
                        DataStream(IterableDataset([1, 2]))):
@@ -150,7 +150,7 @@ class TestLaunchers:
     @pytest.mark.filterwarnings('ignore:.* cannot be shared evenly')
     def test_first_launcher_that_knows_is_asked(
             self, monkeypatch, caplog, variables, expected):
-        """torchrun, MPI, SLURM, in this order; the choice is logged."""
+        """The order is torchrun, MPI, SLURM; the choice is logged."""
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         with caplog.at_level(logging.INFO, 'fuel'):
@@ -407,7 +407,7 @@ def test_rank_reads_only_its_own_rows(name, by):
 
 
 def test_stream_with_share_is_that_of_its_scheme():
-    """Three ways to say the same."""
+    """Each way to give the share gives the same stream."""
     one = DataStream(pipelines.dataset(12), batch_size=3, shard=(1, 2))
     two = DataStream(pipelines.dataset(12),
                      iteration_scheme=SequentialScheme(12, 3).shard(1, 2))
@@ -774,7 +774,7 @@ class TestMarks:
 
 
 def test_hdf5_file_is_shared(tmp_path):
-    """Contiguous, compressed, and single examples."""
+    """Contiguous and compressed data and single examples are shared."""
     import h5py
     with h5py.File(tmp_path / 'data.hdf5', 'w') as file:
         file['x'] = numpy.arange(40.).reshape(20, 2)

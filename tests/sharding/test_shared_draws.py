@@ -67,7 +67,7 @@ def test_streams_of_one_mixture_may_draw_from_one_generator():
 
 
 def test_ranks_begin_streams_that_share_a_generator_anew_in_turn():
-    """A rank that skips the items of others does what one of one does."""
+    """A rank that skips others' items gets its share of one process's."""
     def build():
         rng = numpy.random.RandomState(2)
         return forever(shuffled(rng, 6), shuffled(rng, 4), most=40)

@@ -60,7 +60,7 @@ def receive_all(channel):
 
 @pytest.mark.parametrize('is_watched', [True, False])
 def test_messages_of_a_dead_process_are_received_to_the_last(is_watched):
-    """More of them than one read takes, after the process has ended."""
+    """The dead process has sent more of them than one read takes."""
     ours, theirs = Channel.pair()
     child = os.fork()
     if not child:

@@ -242,7 +242,7 @@ def test_get_data_without_an_iterator():
 
 
 def test_close_ends_the_wait_of_another_thread():
-    """Soon, by an error that says so; afterwards the stream works again."""
+    """The wait soon ends with an error; then the stream works again."""
     stream = Mapping(numbered(3), wait)
     with MultiProcessing(stream, start_method='fork') as ahead:
         told = []

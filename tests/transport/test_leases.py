@@ -214,7 +214,7 @@ def assert_same(expected, actual):
 
 @given(BATCHES, st.sampled_from([0, 10, 1 << 14]))
 def test_any_data_survives_the_way(batch, small):
-    """Values, types, shapes, order; writable and aligned."""
+    """Values, types, shapes and order stay; arrays are writable, aligned."""
     description, buffers = dump_batch(batch, small)
     copies = [buffer.copy() for buffer in buffers]
     assert_same(batch, load_batch(description, copies))

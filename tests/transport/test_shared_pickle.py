@@ -57,7 +57,7 @@ def across(instance):
 @given(st.lists(st.tuples(ARRAYS, st.booleans(), st.sampled_from('CFS')),
                 max_size=5), st.sampled_from([1, 100, MIB]))
 def test_objects_arrive_as_they_are(drawn, limit):
-    """Types, values, order in memory, and whether they may be written."""
+    """Types, values, the order in memory and the writable flag stay."""
     arrays = []
     for values, is_writable, order in drawn:
         array = (numpy.repeat(values, 2, 0)[::2]
@@ -189,7 +189,7 @@ def test_maps_of_files_are_opened_again(file, kind, knows_maps, monkeypatch):
 @pytest.mark.parametrize('knows_maps', [
     pytest.param(True, marks=LINUX), False])
 def test_map_with_changes_of_its_own_is_sent(file, knows_maps, monkeypatch):
-    """Mode 'c': the changes are in no file."""
+    """The changes of a map of mode 'c' are in no file."""
     if not knows_maps:
         monkeypatch.setattr(shared_pickle, '_MAPS', Path('/not/there'))
     array = map_of(file, 'c')
@@ -373,7 +373,7 @@ def is_gone(pid):
 
 @LINUX
 def test_fork_server_has_imported_what_workers_need():
-    """NumPy and Fuel once, not in each worker."""
+    """The server imports NumPy and Fuel once; workers do not."""
     array = numpy.ones((16, 4))
     with MultiProcessing(stream_of(array),
                          start_method='forkserver') as ahead:

@@ -296,7 +296,7 @@ def test_watch_looks_again_soon_if_it_could_not_judge():
     ('threading.Event().wait(60)', True),
     ('threading.Event().wait()', False)])
 def test_activity_of_a_process_is_seen_from_outside(program, may_wait):
-    """Its time, and whether it may go on; nothing of one that is not there."""
+    """The system tells its time, and whether its wait may end."""
     process = subprocess.Popen(
         [sys.executable, '-c', 'import threading, time; print(flush=True);'
          + program], stdout=subprocess.PIPE)

@@ -31,5 +31,5 @@ def test_faults_lose_and_repeat_no_batch(method):
 @pytest.mark.full
 @pytest.mark.timeout(SECONDS + 200)
 def test_faults_for_a_long_time_lose_and_repeat_no_batch():
-    """One pipeline after another, drawn at random."""
+    """Random pipelines with faults lose and repeat no batch."""
     assert endure(SECONDS, SEED) == {}

@@ -150,7 +150,7 @@ def some_of(stream):
 
 
 def test_state_of_a_stage_over_workers_fits_without_them(parallel):
-    """Wherever in the pipeline the workers are."""
+    """The workers may be anywhere in the pipeline."""
     over, plain = Mapping(parallel(), tuple), Mapping(build(), tuple)
     epochs = over.get_epoch_iterator(), plain.get_epoch_iterator()
     for _ in range(3):

@@ -107,7 +107,7 @@ def share(iterator, num_threads, rng=None):
 @pytest.mark.parametrize('made', [
     one_worker, two_workers, threads, server, cast_workers])
 def test_each_batch_goes_to_one_of_the_threads_that_share_an_iterator(made):
-    """None twice, none lost, in two epochs; then the state is the end."""
+    """No batch is lost or repeated in two epochs, which then end."""
     with ExitStack() as stack:
         stream = made(source(), stack)
         plain = source()

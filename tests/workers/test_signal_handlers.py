@@ -180,7 +180,7 @@ def _check_rest(everything, epoch, count, rest, made):
 @ends_before_a_hang
 @pytest.mark.parametrize('made', MADE)
 def test_state_in_a_handler_is_that_of_the_last_batch_or_an_error(made):
-    """Whenever the signal comes, without waiting for workers."""
+    """The signal may come at any time; the handler waits for no worker."""
     count, errors = check_states(made, 1, 6)
     assert count + len(errors) > 3
     for text in errors:

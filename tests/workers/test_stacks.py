@@ -47,7 +47,7 @@ def first_functions(text):
 
 
 def test_stack_of_a_hung_worker_begins_with_the_users_lines():
-    """The innermost first; not those that the parent had called."""
+    """The innermost line is first; lines of the parent are left out."""
     text = stack_of_hung(MultiProcessing, hanging, start_method='fork')
     assert ['deeper', 'hanging'] == first_functions(text)
 
