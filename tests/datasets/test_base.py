@@ -70,7 +70,7 @@ def test_dataset_without_provided_sources_raises():
 
 
 def test_dataset_state_methods():
-    """By default there is no state, and a new epoch starts afresh."""
+    """A data set has no state by default, and a new epoch starts afresh."""
     dataset = Random()
     assert dataset.open() is None
     assert dataset.reset(None) is None
@@ -298,7 +298,7 @@ def test_iterable_dataset_examples_are_the_users_own():
 
 
 def test_iterable_dataset_subclass_that_skips_every_init():
-    """It reads its iterators once, like others."""
+    """The iterators of such a subclass are read once, as others are."""
     class Skipping(IterableDataset):
         provides_sources = ('a',)
 

@@ -49,7 +49,7 @@ def test_name_may_be_replaced_on_the_class(folder, monkeypatch):
 
 
 def test_format_completes_the_name(folder):
-    """It is formatted into the name of the class."""
+    """The format is put into the name of the class."""
     class Formats(DatasetInFormats):
         _filename = 'shapes_{}.hdf5'
 

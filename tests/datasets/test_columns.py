@@ -137,7 +137,7 @@ def test_all_chunks_of_sparse_rows_are_fetched(rows, tmp_path):
 
 
 def test_order_of_columns_in_a_row_stays(tmp_path):
-    """They may be unsorted, and a row may be empty."""
+    """The columns may be unsorted, and a row may be empty."""
     matrix = csr_matrix((numpy.array([1., 2., 3.]), numpy.array([4, 0, 2]),
                          numpy.array([0, 2, 2, 3])), shape=(3, 5))
     path = write_csr(tmp_path / 'a.h5', matrix)
@@ -272,7 +272,7 @@ def test_negative_columns_of_short_types_are_errors(tmp_path, dtype):
 
 @pytest.mark.parametrize('column', [-1, 40, 1 << 30])
 def test_element_beyond_the_columns_is_an_error(tmp_path, column):
-    """It names the file and the row, of several files too."""
+    """The error names the file and the row, of several files too."""
     matrix = random_csr(3, 40, seed=1, density=.4)
     paths = [write_csr(tmp_path / f'{name}.h5', matrix) for name in 'ab']
     with h5py.File(paths[1], 'a') as file:
@@ -437,7 +437,7 @@ def test_categories_of_old_files_are_read(tmp_path):
 
 
 def test_damaged_categories_are_errors(tmp_path):
-    """They name the file, and the row in it."""
+    """The errors name the file, and the row in it."""
     paths = [write_categories(tmp_path / 'a.h5', [0, 0], ['x']),
              write_categories(tmp_path / 'b.h5', [0, 1], ['x'])]
     dataset = HDF5Dataset(paths, [Categorical('obs/type')])

@@ -589,7 +589,7 @@ def test_bad_records_among_the_first_are_left_to_the_stage(tmp_path):
 @pytest.mark.parametrize('ending', ['csv', 'tsv'])
 def test_json_lines_under_the_name_of_a_table_are_recognised(
         tmp_path, mark, ending):
-    """By their content where the name chooses, and refused elsewhere."""
+    """The function `load` recognises them by content; the class does not."""
     path = tmp_path / f'rows.{ending}'
     path.write_bytes(mark + b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n')
     a, b = fuel.load(path)[:]
@@ -622,7 +622,7 @@ def test_cells_are_converted_by_columns(tmp_path):
 
 
 def test_file_that_could_not_be_compared_is_compared_again(tmp_path):
-    """By each epoch: rows of other columns are not read after an error."""
+    """Each epoch compares it: rows of other columns are not read."""
     path, new = tmp_path / 'a.csv', tmp_path / 'new.csv'
 
     def write(content):

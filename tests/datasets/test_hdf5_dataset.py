@@ -111,7 +111,7 @@ def test_default_columns_are_all_arrays_of_the_common_length(demos):
 
 
 def test_arrays_of_several_lengths_are_refused_by_default(tmp_path):
-    """They are not examples of one data set; some may be chosen."""
+    """Such arrays are not examples of one data set; some may be chosen."""
     path = write(tmp_path / 'a.h5', x=numpy.zeros(5), y=numpy.zeros((5, 2)),
                  grid__lat=numpy.zeros(3), scalar=4.)
     with pytest.raises(ValueError, match=r"several lengths.*of 3: "
@@ -145,7 +145,7 @@ def test_mapping_renames_and_sources_choose_and_order(demos):
 
 
 def test_column_that_is_not_asked_for_is_opened_later(tmp_path):
-    """It may even be missing, which is an error when it is read."""
+    """The column may even be missing, which is an error when it is read."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(4), y=numpy.arange(3))
     dataset = HDF5Dataset(path, ['x', 'y', 'z'], sources=('x',))
     assert 4 == dataset.num_examples
@@ -603,7 +603,7 @@ def test_no_split_has_rows_of_another_that_are_counted_from_the_end(
 
 
 def test_repr_is_the_call_that_makes_the_data_set(demos):
-    """It can be pasted; print tells more."""
+    """The call can be pasted; print tells more."""
     path = repr(str(demos))
     calls = [call.replace('PATH', path) for call in (
         """HDF5Dataset(PATH, ['actions'], parts='data/demo_*', \

@@ -490,7 +490,7 @@ def test_fork_while_a_thread_opens_files_does_not_hang(path):
 
 
 def test_handle_is_registered_while_no_thread_looks_through_them(path):
-    """It would look at a set that changes."""
+    """The thread would look at a set that changes."""
     with h5py.File(path) as file:
         opened = OpenFile(file, owned=False)
         thread = threading.Thread(target=open_files.add, args=[opened])
@@ -541,7 +541,7 @@ def test_threads_read_at_once(large):
 
 
 def test_rows_that_another_thread_chose_are_read(path):
-    """It may choose them while the sources are being opened."""
+    """The other thread may choose them while the sources are being opened."""
 
     class Chosen(H5PYDataset):
         def _reader_of(self, opened, source):

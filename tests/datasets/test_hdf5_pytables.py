@@ -103,7 +103,7 @@ def test_pytablesdataset_stop_defaults_to_the_end(path):
 
 
 def test_pytablesdataset_offers_no_stream_of_examples(path):
-    """It refuses the integers that such a stream would ask for."""
+    """The class refuses the integers that such a stream would ask for."""
     dataset = PytablesDataset(path, ('y',))
     with pytest.raises(AttributeError, match='PytablesDataset does not '
                        'provide an example iteration scheme'):

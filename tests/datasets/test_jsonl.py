@@ -246,7 +246,7 @@ def test_integers_that_floats_round_warn(tmp_path):
 
 
 def test_types_of_sources_with_masks_are_detected(tmp_path):
-    """By the values that are there."""
+    """The values that are there decide the types."""
     path = tmp_path / 'gaps.jsonl'
     path.write_text('{"n": null, "b": null, "m": 1, "p": [1, 2]}\n'
                     '{"n": 9007199254740993, "b": true, "m": null}\n')

@@ -104,7 +104,7 @@ def assert_same(first, second):
 
 
 def test_second_opening_asks_hdf5_of_few_parts(path, asked, monkeypatch):
-    """It lists no groups, and has the same rows."""
+    """The second opening lists no groups, and has the same rows."""
     first = build(path, COLUMNS[:3])
     assert 3 * PARTS <= len(asked)
     asked.clear()
@@ -216,7 +216,7 @@ def shorten(name):
     *map(drop, [*KEPT, 'examples', 'name']),
     *map(shorten, [*KEPT, 'name', 'lacks'])])
 def test_unsound_entry_is_made_again(path, tmp_path, change):
-    """It never leads beyond a file, nor to wrong first and last parts."""
+    """An entry never leads beyond a file, nor to wrong parts at its ends."""
     given = {'columns': ['x', 'some'], 'missing': 'skip'}
     first = build(path, **given)
     spoil(tmp_path, change)

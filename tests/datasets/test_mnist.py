@@ -58,7 +58,7 @@ def test_mnist_default_stream_scales_to_floatx(images, float_x):
 
 
 def test_mnist_default_transformers_may_be_replaced(images):
-    """They are a class attribute, which an instance may hide."""
+    """The default is a class attribute, which an instance may hide."""
     dataset = MNIST(('train',))
     dataset.default_transformers = ()
     stream = DataStream.default_stream(

@@ -99,7 +99,7 @@ def mocked_imports():
 
 
 def test_api_page_without_pytables_has_the_members_of_the_class():
-    """They are found by the same functions as when the manual is built."""
+    """The functions that find them are those that build the manual."""
     printed = run_hidden("""
 sys.path.insert(0, sys.argv[1])
 import api_pages

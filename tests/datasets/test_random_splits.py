@@ -49,7 +49,7 @@ def test_stratified_split_has_its_share_of_each_class(classes):
 
 
 def test_random_split_of_a_data_set():
-    """By the name of a source; the default seed is that of the settings."""
+    """Labels may be named as a source; the settings have the default seed."""
     dataset = IndexableDataset({'x': numpy.arange(10),
                                 'y': numpy.array([0, 1] * 5)[:, None]})
     found = random_split(dataset, {'a': .6, 'b': .4}, stratify='y')

@@ -162,7 +162,7 @@ def test_slices_are_those_of_a_list(data):
 
 
 def test_sequential_data_set_is_read_in_a_loop():
-    """It takes no index; its length is known where its data have one."""
+    """A sequential data set takes no index; its length may be known."""
     dataset = IterableDataset({'x': [1, 2], 'y': 'ab'})
     assert [(1, 'a'), (2, 'b')] == list(dataset) == list(dataset)
     assert 2 == len(dataset)
@@ -287,7 +287,7 @@ def test_class_names_of_built_in_data_sets():
     ('balanced', 47, 't'), ('byclass', 62, 'z'), ('bymerge', 47, 't'),
     ('digits', 10, '9'), ('letters', 27, 'Z'), ('mnist', 10, '9')])
 def test_class_names_of_emnist(own_home, which_format, count, last):
-    """They depend on the format; the letters begin at 1."""
+    """The class names depend on the format; the letters begin at 1."""
     path = own_home / 'data' / f'emnist_{which_format}.hdf5'
     with h5py.File(path, 'w') as file:
         file['targets'] = numpy.array([[count - 1]], 'uint8')
@@ -310,7 +310,7 @@ def test_damaged_class_names_are_an_error(tmp_path, written):
 
 
 def test_completion_shows_sources():
-    """They are attributes."""
+    """Sources are attributes."""
     assert {'x', 'y'} <= set(dir(IndexableDataset({'x': [1], 'y': [2]})))
 
 

@@ -96,7 +96,7 @@ def test_a_dropped_array_is_used_again():
 
 
 def test_an_array_with_a_weak_reference_ends():
-    """It does not become another example."""
+    """The array does not become another example."""
     epoch = examples(ROWS)
     example, = next(epoch)
     seen = weakref.ref(example)

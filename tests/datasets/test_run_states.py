@@ -102,7 +102,7 @@ def test_refusal_advises_what_users_can_change(tmp_path):
 
 
 def test_state_of_dense_windows_is_refused_without():
-    """They take up other rows."""
+    """Dense windows take up other rows."""
     one, other = (windows(pad=None, pad_after=0, step=2, dense=dense)
                   for dense in ((), ('x',)))
     with pytest.raises(StateMismatchError):

@@ -192,7 +192,7 @@ def test_pickles_and_workers_read_all_files(dataset):
 
 
 def test_one_file_is_what_it_was(folder, kind):
-    """By its name, and as the only one of a pattern or a list."""
+    """A file given by name is that of a pattern or list of one file."""
     path, *_ = paths_in(folder, kind)
     cls = kind[2]
     alone = cls(path)
@@ -310,7 +310,7 @@ def test_tables_that_differ_name_file_and_column(
 
 
 def test_advice_about_a_type_names_source_and_marker(tmp_path):
-    """It is about the source, wherever the marker is, and what it says is
+    """The advice names the source, wherever the marker is, and following it is
     enough."""
     paths = write_texts(tmp_path, 'csv', 'x\nNA\n', 'x\n2\n')
     with pytest.raises(ValueError, match=(
@@ -332,7 +332,7 @@ def test_error_about_a_type_names_files_that_have_cells(tmp_path):
 
 
 def test_column_that_is_not_used_may_have_several_types(tmp_path):
-    """It is not read."""
+    """Such a column is not read."""
     paths = write_texts(tmp_path, 'csv', 'x,y\n1,2\n', 'x,y\nno,3\n')
     for chosen in ({'sources': ('y',)}, {'columns': ['y']}):
         assert [2, 3] == CSVDataset(paths, **chosen)[:][0].tolist()
@@ -468,7 +468,7 @@ def test_compressed_arrays_are_not_all_in_memory_twice(tmp_path):
 
 
 def test_arrays_of_several_npy_files_are_one(tmp_path):
-    """By themselves, or as a source beside others."""
+    """The arrays may be alone, or a source beside others."""
     x = numpy.random.RandomState(0).rand(30, 4, 3).astype('f4')
     numpy.save(tmp_path / 'x0.npy', x[:10])
     numpy.save(tmp_path / 'x1.npy', numpy.asfortranarray(x[10:12]))
@@ -551,7 +551,7 @@ def test_archives_whose_rows_have_moved_are_refused(tmp_path, x, y, error):
     ([{'x': 1}, {'x': 2, 'more/y': 2}, {'x': 1}],
      r"1.h5' has an array 'more/y', and .*0.h5' has none")])
 def test_hdf5_files_that_differ_are_refused(tmp_path, build, lengths, text):
-    """By an error that names both; what is chosen alone is looked at."""
+    """The error names both; only the chosen arrays are compared."""
     for number, counts in enumerate(lengths):
         with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
             for name, count in counts.items():
@@ -613,7 +613,7 @@ def test_folder_in_the_place_of_a_file_is_said_to_be_one(tmp_path, build):
 
 
 def test_arrays_in_folders_that_are_listed_name_what_reads_them(tmp_path):
-    """By their rows, in one class."""
+    """The error names the call that joins their rows."""
     for name in ('a', 'b'):
         (tmp_path / name).mkdir()
         numpy.save(tmp_path / name / 'x.npy', [1, 2])

@@ -53,7 +53,7 @@ def test_item_is_what_the_pipeline_makes_of_the_example(index):
 
 
 def test_dataset_of_a_stream_is_a_data_set():
-    """It knows its length, its sources, and goes under another stream."""
+    """The data set knows its length and sources, and can be streamed."""
     for build in (batches, examples):
         data = build().as_dataset()
         assert 6 == len(data) == data.num_examples
@@ -85,7 +85,7 @@ def test_stream_stays_as_it_is():
 
 
 def test_noise_of_an_example_is_the_same_at_each_look():
-    """It depends on its number."""
+    """The noise depends on the number of the example."""
     data = GaussianNoise(DataStream(IndexableDataset(
         numpy.zeros((5, 3))), shuffle=True), 1.).as_dataset()
     first = [data[place][0].tolist() for place in range(5)]
@@ -137,7 +137,7 @@ def test_file_is_opened_again(tmp_path):
         numpy.zeros((4, 3, 5, 5))), batch_size=2), (2, 2)), ValueError,
      'draws from rng')])
 def test_pipeline_without_numbers_is_refused(build, error, text):
-    """By the name of the stage."""
+    """The error names the stage."""
     with pytest.raises(error, match=text):
         build().as_dataset()
 

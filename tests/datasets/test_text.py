@@ -379,7 +379,7 @@ def test_text_file_bad_argument_raises_at_once(kwargs, text):
 
 
 def test_text_file_preprocess_that_returns_no_string_is_named(write):
-    """It is the function that is to be mended."""
+    """The error names the function that is to be mended."""
     path = write('a.txt', 'a b')
     with pytest.raises(TypeError, match='preprocess must return a string'):
         read(TextFile([path], WORDS, preprocess=str.split))
@@ -402,7 +402,7 @@ def test_text_file_takes_no_requests(write):
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-16'])
 def test_text_file_of_one_endless_line_is_an_error(
         write, monkeypatch, encoding):
-    """It is not read into memory as a whole, however small compressed."""
+    """The line is not read into memory whole, however small compressed."""
     monkeypatch.setattr(text_files, 'LONGEST_LINE', 1 << 17)
     path = write('a.gz', 'a\n' + 'a ' * (1 << 20), encoding)
     epoch = DataStream(TextFile(

@@ -113,7 +113,7 @@ def test_toy_noise_has_the_given_deviation(cls):
 
 @pytest.mark.parametrize('cls', [Spiral, SwissRoll])
 def test_toy_data_stream_and_pickle(cls):
-    """They are streamed and pickled like any data in memory."""
+    """Toy data are streamed and pickled like any data in memory."""
     dataset = pickle.loads(pickle.dumps(cls(20, sources=('position',))))
     stream = DataStream(dataset, iteration_scheme=ShuffledScheme(20, 8))
     assert [len(batch[0]) for batch in stream.get_epoch_iterator()] == [

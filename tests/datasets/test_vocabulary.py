@@ -188,7 +188,7 @@ def test_encoded_text_is_what_a_text_file_reads(sentences, tmp_path, level,
 
 
 def test_tokens_count_as_one_line(sentences):
-    """They are not split."""
+    """Tokens are not split."""
     found = build_vocabulary(sentences)
     numbers = found.encode(iter(['b', 'a']), bos_token='<S>',
                            eos_token='</S>')

@@ -248,7 +248,7 @@ def test_default_runs_are_those_of_the_data_set():
 
 
 def test_source_may_be_called_runs():
-    """It says nothing of the rows."""
+    """Such a source says nothing of the rows."""
     rows = IndexableDataset({'runs': numpy.arange(4), 'x': numpy.arange(4)})
     assert_array_equal(Windows(rows, 3)[1][0], [1, 2, 3])
 
@@ -335,7 +335,7 @@ class Letters(Dataset):
 
 
 def test_data_set_of_a_user_is_asked_once_for_all_sources():
-    """By `get_data`, with a list; what it opened is closed."""
+    """The windows call `get_data` with a list, and close what it opened."""
     rows = Letters()
     windows = Windows(rows, 3, step=2)
     letters, numbers = windows.get_data(None, [3, 0])
@@ -378,7 +378,7 @@ class Duck:
 
 
 def test_data_set_of_another_class_will_do():
-    """It has what a stream needs."""
+    """The class has what a stream needs."""
     windows = Windows(Duck(), 3, step=2)
     assert_array_equal(windows[:][0], [[0, 2, 4]])
     assert windows.provenance(0) == ('Duck', 0, 0, '', 0)
@@ -479,7 +479,7 @@ def test_first_without_counts_is_refused():
 
 
 def test_data_read_in_order_are_refused():
-    """They have no rows to go back to."""
+    """Such data have no rows to go back to."""
     with pytest.raises(TypeError, match='IterableDataset is read in order'):
         Windows(IterableDataset({'x': [1, 2]}), 2)
 
@@ -687,7 +687,7 @@ def test_plain_batches_of_windows_are_read_in_c(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('pad', ['edge', 'zero'])
 def test_padded_windows_of_an_epoch_need_no_mask(tmp_path, pad):
-    """They are those of a request, whatever reads them."""
+    """Padded windows are those of a request, whatever reads them."""
     with h5py.File(tmp_path / 'x.hdf5', 'w') as file:
         file['x'] = numpy.arange(1., 11)
     windows = Windows(
