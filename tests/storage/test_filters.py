@@ -18,7 +18,7 @@ def shuffled(size):
 @pytest.mark.parametrize('options, itemsize', [
     ((4,), 4), ((4,), 1), ((2,), 8), ((8,), 2), ((1,), 4), ((), 4), ((), 1)])
 def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
-    """It is asked first, and the type of the data if it does not say so."""
+    """The filter decides; the type of the data does if it says nothing."""
     size = options[0] if options else itemsize
     found = numpy.empty_like(DATA)
     decode_chunk(shuffled(size), 0, (

@@ -181,7 +181,7 @@ def test_files_are_only_read(arrays, tmp_path):
 
 @pytest.mark.parametrize('method', ['fork', 'spawn'])
 def test_arrays_go_to_other_processes(arrays, method):
-    """By pickle, and where a fork has them already."""
+    """A process gets them by a pickle, or has them after a fork."""
     path, held = arrays
     array = open_hdf5(path)['gzip/<f4']
     array[[3]]

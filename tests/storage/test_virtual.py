@@ -222,7 +222,7 @@ def numbered(path, name):
 
 
 def test_numbered_sources_are_read(tmp_path):
-    """By HDF5, which looks for them as long as there are some."""
+    """HDF5 reads them, and looks for as many as there are."""
     for number in range(3):
         with h5py.File(tmp_path / f's{number}.hdf5', 'w') as file:
             file['x'] = numpy.full((2, 2), number, 'i4')

@@ -72,7 +72,7 @@ def test_bytes_are_fetched_once(server, content, cache):
 
 
 def test_only_its_owner_may_read_the_cache(server, content, cache):
-    """It may hold what is not for everybody."""
+    """The cache may hold private bytes."""
     open_file(server).read(0, 10)
     assert 0o700 == cache.stat().st_mode & 0o777
     assert 0o600 == sparse_file(cache).stat().st_mode & 0o777
@@ -127,7 +127,7 @@ def test_damaged_pages_may_be_named_anew_by_others(server, content, cache):
 
 
 def test_read_from_within_hdf5_waits_for_no_thread(server, content, cache):
-    """It has h5py's lock, for which a thread that frees an object waits."""
+    """Such a read has h5py's lock, which a thread that frees objects needs."""
     read_all(open_file(server))
     file = open_file(server)
     stream, found = file.stream('a'), []
@@ -364,7 +364,7 @@ def test_memory_that_has_no_room_for_a_file_is_not_used(
 
 @pytest.mark.parametrize('damage', ['pipe', 'terabyte'])
 def test_index_that_is_none_is_removed(server, content, cache, damage):
-    """It is not waited for, nor read."""
+    """The index is not waited for, nor read."""
     read_all(open_file(server))
     index, = cache.glob('*/index')
     if damage == 'pipe':
@@ -390,7 +390,7 @@ def test_file_without_a_validator_is_not_kept_on_disk(
 @pytest.mark.parametrize('setting', [('remote_cache_path', 'off'),
                                      ('remote_cache_bytes', 0)])
 def test_cache_may_be_turned_off(server, content, cache, setting):
-    """By either setting."""
+    """Either setting turns it off."""
     setattr(config, *setting)
     assert content == read_all(open_file(server))
     assert not cache.exists()

@@ -81,7 +81,7 @@ def test_info_refuses_other_arguments(url, capsys, arguments, text):
 
 
 def test_info_of_a_local_file_has_no_costs(folder, data, capsys):
-    """They are of requests."""
+    """Only requests have costs."""
     with pytest.raises(SystemExit):
         fuel_info.main([str(folder / 'train.hdf5'), '--batch-size', '3'])
     assert 'cost no requests' in capsys.readouterr().err

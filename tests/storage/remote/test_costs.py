@@ -63,7 +63,7 @@ def test_what_cannot_be_counted_is_named(urls):
 
 
 def test_sparse_rows_of_several_files_are_counted(folder, server):
-    """By the chunks that they begin and end in."""
+    """The chunks that the rows begin and end in count."""
     size = 0
     for number in range(2):
         matrix = random_csr(ROWS, 90, seed=number)

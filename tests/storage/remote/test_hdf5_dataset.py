@@ -50,7 +50,7 @@ def test_columns_of_remote_files_equal_those_of_local_ones(urls, folder):
 
 
 def test_nothing_shows_credentials(urls):
-    """They are not in pickles either, and can be given again."""
+    """Pickles do not hold credentials either; they can be given again."""
     options = {'client_kwargs': {'headers': {'X-Token': 'Bearer to-ken'}}}
     dataset = HDF5Dataset(urls, ['name'], storage_options=options)
     stream = DataStream(dataset, iteration_scheme=ShuffledScheme(8, 3))

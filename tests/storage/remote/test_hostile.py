@@ -187,7 +187,7 @@ def test_file_that_moved_is_read_there(server, url, data):
     ids=['of requests', 'of sessions'])
 def test_other_host_is_not_given_credentials(
         folder, server, data, user, options):
-    """They are for the server of the URL alone."""
+    """Credentials are for the server of the URL alone."""
     with serving(folder) as other:
         # Another port is another origin.
         server.plan = [faults.status(

@@ -51,7 +51,7 @@ def test_epochs_have_the_values_of_the_file(url, data, scheme, budget):
 @pytest.mark.parametrize('scheme', [SequentialExampleScheme,
                                     ShuffledExampleScheme])
 def test_single_examples_are_those_of_the_file(url, data, scheme):
-    """They are fetched in groups."""
+    """Single examples are fetched in groups."""
     dataset = H5PYDataset(url, ('train',), sources=('gzip', 'number'))
     seen = []
     for row, number in DataStream(dataset, iteration_scheme=scheme(
@@ -277,7 +277,7 @@ def test_several_threads_read_one_data_set(url, data):
 
 
 def test_pickle_opens_the_file_again(url, data):
-    """It holds the URL."""
+    """The pickle holds the URL."""
     dataset = pickle.loads(pickle.dumps(H5PYDataset(url, ('train',))))
     assert url == dataset.path
     check_batch(data, dataset.sources, dataset.get_data(None, [7, 3]))
@@ -340,7 +340,7 @@ def test_arguments_that_do_not_fit_a_url_are_refused(
 
 
 def test_options_of_a_local_file_are_refused(folder, data):
-    """It has no file system to give them to."""
+    """A local file has no file system to give them to."""
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         H5PYDataset(folder / 'train.hdf5', ('train',),
                     storage_options={'anon': True})

@@ -135,7 +135,7 @@ def test_credentials_are_assigned_to_data_sets_of_other_formats(
 @pytest.mark.parametrize('method', ['fork', 'spawn'])
 def test_processes_that_are_started_are_given_credentials(
         server, data, method):
-    """They are this program, going on elsewhere."""
+    """Started processes are this program, going on elsewhere."""
     server.token = 'Bearer to-ken'
     dataset = H5PYDataset(
         server.url('train.hdf5'), ('train',), sources=('number',),
