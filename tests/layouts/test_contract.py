@@ -151,7 +151,7 @@ def rows_of_windows(dataset):
 
 @WITH_RUNS
 def test_windows_of_splits_share_no_row(written):
-    """By rows, by parts, and by whole runs: also in their values."""
+    """Splits by rows, parts and whole runs share no values either."""
     whole = fuel.load(written.files)
     count = whole.num_examples
     half = count // 2

@@ -129,7 +129,7 @@ def test_no_calls_are_none(install, plain):
 
 
 def test_two_packages_that_fit_are_to_choose_from(install, plain):
-    """By their names."""
+    """The error lists their names, and one can be chosen by name."""
     install(one='spiral_layouts:eager', two='spiral_layouts:eager')
     with pytest.raises(fuel.exceptions.AmbiguousLayoutError,
                        match="the layouts 'one' and 'two'"):

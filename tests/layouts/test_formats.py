@@ -333,7 +333,7 @@ def test_folder_of_one_split_has_that_split(tmp_path):
 @pytest.mark.parametrize('below', ['', 'cat'])
 def test_folder_of_other_files_says_what_reads_them(
         tmp_path, name, text, below):
-    """By the commonest of them, at any depth."""
+    """The error names the reader of the commonest files, at any depth."""
     folder = tmp_path / 'files'
     (folder / below).mkdir(parents=True)
     (folder / below / name).write_bytes(b'something')

@@ -179,7 +179,7 @@ def test_what_has_no_rows_is_passed_over(tmp_path):
 
 
 def test_groups_that_lead_to_each_other_are_seen_once(tmp_path):
-    """By hard links and by soft ones."""
+    """Hard and soft links may lead from group to group."""
     path = str(tmp_path / 'circle.h5')
     write_plain(path)
     with h5py.File(path, 'r+') as file:

@@ -24,7 +24,7 @@ OPENERS = {
 
 @pytest.mark.parametrize('ending', OPENERS)
 def test_named_pipe_is_refused_at_once(tmp_path, ending):
-    """It would be waited for until another process writes to it."""
+    """Opening it would wait until another process writes to it."""
     path = tmp_path / f'a.{ending}'
     os.mkfifo(path)
     for opener in OPENERS[ending]:
@@ -37,7 +37,7 @@ def test_named_pipe_is_refused_at_once(tmp_path, ending):
 
 
 def test_socket_and_device_are_refused(tmp_path, monkeypatch):
-    """By what they are, not by what the system says of opening them."""
+    """The error says what the file is, not why the system cannot open it."""
     # The path of a socket must be short.
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as bound:
