@@ -126,7 +126,7 @@ def test_example_that_is_overridden_is_in_what_indexing_returns():
 
 
 def test_data_set_reads_its_own_slices_beside_others():
-    """It may have a faster way than one by one."""
+    """A data set may have a faster way than one by one."""
     class Sliced(Squares):
         def __getitem__(self, index):
             assert isinstance(index, slice)
@@ -151,7 +151,7 @@ COMBINED = {
 
 @pytest.mark.parametrize('name', COMBINED)
 def test_combined_data_set_is_indexed_like_a_list(name):
-    """By integers, from either end, slices, lists and arrays."""
+    """Integers from either end, slices, lists and arrays are indices."""
     dataset, examples = COMBINED[name]
     assert len(examples) == len(dataset)
     assert examples == [dataset[i] for i in range(len(dataset))]
@@ -358,7 +358,7 @@ def test_root_is_set_by_function_variable_or_home(own_home, monkeypatch):
 
 
 def test_folder_of_a_data_set_is_below_the_root(dataset_root):
-    """It is created if wanted; a name cannot lead out."""
+    """The folder is created if wanted; a name cannot lead out."""
     assert not dataset_root.exists()
     path = chainer.get_dataset_directory('a/b', create_directory=False)
     assert str(dataset_root / 'a' / 'b') == path

@@ -105,7 +105,7 @@ def test_iterator_goes_over_the_data_set_sweep_after_sweep(
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_iterator_has_the_attributes_of_the_interface(kind):
-    """It is an iterator, a context manager, and can be finalized twice."""
+    """An iterator is a context manager too, and can be finalized twice."""
     with KINDS[kind](list(range(7)), 3, shuffle=False) as iterator:
         assert isinstance(iterator, Iterator)
         assert iter(iterator) is iterator
@@ -189,7 +189,7 @@ def test_sampler_that_changes_the_size_of_a_sweep_is_refused():
     ({'dataset': []}, ValueError, 'without examples'),
 ])
 def test_iterator_refuses_arguments(kind, options, error, text):
-    """By name."""
+    """The error names the argument."""
     with pytest.raises(error, match=text):
         KINDS[kind](**{'dataset': [1], 'batch_size': 1, **options})
 
@@ -279,7 +279,7 @@ def test_snapshot_has_what_changes_and_nothing_else():
 
 
 def test_snapshot_of_chainer_itself_is_taken():
-    """It has no generator; old ones have less."""
+    """Chainer's snapshot has no generator; old ones have less."""
     iterator = build('serial')
     draw(iterator, 2)
     saved = snapshot(iterator)
@@ -303,7 +303,7 @@ def test_snapshot_of_chainer_itself_is_taken():
     ('generators', '[{"kind": "random.Random", "state": 1}]', 'same kind'),
 ])
 def test_damaged_snapshot_is_refused_and_changes_nothing(name, value, text):
-    """By the name of what is damaged."""
+    """The error names the damaged part."""
     saved = snapshot(build('serial'))
     if isinstance(value, str):
         saved['generators_size'] = numpy.array(len(value))
@@ -389,7 +389,7 @@ def test_data_set_that_stops_does_not_end_the_iteration(kind):
 
 
 def test_killed_worker_loses_no_batch():
-    """It is an error once, and other processes make the batch."""
+    """A killed worker is one error, and other processes make the batch."""
     iterator = MultiprocessIterator(
         list(range(100)), 2, shuffle=False, n_processes=1, n_prefetch=0)
     assert [0, 1] == iterator.next()
@@ -418,7 +418,7 @@ SAMPLERS = {
     (7, 3, True), (7, 3, False), (3, 8, True), (4, 2, True), (3, 8, False)])
 def test_any_sampler_gives_the_batches_of_a_serial_iterator(
         kind, sampler, n, size, repeat):
-    """It is called once a sweep, whatever it holds, or copied."""
+    """The sampler is called once a sweep, whatever it holds, or copied."""
     found = []
     for each in ('serial', kind):
         numpy.random.seed(5)
@@ -443,7 +443,7 @@ def test_sampler_is_called_when_its_sweep_begins(kind):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_error_of_a_sampler_loses_no_batch(kind):
-    """It is called again for the batch that needed it."""
+    """The sampler is called again for the batch that needed it."""
     calls = []
 
     def turn():
@@ -624,7 +624,7 @@ def test_snapshot_of_a_stream_resumes_with_the_very_next_batch(name):
 
 
 def test_snapshot_of_another_stream_is_refused():
-    """By the pipeline's own check."""
+    """The pipeline's own check refuses it."""
     saved = snapshot(as_iterator(stream()))
     with pytest.raises(StateMismatchError, match='num_examples'):
         restore(as_iterator(stream(8)), saved)
@@ -677,7 +677,7 @@ def test_batch_size_is_that_of_the_scheme():
 
 
 def test_stream_without_batches_is_refused():
-    """It could be repeated for ever; once it just ends."""
+    """The stream could be repeated for ever; once it just ends."""
     empty = Filter(DataStream(IterableDataset([1, 2])), lambda example: False)
     with pytest.raises(ValueError, match='has no batch'):
         as_iterator(empty, batch_size=2).next()

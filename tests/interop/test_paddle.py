@@ -72,7 +72,7 @@ def test_provider_is_called_with_or_without_the_number_of_the_pass():
 
 
 def test_provider_of_examples_passes_them_through():
-    """They need not be unpacked."""
+    """Such examples need not be unpacked."""
     examples = DataStream(IterableDataset({'a': [1, 2], 'b': [.5, 1.]}))
     entries = list(as_provider(examples)())
     assert [[1, [.5]], [2, [1.]]] == [
@@ -360,7 +360,7 @@ def test_buffered_reader_reads_in_another_process():
 
 
 def test_batches_are_lists_of_entries_of_any_kind():
-    """They stay as they are, and a short last list may be left out."""
+    """Entries stay as they are, and a short last list may be left out."""
     entries = [(n, numpy.arange(n), 'x' * n) for n in range(5)]
     for drop_last, sizes in ((False, [2, 2, 1]), (True, [2, 2])):
         found = list(batch(lambda: entries, 2, drop_last)())
@@ -381,7 +381,7 @@ def decorated():
 
 
 def test_position_of_decorated_readers_resumes():
-    """They are one pipeline, with one state, as plain data."""
+    """Decorated readers are one pipeline, with one state, as plain data."""
     whole = decorated()
     expected = [*whole(), *whole()]
     for done in range(7):

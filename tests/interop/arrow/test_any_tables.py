@@ -68,8 +68,8 @@ def test_any_column_has_the_values_of_the_library(kind, folder, data):
 
 
 def test_categoricals_with_missing_values_have_no_class_of_them():
-    """They are neither drawn nor split, and a warning counts them; without
-    missing values the order is that of their values."""
+    """Missing values are neither drawn nor split, and a warning counts them.
+    Without missing values the order is that of the values."""
     values = numpy.array(['b', None, 'a', 'b', None, 'a', 'a'], object)
     known = numpy.flatnonzero(values != None)  # noqa: E711
     series = pandas.Series(values).astype('category')

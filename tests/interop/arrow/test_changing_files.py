@@ -67,7 +67,7 @@ def test_files_whose_rows_have_moved_are_refused(tmp_path):
 
 
 def test_file_whose_numbers_stand_for_other_classes_is_refused(tmp_path):
-    """They would be taken for those that the data set had."""
+    """The numbers would be taken for classes that the data set had."""
     path = str(tmp_path / 'a.parquet')
 
     def write(*names):

@@ -276,7 +276,7 @@ def test_pickle_holds_paths_or_the_table(tmp_path):
     (b'', 'cannot be read'), (b'PAR1 nothing', 'cannot be read'),
     (b'ARROW1\0\0', 'cannot be read'), (b'a,b\n1,2\n', 'cannot be read')])
 def test_file_that_is_none_is_refused(content, text, tmp_path):
-    """By its path."""
+    """The error names the path of the file."""
     path = tmp_path / 'file'
     path.write_bytes(content)
     with pytest.raises(DamagedFileError, match=text) as caught:
@@ -299,7 +299,7 @@ def test_damaged_row_group_is_reported_when_it_is_read(tmp_path):
 
 
 def test_wrong_arguments_are_refused(tmp_path):
-    """By name."""
+    """The error names the wrong argument."""
     with pytest.raises(FileNotFoundError):
         ArrowDataset(tmp_path / 'missing.parquet')
     with pytest.raises(FileNotFoundError, match='no file that ends in'):
@@ -364,7 +364,7 @@ def test_formats_of_hugging_face_are_honoured_or_refused(hugging_face):
 
 
 def test_anything_that_exports_arrow_is_one():
-    """By the protocol of the Arrow format."""
+    """The protocol of the Arrow format makes it a table."""
     class Exported:
         def __arrow_c_stream__(self, requested_schema=None):
             return pyarrow.table({'a': [1, 2]}).__arrow_c_stream__(
@@ -527,7 +527,7 @@ def test_all_columns_that_hdf5_takes_are_converted(tmp_path):
     ([['a'], ['b']], 'has values such as')])
 def test_column_that_hdf5_does_not_take_is_refused(
         column, text, tmp_path, capsys):
-    """By the name of the source."""
+    """The error names the source."""
     pyarrow.parquet.write_table(
         pyarrow.table({'a': column}), tmp_path / 'data.parquet')
     with pytest.raises((SystemExit, ValueError)) as caught:
@@ -541,8 +541,8 @@ def test_column_that_hdf5_does_not_take_is_refused(
 
 @pytest.mark.parametrize('kind', ['parquet', 'arrow', 'feather'])
 def test_files_are_recognised(kind, tmp_path):
-    """By their first bytes, whatever they are called; with the arguments of
-    the class, shuffled and resumed in mid-epoch."""
+    """The first bytes decide, whatever the files are called. The arguments of
+    the class work, as do shuffling and resuming."""
     path, rows = str(tmp_path / 'rows'), table().select(['number', 'image'])
     if kind == 'parquet':
         pyarrow.parquet.write_table(rows, path, row_group_size=7)

@@ -99,7 +99,7 @@ def test_value_of_a_folder_is_the_one_it_has_now(tmp_path):
 
 
 def test_patterns_are_files_in_natural_order(tmp_path):
-    """By themselves, and in a list."""
+    """A pattern may stand alone or in a list."""
     for number in (10, 2, 1):
         write(tmp_path / f'part-{number}.parquet', [number])
     write(tmp_path / 'other.parquet', [0])

@@ -22,7 +22,7 @@ VALUES = numpy.arange(N) * .5
 @pytest.mark.parametrize('kind', ['parquet', 'feather'])
 def test_child_holds_no_lock_of_a_thread_it_does_not_have(
         kind, rows_of_group, tmp_path, monkeypatch):
-    """It reads the group that the thread was decoding."""
+    """The child reads the group that the thread was decoding."""
     path, table = str(tmp_path / 'data'), pyarrow.table({'value': VALUES})
     if kind == 'feather':
         pyarrow.feather.write_feather(table, path, chunksize=rows_of_group)

@@ -160,7 +160,7 @@ def test_sources_are_in_the_order_of_column_names(hugging_face, change):
 
 
 def test_splits_of_a_dict_are_chosen(hugging_face, pictures):
-    """By which_sets, in the order given."""
+    """The argument `which_sets` chooses splits, and their order."""
     parts = hugging_face.DatasetDict({
         'train': pictures.select([2, 0, 1], new_fingerprint='b'),
         'test': pictures.select([3], new_fingerprint='c')})

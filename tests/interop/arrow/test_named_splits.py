@@ -30,7 +30,7 @@ def folder(request, tmp_path):
 
 
 def test_splits_of_a_folder_must_be_named(folder):
-    """By its loader and its class; others are told."""
+    """The loader and the class ask for a name; others are refused."""
     what = "pets' has the splits ('train', 'test'|'test', 'train'): name one "
     with pytest.raises(ValueError, match=f"{what}.*split='train'"):
         fuel.load(folder)

@@ -122,6 +122,6 @@ def test_missing_remote_file_says_so(served):
 
 @pytest.mark.parametrize('data', ['a.parquet', ['a.parquet'], TABLE])
 def test_storage_options_are_for_urls(data):
-    """They are refused with anything else."""
+    """Storage options are refused with anything else."""
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         ArrowDataset(data, storage_options={'anon': True})

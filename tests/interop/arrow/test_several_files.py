@@ -28,7 +28,7 @@ def write(folder, kind, *tables):
     ((LESS, MORE), r"1\.\w+ has a column 'y', and \S*0\.\w+ has none"),
     ((LESS, LESS, MORE), r"2\.\w+ has a column 'y', and \S*0\.\w+ has none")])
 def test_files_with_other_columns_are_refused(tmp_path, kind, tables, text):
-    """By an error that names both, whichever comes first."""
+    """The error names both, whichever comes first."""
     files = write(tmp_path, kind, *tables)
     for build in (fuel.load, ArrowDataset):
         for data in (files, tmp_path, sorted(tmp_path.iterdir())):

@@ -123,7 +123,7 @@ def test_numbers_of_several_types_become_one_that_holds_them(
     (pyarrow.list_(pyarrow.int8()), pyarrow.list_(pyarrow.int16()))])
 def test_types_that_no_type_holds_exactly_are_refused(
         first, second, tmp_path):
-    """By the names of the files."""
+    """The error says that no type holds them."""
     files(tmp_path, *(pyarrow.array([None], each)
                       for each in (first, second)))
     with pytest.raises(ValueError, match=r'no type holds.*one schema'):
@@ -131,7 +131,7 @@ def test_types_that_no_type_holds_exactly_are_refused(
 
 
 def test_forms_of_text_and_lists_are_one_type(tmp_path):
-    """They have the same rows."""
+    """The forms have the same rows."""
     found = rows(files(
         tmp_path, pyarrow.array(['a']), pyarrow.array(
             ['b'], pyarrow.large_string()),

@@ -118,7 +118,7 @@ def test_different_rates_are_told_of(own, caplog):
 
 
 def test_folder_of_other_files_is_an_error(own, capsys):
-    """It says which files were looked for."""
+    """The error says which files were looked for."""
     for path in own.glob('*/*'):
         path.rename(path.with_suffix('.txt'))
     assert 'No audio files in folders of classes' in fail(capsys)

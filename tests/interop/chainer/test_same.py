@@ -131,7 +131,7 @@ def test_tower_of_data_sets_is_indexed_as_chainer_s_is(tower, data):
 @given(towers, st.integers(1, 4), st.sampled_from(
     ['SerialIterator', 'MultithreadIterator']))
 def test_tower_of_data_sets_is_read_as_chainer_s_is(tower, size, name):
-    """By iterators, with the same errors."""
+    """Iterators read them alike, with the same errors."""
     def read(library):
         with getattr(library, name)(build_tower(library, tower), size,
                                     repeat=False, shuffle=False) as iterator:
@@ -238,7 +238,7 @@ def test_data_set_of_chainer_keeps_the_promises_of_data_sets():
 
 
 def test_chainer_s_iterators_go_over_data_sets_of_fuel():
-    """They index them one by one."""
+    """Chainer's iterators index them one by one."""
     dataset = bridge.as_dataset(IndexableDataset({
         'x': numpy.arange(9), 'y': list(range(9))}))
     iterator = chainer.iterators.MultiprocessIterator(

@@ -43,7 +43,7 @@ def test_iterator_of_chainer_trains_to_the_same_weights(tmp_path):
 
 
 def test_chainer_s_converter_takes_the_batches_of_a_stream(tmp_path):
-    """They are lists of tuples; Fuel's converter needs no copy."""
+    """The batches are lists of tuples; Fuel's converter needs no copy."""
     found = []
     for name in ('chainer', 'fuel'):
         converter = (chainer.dataset.concat_examples if name == 'chainer'

@@ -82,7 +82,7 @@ def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled, decoder):
 @pytest.mark.parametrize('checked', [False, True])
 @pytest.mark.parametrize('name', FILTERS)
 def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked, decoder):
-    """It names file, source and row."""
+    """The error names file, source and row."""
     data = values(numpy.random.RandomState(0), (100, 50), '<i4')
     write(tmp_path / 'a.hdf5', data,
           {**FILTERS[name](), 'fletcher32': checked})

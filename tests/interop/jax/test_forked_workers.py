@@ -38,5 +38,5 @@ def test_forked_workers_are_warned_of_once():
 
 @pytest.mark.parametrize('method', ['forkserver', 'spawn'])
 def test_other_workers_are_not_warned_of(method):
-    """They do not copy the process."""
+    """Other workers do not copy the process."""
     assert read_epoch(method) == (BATCHES, [])

@@ -138,7 +138,7 @@ def test_dataset_keeps_the_promises(build, another_process):
     grain.MapDataset.source(as_source(GrainDataset(Source()), as_dict=True))],
     ids=['source', 'map', 'there and back'])
 def test_sources_of_grain_are_read_by_schemes_of_fuel(dataset):
-    """By example, list and slice; strings stay strings."""
+    """Requests may be an example, a list or a slice; strings stay strings."""
     read = GrainDataset(dataset)
     assert ('rows', 'numbers', 'words') == read.sources
     rows, numbers, words = read.get_data(None, [4, 0])
@@ -271,7 +271,7 @@ def test_iterator_that_was_closed_is_not_read():
     None, {}, {'epoch': 0}, {'epoch': -1, 'stream': {}},
     {'epoch': 0, 'stream': {}}, {'epoch': '0', 'stream': {}}])
 def test_damaged_states_are_refused(state):
-    """By Fuel's own error, and nothing is lost."""
+    """Fuel's own error is raised, and nothing is lost."""
     iterator = iter(as_iter_dataset(shuffled()))
     with pytest.raises(StateMismatchError):
         iterator.set_state(state)

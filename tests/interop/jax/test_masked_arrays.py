@@ -13,7 +13,7 @@ REMEDY = r"'x', .*masked.*numpy\.ma\.filled"
 
 
 def test_masked_batches_and_examples_are_refused():
-    """By name, with the remedy."""
+    """The error names the source and the remedy."""
     dataset = IndexableDataset({'x': X, 'y': X.data})
     stream = DataStream(dataset, batch_size=2)
     with pytest.raises(TypeError, match=REMEDY):

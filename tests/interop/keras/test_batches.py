@@ -107,7 +107,7 @@ def test_epochs_can_be_read_without_a_model():
     (12, 'epoch', 3)])
 def test_resumed_run_ends_with_the_same_weights(
         tmp_path, stop_after, save_freq, seen_twice):
-    """It goes on with the batch after the last that was saved."""
+    """The resumed run goes on with the batch after the last one saved."""
     whole = train(tmp_path / 'whole', 3, 'epoch')
     assert whole.seen == numbers_of(open_stream(), 3)
     first = train(tmp_path / 'parts', 3, save_freq, stop_after)
@@ -207,7 +207,7 @@ def test_state_of_something_else_is_refused(state):
 
 
 def test_streams_that_keras_cannot_train_on_are_refused():
-    """By an error that names the remedy."""
+    """The error names the remedy."""
     with pytest.raises(ValueError, match='apply the stage Batch'):
         BatchesDataset(Unpack(open_stream()))
     with pytest.raises(ValueError, match='choose some with FilterSources'):

@@ -72,7 +72,7 @@ def test_batches_have_the_size_asked_for_or_that_of_a_block():
 
 
 def test_stage_may_write_into_its_batch():
-    """It is the stage's own, arrays of unequal shapes too."""
+    """The batch is the stage's own, arrays of unequal shapes too."""
     def written(batch):
         numbers, parts = batch
         numbers[...] += 1

@@ -18,7 +18,7 @@ def dataset(cluster):
 
 @pytest.mark.timeout(300)
 def test_rows_are_read_in_any_order(dataset):
-    """By example, list, array and slice, across blocks."""
+    """An example, list, array or slice may cross blocks."""
     assert 100 == dataset.num_examples
     for request in ([99, 0, 50, 51, 0], numpy.array([3, 1]), slice(10, 60)):
         half, number = dataset.get_data(None, request)

@@ -106,7 +106,7 @@ def train_on_shard_of_ray(config):
 
 
 def test_workers_share_what_stages_make_in_ray_data(path, tmp_path):
-    """By Ray's own shards."""
+    """Ray's own shards divide them."""
     dataset = map_batches(
         to_ray(H5PYDataset(path, ('train',)), rows_per_task=10),
         lambda stream: ScaleAndShift(stream, 2, 1))

@@ -92,7 +92,7 @@ def test_stages_are_measured_in_the_actors():
 
 
 def test_functions_of_the_script_are_sent_to_the_actors():
-    """By value, as Ray sends them."""
+    """Ray sends functions by value."""
     factor = 3
 
     def scaled():
@@ -248,7 +248,7 @@ def is_in_object_store(array):
 
 
 def test_batches_of_the_same_node_are_not_copied():
-    """They lie in the store, and may be written there."""
+    """Batches lie in the store, and may be written there."""
     expected = epochs_of(numbers(10, WIDTH))[0]
     with RayWorkers(numbers(10, WIDTH)) as stream:
         for number, batch in enumerate(stream.get_epoch_iterator()):

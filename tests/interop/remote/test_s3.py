@@ -75,7 +75,7 @@ def test_epochs_have_the_values_of_the_file(
 
 
 def test_object_that_is_replaced_is_an_error(client, bucket, url, options):
-    """By its ETag; opened again, it is the new one."""
+    """The ETag shows it; opened again, it is the new object."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 0
     dataset = H5PYDataset(url, ('train',), storage_options=options,
                           sources=('plain',))
@@ -118,7 +118,7 @@ def test_missing_object_is_an_error(bucket, options, name):
 
 
 def test_credentials_are_in_no_pickle(url, options):
-    """They are assigned where it is loaded."""
+    """Credentials are assigned where a pickle is loaded."""
     dataset = H5PYDataset(url, ('train',), storage_options=options)
     pickled = pickle.dumps(dataset)
     for secret in (options['key'], options['secret']):

@@ -336,7 +336,7 @@ def test_tokens_are_not_dropped_at_random(tmp_path):
 
 
 def test_tokenizer_that_cannot_encode_is_named(tmp_path):
-    """It lacks the token for what is unknown."""
+    """The tokenizer lacks the token for unknown words."""
     model = {'type': 'WordLevel', 'vocab': {'a': 0}, 'unk_token': '?'}
     (tmp_path / 't.json').write_text(json.dumps({'model': model}))
     (tmp_path / 'a.txt').write_text('b')

@@ -60,7 +60,7 @@ def test_dataset_keeps_the_promises(build, another_process):
     TensorDataset(ROWS.to(torch.bfloat16), LABELS)],
     ids=lambda dataset: type(dataset).__name__)
 def test_every_map_style_dataset_is_read_alike(dataset):
-    """By example, list, array and slice."""
+    """Requests may be an example, a list, an array or a slice."""
     read = TorchDataset(dataset)
     assert 12 == read.num_examples
     assert ('features', 'targets') == read.sources
@@ -73,7 +73,7 @@ def test_every_map_style_dataset_is_read_alike(dataset):
 
 
 def test_batch_is_fetched_at_once_where_that_is_possible():
-    """By ``__getitems__``, an example by ``__getitem__``."""
+    """``__getitems__`` fetches a batch, ``__getitem__`` an example."""
     pairs = Batched()
     dataset = TorchDataset(pairs)
     dataset.get_data(None, [3, 1])
@@ -97,7 +97,7 @@ def test_compiled_reader_sees_tensors_as_they_are():
 
 
 def test_stages_and_shuffles_work_on_it():
-    """It is a data set like any other."""
+    """A data set of PyTorch is one like any other."""
     stream = DataStream(of_pairs(), iteration_scheme=ShuffledScheme(12, 5))
     stream = Cast(ScaleAndShift(stream, 2, 1, which_sources=('features',)),
                   'float64', which_sources=('features',))
@@ -150,7 +150,7 @@ def test_sources_may_be_restricted_and_named():
 
 
 def test_state_is_resumed_in_mid_epoch():
-    """It holds positions, and no data."""
+    """The state holds positions, and no data."""
     def build():
         return DataStream(of_pairs(), iteration_scheme=ShuffledScheme(12, 5))
     stream = build()

@@ -33,7 +33,7 @@ def compute(batch=(0,)):
 
 
 def test_stage_of_a_forked_worker_may_use_pytorch():
-    """It used to wait without end for threads of the parent."""
+    """Such a stage once waited without end for threads of the parent."""
     stream = DataStream(
         IndexableDataset(numpy.arange(4.)),
         iteration_scheme=SequentialScheme(4, 2)).apply(Mapping, compute)
@@ -55,6 +55,6 @@ def test_forked_producer_may_use_pytorch():
 
 
 def test_worker_may_be_forked_while_pytorch_is_imported(monkeypatch):
-    """By another thread, whose import the worker does not go on with."""
+    """Another thread's import does not go on in the worker."""
     monkeypatch.setitem(sys.modules, 'torch', types.ModuleType('torch'))
     use_no_threads_of_torch()

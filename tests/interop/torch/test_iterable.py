@@ -80,7 +80,7 @@ def read_epochs(loader, count):
 @pytest.mark.parametrize('cls', [DataLoader, StatefulDataLoader])
 @pytest.mark.parametrize('options', [{}, {'batch_size': 3}], ids=repr)
 def test_batches_of_batches_are_refused(num_workers, cls, options):
-    """By default, and by mistake, a loader makes them."""
+    """A loader makes such batches by default, and by mistake."""
     iterable = as_iterable(shuffled())
     error = failure(cls(iterable, num_workers=num_workers, **options), [])
     assert type(error) is ValueError
@@ -191,7 +191,7 @@ def test_equal_seeds_of_loaders_do_not_repeat_an_epoch():
 @pytest.mark.parametrize('method, num_workers', [
     ('forkserver', 1), pytest.param('spawn', 2, marks=pytest.mark.full)])
 def test_workers_that_are_not_forked_agree_too(method, num_workers):
-    """They receive the pipeline by pickle."""
+    """The workers receive the pipeline by pickle."""
     loader = load(as_iterable(shuffled()), num_workers,
                   multiprocessing_context=method)
     assert SEVEN[:2] == read_epochs(loader, 2)
@@ -381,7 +381,7 @@ def test_sources_may_stay_as_they_are():
 
 
 def test_stream_that_cannot_be_shared_is_read_by_one_worker():
-    """It is refused by several, with the reason, before any batch."""
+    """Several workers refuse it, with the reason, before any batch."""
     def build():
         return as_iterable(Filter(
             examples(), lambda example: example[0] % 2 == 0))

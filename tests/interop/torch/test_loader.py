@@ -123,7 +123,7 @@ def test_program_that_divides_by_the_length_of_the_data_set_is_right():
 
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_length_of_an_iterable_in_a_loader_is_warned_of(num_workers):
-    """It is the number of batches, where programs want that of examples."""
+    """The length counts batches, where programs want that of examples."""
     batches = as_iterable(shuffled())
     loader = DataLoader(batches, batch_size=None, num_workers=num_workers)
     assert len(loader) == len(batches) == 7
@@ -157,7 +157,7 @@ def test_batches_out_of_order_are_refused():
     {'as_dict': True}, {'targets': 'as stored'}, {'which_sources': ['data']},
     {'shard': (0, 2)}, {'by': 'example'}, {'uneven': 'pad'}])
 def test_options_that_differ_from_those_of_an_iterable_are_refused(options):
-    """They are not left out without a word."""
+    """Such options are not ignored silently."""
     name, = options
     with pytest.raises(TypeError, match=f'pass {name} to as_iterable'):
         Loader(as_iterable(shuffled(), uneven='drop'), **options)
@@ -249,7 +249,7 @@ def test_sources_that_are_not_chosen_stay_as_they_are(num_workers):
     lambda stream: to_torch(stream,
                             dtype={'x': 'int8'}).get_epoch_iterator()])
 def test_integers_keep_their_type_if_asked(build):
-    """By targets, or a type of their own."""
+    """Either `targets` or a type of their own keeps it."""
     assert {x.dtype for x, in build(stream_of(
         x=numpy.arange(4, dtype='int8')))} == {torch.int8}
 
@@ -272,7 +272,7 @@ def test_unknown_targets_are_refused():
 
 
 def test_state_does_not_depend_on_the_type_of_targets():
-    """It is of no stage."""
+    """The type of targets belongs to no stage."""
     loader = Loader(shuffled(), targets='as stored')
     next(iter(loader))
     other = Loader(shuffled())
@@ -493,7 +493,7 @@ def test_batch_that_is_interrupted_is_not_lost(goes_on):
 @pytest.mark.parametrize('used', [0, 1, 9, 13])
 def test_rest_of_an_epoch_is_counted_for_another_number_of_ranks(
         ranks, uneven, used):
-    """It is what each of them then reads."""
+    """The count is what each rank then reads."""
     def build(**options):
         return Loader(shuffled(28, 2), **options)
     loader = build()
@@ -509,7 +509,7 @@ def test_rest_of_an_epoch_is_counted_for_another_number_of_ranks(
 
 
 def test_state_where_another_loader_reads_is_refused():
-    """It may be ahead of what the program has."""
+    """The state may be ahead of what the program has."""
     loader = Loader(shuffled())
     next(iter(DataLoader(loader.dataset, batch_size=None)))
     with pytest.raises(RuntimeError, match='another loader reads'):
@@ -548,7 +548,7 @@ def test_copies_and_pickles_read_from_where_the_data_set_stands():
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_batch_that_ctrl_c_drops_is_counted_once_others_follow(
         num_workers, monkeypatch):
-    """It was read, and is not given again by the same iterator."""
+    """The batch was read, and is not given again by the same iterator."""
     def interrupt(*_):
         raise KeyboardInterrupt
     loader = Loader(shuffled(), num_workers)
@@ -581,7 +581,7 @@ class Asking:
 
 @pytest.mark.parametrize('used', [0, 2])
 def test_epoch_whose_workers_do_not_start_is_not_left_out(used):
-    """It is read by the next iteration, and states are of its beginning."""
+    """The next iteration reads it, and states are of its beginning."""
     asking = Asking()
     loader = asking.loader = Loader(
         shuffled(), 1, multiprocessing_context='spawn', worker_init_fn=asking)

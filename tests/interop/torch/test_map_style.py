@@ -59,7 +59,7 @@ def test_several_indices_give_a_batch(indices):
 
 @pytest.mark.parametrize('index', [20, -21, [3, 20]])
 def test_index_out_of_range_is_refused(index):
-    """By the error with which sequences end."""
+    """The error is that which ends sequences."""
     with pytest.raises(IndexError, match=r'IndexableDataset has 20'):
         as_map(in_memory())[index]
     assert 20 == len(list(as_map(in_memory())))
@@ -141,7 +141,7 @@ def test_torch_utilities_take_it():
 
 
 def test_pickle_opens_its_file_again(in_file):
-    """It holds the path, not the handle."""
+    """The pickle holds the path, not the handle."""
     examples = as_map(in_file)
     examples[0]
     copy = pickle.loads(pickle.dumps(examples))

@@ -31,7 +31,7 @@ def batches():
                               num_workers=1)],
     ids=['stage', 'processes', 'iterable', 'loader', 'worker'])
 def test_masked_batch_is_refused(build):
-    """By name, with the remedy, in workers as well."""
+    """The error names the source and the remedy, in workers as well."""
     with batches() as stream, pytest.raises(TypeError, match=REMEDY):
         next(iter(build(stream)))
 
@@ -52,7 +52,7 @@ def test_source_that_is_not_chosen_stays_masked():
 
 
 def test_data_set_of_pytorch_may_have_masked_rows():
-    """They are what they were."""
+    """Masked rows are what they were."""
     rows = TorchDataset([(row, 1) for row in X], names=('x', 'y'))
     assert X[0].tolist() == rows[0][0].tolist()
     assert X.tolist() == rows[[0, 1, 2, 3]][0].tolist()

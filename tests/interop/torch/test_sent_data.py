@@ -104,7 +104,7 @@ def test_process_without_a_loader_gets_its_data():
 
 
 def test_pickle_for_anything_else_holds_the_data():
-    """It can be kept in a file."""
+    """Such a pickle can be kept in a file."""
     array = numpy.ones((4, SHARED_BYTES // 8))
     pickled = pickle.dumps(as_map(IndexableDataset({'x': array})))
     assert len(pickled) > array.nbytes

@@ -56,7 +56,7 @@ def test_training_that_is_killed_ends_with_the_same_weights(tmp_path):
 
 
 def test_ranks_of_torchrun_train_one_network(tmp_path):
-    """They take turns with the batches; one process resumes their state."""
+    """The ranks take turns with batches; one process resumes their state."""
     path = tmp_path / 'ranks.pt'
     launcher = ['-m', 'torch.distributed.run', '--standalone',
                 '--nproc-per-node', '2']

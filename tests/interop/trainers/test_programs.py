@@ -75,7 +75,7 @@ settings = dict(accelerator='cpu', logger=False, enable_progress_bar=False,
 
 
 def test_program_for_lightning_goes_on_with_the_second_epoch(run, tmp_path):
-    """It starts the other rank itself."""
+    """The program starts the other rank itself."""
     run(LIGHTNING + textwrap.dedent("""
         from fuel.interop.lightning import DataModule
         trainer = lightning.Trainer(max_epochs=1, **settings)

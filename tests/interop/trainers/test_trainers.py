@@ -111,7 +111,7 @@ def test_accelerate_prepares_a_loader_of_one_process(tmp_path):
 
 
 def test_accelerate_skips_the_batches_of_the_epoch_that_is_named(tmp_path):
-    """By skip_first_batches and set_epoch, without a state."""
+    """Skipping needs skip_first_batches and set_epoch, and no state."""
     check(run('accelerate', 1, tmp_path, workers=2, skip=5))
     check_read(tmp_path, 1, 2, first=(1, 5))
 
@@ -142,7 +142,7 @@ def test_accelerate_does_not_share_twice(tmp_path, config):
 @pytest.mark.parametrize('workers', [0, 2])
 def test_accelerate_goes_on_with_the_next_epoch_after_a_break(
         tmp_path, workers):
-    """It counts whole passes alone."""
+    """Accelerate counts only whole passes."""
     check(run('accelerate', 1, tmp_path, workers=workers, epochs=3,
               leave_at=[1, 4]))
     assert read_log(tmp_path, 0) == [
@@ -169,7 +169,7 @@ def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
     ({}, 72), ({'split_batches': True}, 68), ({'dispatch_batches': True}, 66),
     ({'even_batches': False}, 65)])
 def test_accelerate_shares_a_map_style_data_set(tmp_path, config, times):
-    """By its own sampler; it is warned of examples that it repeats."""
+    """Accelerate's sampler shares it; a warning tells repeated examples."""
     ran = run('accelerate', 2, tmp_path, source='map', by_fuel=False,
               epochs=1, config=config)
     check(ran)
@@ -233,7 +233,7 @@ def test_transformers_does_not_skip_in_an_unknown_epoch(tmp_path):
 
 
 def test_transformers_does_not_skip_all_epochs_in_one(tmp_path):
-    """It counts steps from the first, if the length is not known."""
+    """Transformers counts steps from the first if no length is known."""
     options = {'unknown': True, 'max_steps': 40}
     check(run('transformers', 1, tmp_path, kill_at=20, **options),
           -signal.SIGKILL)
@@ -271,7 +271,7 @@ def test_lightning_goes_on_after_a_kill(tmp_path, ranks, workers):
       for ranks in (1, 2) for at in ([0, 1], [0, 7], [1, 0], [1, 1], [1, 7])]])
 def test_lightning_goes_on_with_a_loader_after_a_kill(
         tmp_path, ranks, workers, at):
-    """It is saved within a step, with the batches that were trained on."""
+    """The state is saved within a step, with the batches trained on."""
     options = {'workers': workers, 'devices': ranks, 'source': 'own'}
     check(run('lightning', 1, tmp_path, kill_at=at, **options),
           -signal.SIGKILL)
@@ -300,7 +300,7 @@ def test_lightning_goes_on_with_a_loader_where_it_ended(
     pytest.param(ranks, at, marks=pytest.mark.full)
     for ranks in (1, 2) for at in ([0, 0], [0, 4], [1, 0], [1, 3])]])
 def test_lightning_saves_before_a_step_what_was_used(tmp_path, ranks, at):
-    """By its own progress, and not by what was read."""
+    """Lightning's own progress counts, and not what was read."""
     options = {'source': 'own', 'workers': 2, 'saves_before': True,
                'devices': ranks}
     check(run('lightning', 1, tmp_path, kill_at=at, save_every=1000,
@@ -318,7 +318,7 @@ def test_lightning_does_not_count_for_a_loader_that_a_hook_reads(tmp_path):
 @pytest.mark.parametrize('source, unknown', [
     ('module', True), ('own', True), ('iterable', False), ('stage', False)])
 def test_lightning_saves_what_was_used(tmp_path, source, unknown):
-    """It reads ahead where the length of an epoch is not known."""
+    """Lightning reads ahead if the length of an epoch is not known."""
     options = {'source': source, 'unknown': unknown}
     check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
           -signal.SIGKILL)
@@ -345,7 +345,7 @@ def test_lightning_makes_two_iterators_of_a_loader_that_is_reloaded(tmp_path):
 
 
 def test_lightning_goes_on_where_the_last_step_was(tmp_path):
-    """It counts that epoch as ended, but goes on in its middle."""
+    """Lightning counts that epoch as ended, but goes on in its middle."""
     check(run('lightning', 1, tmp_path, epochs=3, save_at_end=True,
               settings={'max_steps': BATCHES + 3}))
     check(run('lightning', 1, tmp_path, epochs=4, resume='last.ckpt',
@@ -373,7 +373,7 @@ def test_lightning_saves_no_state_while_a_batch_is_trained_on(
 
 @pytest.mark.parametrize('source', ['iterable', 'loader', 'stage'])
 def test_lightning_does_not_begin_with_epoch_0_again(tmp_path, source):
-    """It restores no state of a loader at the end of an epoch."""
+    """Lightning restores no state of a loader at the end of an epoch."""
     options = {'source': source, 'save_every': 0}
     check(run('lightning', 1, tmp_path, epochs=1, **options))
     (status, errors), = run('lightning', 1, tmp_path, resume='last.ckpt',
@@ -386,7 +386,7 @@ def test_lightning_does_not_begin_with_epoch_0_again(tmp_path, source):
 
 @pytest.mark.parametrize('source', ['iterable', 'stage'])
 def test_lightning_does_not_leave_an_epoch_out(tmp_path, source):
-    """It takes a state after the last batch for that of a whole epoch."""
+    """Lightning takes a state after the last batch for a whole epoch's."""
     check(run('lightning', 1, tmp_path, source=source, epochs=3,
               settings={'max_steps': 2 * BATCHES}))
     (status, errors), = run('lightning', 1, tmp_path, source=source,
@@ -422,7 +422,7 @@ def test_lightning_overfits_a_loader_on_the_batches_of_its_first_epoch(
     ('iterable', 'may be ahead of what was used'),
     ('stage', 'Lightning reads a batch ahead')])
 def test_lightning_saves_no_state_that_is_ahead(tmp_path, source, text):
-    """It is refused as soon as a checkpoint is saved."""
+    """Saving a checkpoint refuses it at once."""
     (status, errors), = run('lightning', 1, tmp_path, source=source,
                             unknown=True)
     assert 1 == status
@@ -485,7 +485,7 @@ def test_lightning_logs_what_data_take(tmp_path, named):
 
 
 def test_transformers_log_what_data_take(tmp_path):
-    """By ``trainer.log``, so that all that it reports to gets it."""
+    """The call ``trainer.log`` reaches all that Transformers reports to."""
     check(run('transformers', 1, tmp_path, monitor=EVERY))
     history = json.loads((tmp_path / 'history').read_text())
     check_rows([row for row in history if RATIO in row])

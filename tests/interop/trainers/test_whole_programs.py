@@ -85,7 +85,7 @@ def test_tokens_go_on_at_the_next_batch(tmp_path, kill_at):
 @pytest.mark.parametrize('ranks, kill_at', [
     (1, [0, 1]), (1, [0, 15]), (1, [1, 4]), (2, [0, 7]), (2, [1, 2])])
 def test_texts_with_accelerate(tmp_path, ranks, kill_at):
-    """It saves the loader among what it registers, and skips nothing."""
+    """Accelerate saves the loader among what it registers; none is skipped."""
     read = check_kill('hugging_face_programs', ranks, tmp_path, kill_at,
                       {'workers': 0}, what='classify', workers=2)
     assert len(read) == 2 * (15 // ranks)
@@ -95,7 +95,7 @@ def test_texts_with_accelerate(tmp_path, ranks, kill_at):
 # than without a kill, also over a list.
 @pytest.mark.parametrize('ranks, kill_at', [(1, 3), (1, 20), (2, 5), (2, 7)])
 def test_texts_that_transformers_balances(tmp_path, ranks, kill_at):
-    """It chooses the examples of a map-style data set by their lengths."""
+    """Transformers chooses examples of a map-style data set by length."""
     read = check_kill('hugging_face_programs', ranks, tmp_path, kill_at,
                       what='balance')
     assert {len(numbers) for _, numbers in read} != {4}

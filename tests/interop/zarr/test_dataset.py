@@ -133,7 +133,7 @@ def test_damaged_chunk_is_reported_when_it_is_read(tmp_path):
 
 
 def test_wrong_stores_are_refused(tmp_path):
-    """By name."""
+    """The error names what is wrong."""
     with pytest.raises(FileNotFoundError):
         ZarrDataset(str(tmp_path / 'missing.zarr'))
     with pytest.raises(ValueError, match='no arrays'):
@@ -189,8 +189,8 @@ def test_arrays_that_are_read_share_the_cache_by_bytes():
 @pytest.mark.parametrize('version, shards', [
     (2, False), (3, False), (3, True)])
 def test_stores_are_recognised(version, shards, tmp_path):
-    """By what is in the folder; with the arguments of the class, shuffled
-    and resumed in mid-epoch."""
+    """The content of the folder decides. The arguments of the class work, as
+    do shuffling and resuming."""
     path = write(tmp_path, version, shards)
     dataset = fuel.load(path)
     assert isinstance(dataset, ZarrDataset)

@@ -61,7 +61,7 @@ def test_missing_store_says_so(tmp_path):
 
 
 def test_storage_options_are_for_urls(tmp_path):
-    """They are refused with a folder."""
+    """Storage options are refused with a folder."""
     write(tmp_path / 'a.zarr')
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         ZarrDataset(str(tmp_path / 'a.zarr'), storage_options={'anon': True})
@@ -87,7 +87,7 @@ def test_credentials_are_assigned_to_a_data_set_that_was_unpickled(tmp_path):
 
 
 def test_chunk_that_a_server_does_not_give_is_an_error(tmp_path):
-    """It can be read once the server gives it."""
+    """The chunk can be read once the server gives it."""
     write(tmp_path / 'a.zarr')
     with serving(tmp_path) as server:
         dataset = ZarrDataset(server.url('a.zarr'))
