@@ -42,7 +42,7 @@ def test_caller_decides_what_is_loaded_into_memory(folder):
 
 
 def test_name_may_be_replaced_on_the_class(folder, monkeypatch):
-    """As programs do that have a file of their own."""
+    """Programs with a file of their own replace the name."""
     monkeypatch.setattr(Shapes, 'filename', 'shapes_2.hdf5')
     with Shapes(('train',)) as dataset:
         assert [10, 11, 12] == dataset[:][0].tolist()
@@ -59,7 +59,7 @@ def test_format_completes_the_name(folder):
 
 
 def test_missing_file_is_named(folder):
-    """With where it was looked for."""
+    """The error says where the file was looked for."""
     (folder / 'shapes.hdf5').unlink()
     with pytest.raises(FileNotFoundError, match=r'shapes\.hdf5'):
         Shapes(('train',))

@@ -198,7 +198,7 @@ def test_group_and_array_that_are_not_a_sparse_matrix_are_refused(tmp_path):
 
 
 def test_files_of_other_columns_are_refused(tmp_path):
-    """Both are named."""
+    """The error names both files."""
     paths = [write_csr(tmp_path / f'{width}.h5', random_csr(3, width, seed=1))
              for width in (4, 5)]
     with pytest.raises(ValueError, match=r'4.h5 has 4, and .*5.h5 has 5'):
@@ -217,7 +217,7 @@ def test_files_of_other_columns_are_refused(tmp_path):
     ('data', lambda array: array[:-1], 'values and'),
 ])
 def test_damaged_offsets_are_refused(tmp_path, name, change, text):
-    """When the file is opened."""
+    """The error is raised when the file is opened."""
     path = write_csr(tmp_path / 'a.h5', random_csr(3, 40, seed=1, density=.4))
     with h5py.File(path, 'a') as file:
         array = file['X'][name][()]
@@ -291,8 +291,8 @@ def test_element_beyond_the_columns_is_an_error(tmp_path, column):
 @pytest.mark.parametrize('options', [{}, {'compression': 'gzip'}])
 def test_made_batches_of_an_epoch_are_read_in_c(
         tmp_path, monkeypatch, options):
-    """Of compressed rows, once they are decoded; errors are those of a
-    request."""
+    """The rows may be compressed: they are decoded first. The errors are those
+    of a request."""
     matrices = [random_csr(6, 40, seed=seed, density=.4) for seed in (1, 2)]
     paths = [write_csr(tmp_path / f'{seed}.h5', matrix, **options)
              for seed, matrix in enumerate(matrices)]
@@ -349,7 +349,7 @@ def test_rows_that_were_right_are_checked_in_another_version(tmp_path):
 
 
 def test_stream_of_sparse_batches_reads_ahead(tmp_path):
-    """Of compressed data, too large to be remembered whole."""
+    """The data are compressed, and too large to be remembered whole."""
     matrix = random_csr(200, 300, density=.1)
     path = write_csr(tmp_path / 'a.h5', matrix, chunks=(500,),
                      compression='gzip')
@@ -380,7 +380,7 @@ def test_categories_are_codes_and_names(tmp_path):
 
 
 def test_categories_of_several_files_are_united(tmp_path):
-    """In the order met; a code means one name, whatever the split."""
+    """Names are in the order met; a code means one name in every split."""
     paths = [write_categories(tmp_path / 'a.h5', [1, -1, 0], ['x', 'y']),
              write_categories(tmp_path / 'b.h5', [0, 1, 1, -1], ['z', 'x'])]
     dataset = HDF5Dataset(paths, {'type': Categorical('obs/type')})
@@ -396,7 +396,7 @@ def test_categories_of_several_files_are_united(tmp_path):
 @pytest.mark.parametrize(('count', 'dtype'), [
     (128, 'int8'), (129, 'int16'), (32769, 'int32')])
 def test_codes_have_the_smallest_type(tmp_path, count, dtype):
-    """That holds all names."""
+    """The smallest type that holds all names is chosen."""
     path = write(tmp_path / 'a.h5', codes=numpy.array([count - 1, -1]),
                  names=numpy.arange(count))
     dataset = HDF5Dataset(path, {'x': Categorical('codes', names='names')})
@@ -407,7 +407,7 @@ def test_codes_have_the_smallest_type(tmp_path, count, dtype):
 
 
 def test_names_may_be_given(tmp_path):
-    """Of an array of codes."""
+    """The names may be given for an array of codes."""
     path = write(tmp_path / 'a.h5', digit=numpy.array([0, 1], 'u1'))
     column = Categorical('digit', names=['zero', 'one'])
     dataset = HDF5Dataset(path, [column])
@@ -493,7 +493,7 @@ STORED = numpy.array([[0, 5], [-32767, 100]], 'int16')
     ({}, 'int16', STORED.tolist()),
 ])
 def test_packed_numbers_are_unpacked(tmp_path, attributes, dtype, wanted):
-    """In the type that NumPy makes of both; NaN where they are missing."""
+    """The type is that which NumPy makes of both; missing numbers are NaN."""
     path = write_packed(tmp_path / 'a.nc', STORED, **attributes)
     dataset = HDF5Dataset(path, [Scaled('t')])
     found = read_all(dataset)
@@ -505,7 +505,7 @@ def test_packed_numbers_are_unpacked(tmp_path, attributes, dtype, wanted):
 
 
 def test_each_file_has_its_own_packing(tmp_path):
-    """As files of one variable do."""
+    """Files of one variable have a packing each."""
     paths = [write_packed(tmp_path / 'a.nc', STORED, scale_factor=2.,
                           _FillValue=numpy.int16(5)),
              write_packed(tmp_path / 'b.nc', STORED, scale_factor=3.,
@@ -596,7 +596,7 @@ def test_fields_of_a_table_are_read(tmp_path):
 @pytest.mark.parametrize('axis', [0, 1, 2, -1, -3])
 @pytest.mark.parametrize('dtype', ['>f4', 'i8'])
 def test_another_axis_may_count_rows(tmp_path, options, axis, dtype):
-    """As MATLAB writes them, in any storage."""
+    """MATLAB writes such arrays, in any storage."""
     array = numpy.arange(24).reshape(2, 3, 4).astype(dtype)
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
@@ -616,7 +616,7 @@ def test_another_axis_may_count_rows(tmp_path, options, axis, dtype):
 
 
 def test_rows_along_an_axis_may_be_cut_and_have_fields(tmp_path):
-    """Of each of several files."""
+    """Each of several files is cut alike."""
     table = numpy.array([[(n, -n) for n in range(5)]], [
         ('a', 'i4'), ('b', 'i8')])
     paths = [write(tmp_path / f'{name}.h5', x=table) for name in 'ab']
@@ -658,7 +658,7 @@ def test_parts_may_differ_in_other_axes_where_rows_are_ragged(tmp_path):
 
 
 def test_text_of_unequal_widths_has_the_widest(tmp_path):
-    """Of fixed length."""
+    """The text has a fixed length."""
     paths = [write(tmp_path / f'{width}.h5',
                    x=numpy.array([b'a' * width, b'b'])) for width in (2, 5)]
     found = read_all(HDF5Dataset(paths))
@@ -703,14 +703,14 @@ def test_ragged_examples_are_ranges_of_rows(tmp_path, kind):
     ('lengths', [2, -1, 4], r'from row \[2\] to \[1\]'),
     ('lengths', [2, 4], r'to \[6\]')])
 def test_damaged_bounds_are_refused(tmp_path, given, bounds, text):
-    """When the file is opened."""
+    """The error is raised when the file is opened."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(5), b=bounds)
     with pytest.raises(DamagedFileError, match=rf'a.h5.*{text}'):
         HDF5Dataset(path, [Ragged('x', **{given: 'b'})])
 
 
 def test_bounds_that_are_none_are_refused(tmp_path):
-    """Of another type or shape, or not named."""
+    """Bounds of another type or shape, or without a name, are refused."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(5), b=[.5],
                  table=numpy.zeros((2, 2), int))
     with pytest.raises(ValueError, match='lengths must be integers in one'):
@@ -768,7 +768,7 @@ def test_constant_is_the_value_of_the_part(configurations):
 
 def test_values_of_unequal_types_and_without_rows_are_refused(
         configurations):
-    """Both parts are named; values alone count no rows."""
+    """The error names both parts; values alone count no rows."""
     with pytest.raises(ValueError, match='none of them counts rows'):
         HDF5Dataset(configurations, [Constant('energy')], parts='c/*')
     alone = HDF5Dataset(
@@ -788,8 +788,8 @@ def test_values_of_unequal_types_and_without_rows_are_refused(
 
 
 def test_rows_of_runs_and_steps_are_repeated(tmp_path):
-    """As The Well has them: time is that of the step, a scalar that of the
-    trajectory."""
+    """Files of The Well have such values: the time is that of the step, a
+    scalar that of the trajectory."""
     paths = []
     for number, (runs, steps) in enumerate([(2, 3), (3, 2)]):
         paths.append(write(
@@ -827,7 +827,7 @@ def test_rows_of_runs_that_files_name(tmp_path):
 
 
 def test_runs_without_rows_have_values_of_their_own(tmp_path):
-    """At the borders of parts too."""
+    """Runs at the borders of parts have them too."""
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
         for number, lengths in enumerate([[2, 0], [0, 3], [0]]):
@@ -885,7 +885,7 @@ def test_trajectories_without_steps_are_of_their_own_part(tmp_path):
     (lambda: Ragged('x', lengths=('a', 'b')), r"lengths of Ragged\('x'\)"),
     (lambda: PerRun(Rows('x')), 'path of PerRun must be')])
 def test_columns_check_their_arguments_when_they_are_made(build, text):
-    """Not when a file is opened, which seemed to be damaged then."""
+    """The error is not raised on opening, as if the file were damaged."""
     with pytest.raises(TypeError, match=text):
         build()
 

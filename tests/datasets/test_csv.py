@@ -51,7 +51,7 @@ def test_rows_equal_what_the_csv_module_wrote(
 
 
 def test_columns_of_text_and_of_numbers_in_one_source_warn(tmp_path):
-    """Of the numbers, which come as strings, where the set is made."""
+    """The warning on construction names the numbers that come as strings."""
     path = tmp_path / 'mixed.csv'
     path.write_text('size,width,kind,empty\n1,2.5,cat,\n2,3,dog,\n')
     columns = ['size', 'width', 'kind', 'empty']
@@ -111,7 +111,7 @@ def test_columns_become_sources_of_given_types(path):
     min_size=1, max_size=9))
 @settings(suppress_health_check=list(HealthCheck))
 def test_times_and_truth_values_are_detected(tmp_path_factory, rows):
-    """Those of the standard library, written as it does."""
+    """Values in the form of the standard library are detected."""
     path = tmp_path_factory.getbasetemp() / 'times.csv'
     path.write_text('when,ok,day\n' + ''.join(
         f'{when.isoformat()},{ok},{day or ""}\n' for when, ok, day in rows))
@@ -144,7 +144,7 @@ def test_byte_order_mark_is_not_part_of_a_cell(tmp_path, text):
     (['TRUE', 'False'], bool), (['true', ''], object), (['1', '0'], 'int64'),
     (['2024', '2023'], 'int64')])
 def test_what_looks_like_a_time_or_truth_value(tmp_path, cells, dtype):
-    """Only where all cells are such."""
+    """A type is detected only if all cells have it."""
     path = tmp_path / 'cells.csv'
     path.write_text('a,b\n' + ''.join(f'{cell},x\n' for cell in cells))
     assert numpy.dtype(dtype) == CSVDataset(path).dtypes['a']
@@ -196,7 +196,7 @@ def test_integers_that_floats_round_warn(tmp_path, text, number):
 
 
 def test_masks_tell_where_cells_are(tmp_path):
-    """So that integers with gaps keep their digits."""
+    """Integers with gaps keep their digits."""
     path = tmp_path / 'gaps.csv'
     path.write_text('n,x,b,t\n9007199254740993,,,a\n ,2.5,true,\n')
     dataset = CSVDataset(path, masks=('n', 'b', 't'), dtypes={'b': bool})
@@ -232,7 +232,7 @@ def test_files_without_header_or_quotes(tmp_path):
 
 
 def test_splits_are_ranges_or_lists(path):
-    """As for other files."""
+    """Splits are given as for other files."""
     dataset = CSVDataset(path, which_sets=('b', 'a'),
                          splits={'a': (0, 2), 'b': [3]})
     assert [4, 1, 2] == dataset.get_data(None, slice(0, 3))[0].tolist()
@@ -255,7 +255,7 @@ def test_stream_resumes_and_pickles(path):
 
 
 def test_pickle_with_fewer_attributes_loads(path):
-    """As of a data set that an earlier Fuel pickled."""
+    """An earlier Fuel pickled such a data set."""
     dataset = CSVDataset(path, {'a': 'a', 'pair': ['a', 'a']}, masks=('a',))
     state = dataset.__getstate__()
     del state['_fields'], state['_types']
@@ -294,7 +294,7 @@ def test_file_changed_while_in_use_is_an_error(path):
 @pytest.mark.parametrize('content', [
     'a,b,c,kind\n', 'a,b,c,kind\n"' + 'x' * 100, '\xff' * 200])
 def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
-    """Not as a mistake in the file."""
+    """The error does not call it a mistake in the file."""
     dataset = CSVDataset(path)
     path.write_text(content, encoding='latin-1')
     with pytest.raises(DamagedFileError, match='table.csv had'):
@@ -343,7 +343,7 @@ def test_cell_that_belies_the_first_ones_is_told(tmp_path):
 
 
 def test_missing_file_is_told(tmp_path):
-    """As by open()."""
+    """The error is FileNotFoundError."""
     with pytest.raises(FileNotFoundError, match=(
             'there is no CSV file .*none.csv')):
         CSVDataset(os.fspath(tmp_path / 'none.csv'))
@@ -374,7 +374,7 @@ def test_quotes_inside_of_cells_and_separators_of_unicode_are_text(tmp_path):
      "'1_0' is not a valid float32"),
 ])
 def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
-    """Of a record or of a cell; file and line are told."""
+    """The error names the file and the line."""
     path = tmp_path / 'a.csv'
     path.write_text(text, newline='')
     with pytest.raises(ValueError, match=message):
@@ -382,7 +382,7 @@ def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
 
 
 def test_file_larger_than_the_memory_allowed(tmp_path):
-    """Only where records start is kept, and the records of a request."""
+    """Only the starts of records are kept, and the records of a request."""
     path = tmp_path / 'large.csv'
     row = ','.join(['0.123456'] * 255)
     with path.open('w') as file:
@@ -396,7 +396,7 @@ def test_file_larger_than_the_memory_allowed(tmp_path):
 
 
 def test_list_of_columns_makes_a_source_of_each(tmp_path):
-    """As of JSON lines."""
+    """The list works as for JSON lines."""
     path = tmp_path / 'table.csv'
     path.write_text('a,b,c\n1,2,3\n4,5,6\n')
     dataset = CSVDataset(path, columns=['c', 'a'])
@@ -420,7 +420,7 @@ def test_list_of_columns_makes_a_source_of_each(tmp_path):
 @pytest.mark.filterwarnings('ignore')
 def test_header_is_found_where_cells_are_empty_or_numbers(
         tmp_path, text, sources, rows):
-    """As pandas writes it, and not where the first line is an example."""
+    """Headers of pandas are found; a first line of values is an example."""
     path = tmp_path / 'any.csv'
     path.write_text(text)
     dataset = CSVDataset(path)
@@ -434,7 +434,7 @@ def test_header_is_found_where_cells_are_empty_or_numbers(
     (',0,1\n0,1.5,2\n', False), ('a,b\n1,2\n', False),
     ('1,2\n3,4\n', False)])
 def test_header_that_may_be_an_example_warns(tmp_path, text, warns):
-    """Since that is lost; unless it was said what it is."""
+    """The example would be lost; an explicit argument gives no warning."""
     path = tmp_path / 'any.csv'
     path.write_text(text)
     with warnings.catch_warnings(record=True) as caught:
@@ -529,8 +529,8 @@ def test_long_cells_are_read(tmp_path):
 
 
 def test_state_that_says_of_no_missing_texts_is_taken_up(tmp_path):
-    """As it was saved before there were any, and not by a data set that has
-    some."""
+    """Such a state is of an earlier Fuel. A data set with missing texts
+    refuses it."""
     path = tmp_path / 'numbers.csv'
     path.write_text('x\n1\n2\nNA\n')
 
@@ -552,7 +552,7 @@ def test_state_that_says_of_no_missing_texts_is_taken_up(tmp_path):
 @pytest.mark.parametrize('number', [2 ** 53 + 1, -2 ** 60 - 1])
 def test_integers_that_floats_round_warn_behind_the_first_records(
         tmp_path, number):
-    """Once, when they are read, and not if the type was given."""
+    """The warning comes once, on reading, unless the type was given."""
     path = tmp_path / 'ids.csv'
     path.write_text('id,b\n' + '0.5,x\n' * 1000 + f'{number},x\n')
     dataset = CSVDataset(path)
@@ -604,7 +604,7 @@ def test_json_lines_under_the_name_of_a_table_are_recognised(
 
 
 def test_cells_are_converted_by_columns(tmp_path):
-    """As many functions are called for a thousand rows as for forty."""
+    """A thousand rows call as many functions as forty."""
     counts = []
     for rows in (40, 1000):
         path = tmp_path / f'{rows}.csv'
@@ -648,7 +648,7 @@ def test_file_that_could_not_be_compared_is_compared_again(tmp_path):
 
 @pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le', 'utf-32-be'])
 def test_encoding_whose_lines_end_otherwise_is_refused(tmp_path, encoding):
-    """With the command that converts the file."""
+    """The error has the command that converts the file."""
     path = tmp_path / 'x.csv'
     path.write_bytes('a,t\n1,\xe9\n2,\xf6\n'.encode(encoding))
     with pytest.raises(ValueError, match=f'iconv -f {encoding} -t utf-8'):
@@ -656,7 +656,7 @@ def test_encoding_whose_lines_end_otherwise_is_refused(tmp_path, encoding):
 
 
 def test_error_of_another_encoding_names_the_argument(tmp_path):
-    """With it, the records are read."""
+    """The argument makes the records readable."""
     path = tmp_path / 'x.csv'
     path.write_bytes('a,t\n1,\xe9\n2,\xf6\n'.encode('latin-1'))
     with pytest.raises(ValueError, match='line 2: .*encoding of the file as '):
@@ -666,7 +666,7 @@ def test_error_of_another_encoding_names_the_argument(tmp_path):
 
 
 def test_digits_after_zeros_stay_as_text_if_asked_for(tmp_path):
-    """As the manual says; else they are integers."""
+    """The digits are integers by default, as the manual says."""
     path = tmp_path / 'x.csv'
     path.write_text('zip\n01234\n00501\n')
     assert [1234, 501] == CSVDataset(path)[:][0].tolist()

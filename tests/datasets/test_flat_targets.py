@@ -75,7 +75,7 @@ def test_targets_and_what_is_labelled_index_are_flat(path, load_in_memory):
 @pytest.mark.parametrize('scheme', [
     SequentialScheme(8, 3), ShuffledScheme(8, 3), ShuffledExampleScheme(8)])
 def test_streams_read_the_values_of_columns(path, load_in_memory, scheme):
-    """In the shape of theirs, in batches and as examples, cast too."""
+    """The values are flat in batches and as examples, and after a cast."""
     def read(flat):
         stream = DataStream(H5PYDataset(
             path, ('train',), flat_targets=flat,
@@ -112,7 +112,7 @@ def test_windows_over_flat_targets(path):
 
 
 def test_columns_are_the_default_of_the_class(path):
-    """As of Fuel 0.2.0; a file without such columns is as it was."""
+    """The default is that of Fuel 0.2.0; other files are as they were."""
     assert (8, 1) == H5PYDataset(path, ('train',))[:][3].shape
     with h5py.File(path, 'a') as file:
         del file['targets']
@@ -122,7 +122,7 @@ def test_columns_are_the_default_of_the_class(path):
 
 
 def test_load_hands_the_argument_on(path):
-    """To the class that reads the file."""
+    """The class that reads the file gets the argument."""
     dataset = fuel.load(path, 'train', flat_targets=True)
     assert (8,) == dataset[:][3].shape
     with pytest.raises(TypeError, match='flat_targets of H5PYDataset must be'):
@@ -131,7 +131,7 @@ def test_load_hands_the_argument_on(path):
 
 @pytest.mark.parametrize('options', [[], ['--compression', 'gzip']])
 def test_converted_file_has_flat_targets(tmp_path, monkeypatch, options):
-    """With their attributes, and all else as without the option."""
+    """The file keeps its attributes, and all else."""
     monkeypatch.chdir(tmp_path)
     rows = [f'{i},{i / 2},{"ab"[i % 2]}' for i in range(10)]
     (tmp_path / 'a.csv').write_text('\n'.join(['x,y,kind', *rows]))

@@ -468,7 +468,7 @@ def test_get_data_works_without_open_and_close_twice_is_harmless(path):
 
 
 def test_file_is_free_when_its_stream_is_closed_and_an_epoch_dropped(path):
-    """At once, without the garbage collector: it can be written."""
+    """The file can be written at once, without the garbage collector."""
     stream = DataStream(H5PYDataset(path, ('train',)),
                         iteration_scheme=SequentialScheme(80, 20))
     gc.disable()
@@ -904,7 +904,7 @@ def test_assigned_subsets_are_what_is_read_from_then_on(path, load_in_memory):
 
 
 def test_attributes_that_do_not_apply_are_none(path):
-    """In memory: tuples and no handle; on disk: nothing in memory."""
+    """Tuples and no handle are in memory; on disk, nothing is in memory."""
     on_disk = H5PYDataset(path, ('train',))
     assert on_disk.data_sources is on_disk.source_shapes is None
     assert on_disk.in_memory_subset is on_disk.external_file_handle is None
@@ -937,7 +937,7 @@ def test_pickled_subset_that_is_not_ascending_keeps_its_order(tmp_path):
 @IN_MEMORY
 def test_source_named_twice_gives_the_same_data_twice(
         path, load_in_memory):
-    """Not twice as many rows, and no array of another's."""
+    """The rows are not doubled, and the two arrays share no memory."""
     names = ('targets', 'features', 'targets')
     with H5PYDataset(path, ('test', 'train'), sources=names,
                      load_in_memory=load_in_memory) as dataset:
@@ -971,7 +971,7 @@ def test_wrong_call_of_a_static_method_raises_typeerror(path, call, text):
 
 
 def test_get_subsets_unknown_names_raise_valueerror(path):
-    """Of splits as of sources, and a string in the place of a tuple."""
+    """Splits and sources are checked, and a string instead of a tuple."""
     with h5py.File(path) as file:
         for splits, sources, text in [
                 (('trian',), ('targets',), "no split 'trian'"),
@@ -1110,7 +1110,7 @@ def test_empty_split_has_no_examples(tmp_path, load_in_memory):
     ({'t': {'a': (-1, 1)}}, r'must start at 0 or later .*got \(-1, 1\)'),
     ({}, r'must map split names to sources, .*got \{\}')])
 def test_create_split_array_nonsense_is_refused(splits, text):
-    """With what was given and what is expected."""
+    """The error says what was given and what is expected."""
     with pytest.raises(ValueError, match=text):
         H5PYDataset.create_split_array(splits)
 
@@ -1137,7 +1137,7 @@ def test_closed_handle_as_file_is_refused(tmp_path):
     (True, TypeError, 'an integer, got True'),
     ('1GB', TypeError, "an integer, got '1GB'")])
 def test_cache_bytes_is_checked_at_construction(path, given, error, text):
-    """Not at the first batch."""
+    """The error is not raised by the first batch."""
     with pytest.raises(error, match='cache_bytes .*' + text):
         H5PYDataset(path, ('train',), cache_bytes=given)
 
@@ -1153,7 +1153,7 @@ def plain(tmp_path):
 
 
 def test_splits_of_a_plain_file_are_given(plain):
-    """As ranges or lists; without `which_sets` all rows are used."""
+    """Ranges and lists are splits; without `which_sets` all rows are used."""
     splits = {'train': (0, 7), 'test': [9, 7, 7]}
     assert 10 == H5PYDataset(plain, splits=splits).num_examples
     test_set = H5PYDataset(plain, ('test', 'train'), splits=splits)
@@ -1212,7 +1212,7 @@ def test_splits_are_refused_where_the_file_names_some(tmp_path):
     (('other',), 'there is no split'), ('train', 'must be a tuple'),
     (('wide',), 'within the 10'), ((), 'at least one')])
 def test_wrong_split_of_a_plain_file_is_refused(plain, which_sets, text):
-    """As of every file."""
+    """Such a split is refused as in every file."""
     with pytest.raises(ValueError, match=text):
         H5PYDataset(plain, which_sets,
                     splits={'train': (0, 7), 'wide': (0, 11)})

@@ -20,7 +20,7 @@ DAMAGE = Path(__file__).with_name('damage.py')
     (4, 60), pytest.param(None, 500, marks=pytest.mark.full)])
 def test_damaged_file_is_an_error_that_names_it(
         tmp_path, seed, files, kind):
-    """In a child process, which no signal ends; with any seed."""
+    """A child process reads files of any seed, and no signal ends it."""
     seed = random.randrange(2 ** 32) if seed is None else seed
     status, out, errors = run_python(
         '-X', 'faulthandler', str(DAMAGE), str(tmp_path), str(seed),
@@ -51,7 +51,7 @@ def test_labels_are_read_without_the_functions_that_crash(
 
 
 def test_labels_and_scales_equal_those_of_h5py(tmp_path):
-    """With labels, without, with scales of several names, without axes."""
+    """Arrays have labels or none, scales of several names, or no axes."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         write_pairs(tmp_path / 'b.hdf5')
         file['bare'] = numpy.zeros((2, 3))
@@ -86,7 +86,7 @@ STRANGE = b'tail\xff'
      "a.hdf5.*no array 'missing'.*tail")])
 def test_name_that_is_not_text_is_in_errors_about_the_file(
         tmp_path, read, text):
-    """As where a byte of a name was damaged; h5py gives it as bytes."""
+    """A damaged byte makes such a name; h5py gives it as bytes."""
     path = tmp_path / 'a.hdf5'
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(4)
@@ -111,7 +111,7 @@ def test_array_whose_name_is_not_text_is_read(tmp_path):
     lambda file: file.create_group('shapes'),
     lambda file: file.__setitem__('shapes', numpy.dtype('f4'))])
 def test_scale_that_is_not_an_array_is_damage(tmp_path, make):
-    """As of an address that was damaged, which leads to another object."""
+    """A damaged address leads to another object."""
     path = write_pairs(tmp_path / 'a.hdf5')
     with h5py.File(path, 'r+') as file:
         make(file)
@@ -127,7 +127,7 @@ def test_scale_that_is_not_an_array_is_damage(tmp_path, make):
 
 
 def test_names_of_categories_that_are_arrays_are_refused(tmp_path):
-    """As of a type that was damaged."""
+    """A damaged type makes such names."""
     path = tmp_path / 'a.hdf5'
     with h5py.File(path, 'w') as file:
         file['kind/codes'] = numpy.zeros(4, 'i1')

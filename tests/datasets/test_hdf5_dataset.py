@@ -93,7 +93,7 @@ def test_parts_of_unusual_names_are_found(tmp_path):
 
 
 def test_parts_come_in_natural_order(demos):
-    """As people count: demo_2 before demo_10."""
+    """The part demo_2 comes before demo_10."""
     dataset = HDF5Dataset(demos, ['actions', 'obs/image'],
                           parts='data/demo_*')
     assert sum(LENGTHS) == dataset.num_examples
@@ -104,7 +104,7 @@ def test_parts_come_in_natural_order(demos):
 
 
 def test_default_columns_are_all_arrays_of_the_common_length(demos):
-    """Of the first part, at any depth."""
+    """The first part decides, at any depth."""
     dataset = HDF5Dataset(demos, parts='data/*')
     assert ('actions', 'obs/image', 'obs/note') == dataset.sources
     assert 'é2' == dataset.get_data(None, 7)[2]
@@ -278,7 +278,7 @@ def years(tmp_path):
 
 
 def test_files_follow_each_other(years):
-    """In the order of a list, in natural order of a pattern."""
+    """The order is that of a list, or the natural order of a pattern."""
     dataset = HDF5Dataset(years / '*.h5', ['fields'])
     assert [0, 1, 2, 3, 10, 11, 20, 21, 22] == dataset.get_data(
         None, slice(0, 9))[0].tolist()
@@ -310,7 +310,7 @@ def test_splits_of_a_group_name_parts_in_natural_order(demos):
 
 
 def test_splits_of_a_group_may_be_rows_or_masks(tmp_path):
-    """Of each file."""
+    """Each file has its own."""
     paths = [
         write(tmp_path / 'a.h5', x=numpy.arange(4), split__train=[2, 0],
               split__test=[False, True, False, True]),
@@ -368,7 +368,7 @@ def test_category_of_old_files_is_splits_too(tmp_path):
 
 
 def test_path_that_begins_with_a_part_is_told_from_one_in_it(demos):
-    """As it is in the file; what chooses among sources is named."""
+    """The error shows the path in the part, and the argument `sources`."""
     for path in ('data/demo_0/actions', 'data/demo_11/actions'):
         with pytest.raises(ValueError, match=(
                 "paths begin in each part: write 'actions'; .* "
@@ -389,7 +389,7 @@ def test_arrays_of_numbers_that_are_not_rows_are_not_splits(tmp_path):
     {'train': [0, 160], 'test': [160, 199]},
     {'test': [150, 199], 'train': [0, 100]}, {'train': [0, 160]}])
 def test_ranges_as_lists_are_refused(splits, tmp_path):
-    """Of JSON all tuples come back as lists; the text says what is meant."""
+    """JSON turns tuples into lists; the error says what to write."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(199))
     name, (start, stop) = next(iter(splits.items()))
     for found in (splits, json.loads(json.dumps(splits))):
@@ -442,7 +442,7 @@ def test_windows_and_runs_lie_in_parts(years, tmp_path):
 
 
 def test_examples_know_their_group_and_the_row_in_it(demos):
-    """Of each split, in windows, in runs, and in windows of windows."""
+    """Each split, windows, runs, and windows of windows know them."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',
                           splits='mask', which_sets=('train',))
     windows = Windows(dataset, 2)
@@ -479,7 +479,7 @@ def test_runs_without_rows_say_where_the_next_ones_begin(tmp_path):
      r"names of parts, got 'demo_1': write \['demo_1'\]"),
     ({'columns': [None]}, 'got None: None')], ids=str)
 def test_mistake_is_told_when_the_data_set_is_made(demos, kwargs, text):
-    """Not when runs or splits are first asked for."""
+    """The error is not raised when runs or splits are first asked for."""
     with pytest.raises(ValueError, match=text):
         HDF5Dataset(demos, **{'columns': ['actions'], **kwargs},
                     parts='data/demo_*')
@@ -495,7 +495,7 @@ def test_rows_are_counted_by_integers(name, value):
 
 
 def test_attributes_of_runs(demos, years):
-    """Of the group or the file that a run lies in."""
+    """The attributes are those of the group or the file of a run."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',
                           splits='mask', which_sets=('train',))
     assert [4, 5, 13] == dataset.run_attributes('num_samples')
@@ -535,7 +535,7 @@ def test_columns_of_unequal_rows_in_a_part_are_refused(tmp_path):
 
 @pytest.mark.parametrize('other', [numpy.zeros((2, 3)), numpy.zeros(2, 'f4')])
 def test_parts_of_unequal_types_or_shapes_are_refused(tmp_path, other):
-    """Both parts are named."""
+    """The error names both parts."""
     path = write(tmp_path / 'a.h5', a__x=numpy.zeros((2, 2)), b__x=other)
     with pytest.raises(ValueError, match="'a/x' has float64 of shape "
                        r"\(2,\).*'b/x' has"):
@@ -625,7 +625,7 @@ splits={'a': [3, 4], 'b': (0, 2)})""")]
 
 
 def test_pickle_holds_paths_and_no_data(demos):
-    """Of rows that files name, too."""
+    """Rows that files name are not in the pickle either."""
     dataset = HDF5Dataset(demos, ['actions'], parts='data/demo_*',
                           splits='mask', which_sets=('train',))
     content = pickle.dumps(dataset)
@@ -706,7 +706,7 @@ def replace(path, **arrays):
 
 
 def test_replaced_file_is_read_in_the_next_epoch(tmp_path):
-    """If it has as many rows, of the same types, in the same parts."""
+    """The file must have as many rows of the same types in the same parts."""
     path = write(tmp_path / 'a.h5', a__x=numpy.arange(4), b__x=[8, 9],
                  mask__train=[b'b'])
     dataset = HDF5Dataset(path, ['x'], parts='?', splits='mask',
@@ -728,7 +728,7 @@ def test_replaced_file_is_read_in_the_next_epoch(tmp_path):
 
 @pytest.mark.parametrize('parts', [None, 'run_*'])
 def test_one_of_several_files_that_has_other_rows_is_named(tmp_path, parts):
-    """With how many it had itself, not the first file with those of all."""
+    """The error says how many it had itself, and names no other file."""
     group = '' if parts is None else 'run_1__'
     paths = [write(tmp_path / f'{number}.h5', **{
         f'{group}x': numpy.arange(4 + number)}) for number in range(3)]
@@ -820,7 +820,7 @@ def test_virtual_rows_lie_in_files_of_the_folder(tmp_path, virtual):
 
 
 def test_raw_data_elsewhere_are_refused(tmp_path, monkeypatch):
-    """Of an array whose bytes are another file."""
+    """The bytes of such an array are in another file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'secret').write_bytes(bytes(range(8)))
     (tmp_path / 'data').mkdir()
@@ -833,7 +833,7 @@ def test_raw_data_elsewhere_are_refused(tmp_path, monkeypatch):
 
 
 def test_file_without_parts_is_an_error_or_left_out(tmp_path):
-    """Like a part that lacks an array."""
+    """A file is left out like a part that lacks an array."""
     paths = [write(tmp_path / 'a.h5', y=numpy.arange(4)),
              write(tmp_path / 'b.h5', run_1__x=numpy.arange(3))]
     with pytest.raises(ValueError, match=r"a.h5' has no group 'run_\*'; it "
@@ -871,7 +871,7 @@ def test_forked_child_opens_the_files_itself(tmp_path):
 
 
 def test_text_becomes_str_and_bytes_stay(tmp_path):
-    """Of variable and of fixed length."""
+    """The text has variable length, and the bytes fixed length."""
     path = write(tmp_path / 'a.h5', free=['é', 'bc'],
                  fixed=numpy.array([b'abc', b'd']))
     free, fixed = HDF5Dataset(path, ['free', 'fixed']).get_data(
@@ -914,7 +914,7 @@ def test_rows_equal_those_of_h5py(tmp_path_factory, data):
 
 
 def test_axes_have_the_labels_of_the_files(tmp_path):
-    """Of each source that is used, unless others are given."""
+    """Each used source has them, unless others are given."""
     path = tmp_path / 'labels.h5'
     with h5py.File(path, 'w') as file:
         file['x'], file['y'] = numpy.zeros((4, 3, 2)), numpy.zeros(4)

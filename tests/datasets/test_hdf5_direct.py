@@ -58,7 +58,7 @@ def is_direct(dataset):
 
 @pytest.mark.parametrize('layout', LAYOUTS)
 def test_batches_of_plain_layouts_are_direct(tmp_path, layout):
-    """From the second one on, in any split."""
+    """Batches are direct from the second one on, in any split."""
     path = write(tmp_path / 'x.hdf5', **LAYOUTS[layout])
     for split, first in (('train', 0), ('test', 60)):
         with H5PYDataset(path, (split,)) as dataset:
@@ -74,7 +74,7 @@ def test_batches_of_plain_layouts_are_direct(tmp_path, layout):
 @pytest.mark.parametrize('x', [
     X.astype('>i2'), numpy.array([b'a', b'bc'] * 50, 'O')], ids=str)
 def test_other_types_are_not_direct(tmp_path, x):
-    """Those that need more than copying."""
+    """Types that need more than copying are not direct."""
     options = {'dtype': h5py.string_dtype()} if x.dtype == 'O' else {}
     path = write(tmp_path / 'x.hdf5', x=x, **options)
     with H5PYDataset(path, ('train',)) as dataset:
@@ -110,7 +110,7 @@ def test_other_sources_are_read_when_they_are_asked_for(path):
     copy.copy, copy.deepcopy, lambda dataset: pickle.loads(
         pickle.dumps(dataset))], ids=['copy', 'deepcopy', 'pickle'])
 def test_copies_have_sources_of_their_own(path, made):
-    """Although those of a shallow copy are read from the same open file."""
+    """A shallow copy reads from the same open file."""
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
         assert is_direct(dataset)
         with made(dataset) as other:
@@ -235,7 +235,7 @@ def test_epoch_does_not_go_on_in_a_file_changed_while_it_was_closed(path):
 
 
 def test_sources_changed_in_the_middle_of_an_epoch_count(path):
-    """From the next batch on."""
+    """The next batch has the new sources."""
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
         epoch = epoch_of(dataset)
         dataset.sources = ('y', 'x')
@@ -285,7 +285,7 @@ def test_batches_for_dicts_are_dicts(path):
 
 
 def test_single_examples_are_read_many_at_a_time(path, monkeypatch):
-    """As the rows of batches, after the first, which tells their size."""
+    """Single examples are read like rows of batches after the first one."""
     asked = []
     read = H5PYDataset._read
 
@@ -335,7 +335,7 @@ def test_part_that_is_remembered_is_not_read_ahead(tmp_path):
 @pytest.mark.parametrize('scale, shift', [(1 / 255, -.5), (-3, 7)])
 def test_conversions_from_the_file_have_the_same_bits(
         tmp_path, layout, scale, shift):
-    """As those of a stage, for rows that were never written as well."""
+    """The bits are those of a stage, for unwritten rows as well."""
     pixels = numpy.random.RandomState(0).randint(0, 256, (100, 4)).astype('u1')
     path = tmp_path / 'x.hdf5'
     with h5py.File(path, 'w') as file:
@@ -367,7 +367,7 @@ def test_conversions_from_the_file_have_the_same_bits(
 
 
 def test_conversions_follow_sources_that_are_changed(tmp_path):
-    """In the middle of an epoch they would be those of other sources."""
+    """A conversion would apply to other sources in the middle of an epoch."""
     path = write(tmp_path / 'y.hdf5', x=X.astype('u1'))
     with H5PYDataset(path, ('train',)) as dataset:
         reader = dataset.open_epoch(
@@ -383,7 +383,7 @@ def test_conversions_follow_sources_that_are_changed(tmp_path):
 
 
 def test_an_epoch_begins_in_few_calls(path):
-    """Of Python functions, with the first batch: epochs may be short."""
+    """The first batch is included, since epochs may be short."""
     with H5PYDataset(path, ('train',)) as dataset:
         stream = DataStream(
             dataset, iteration_scheme=ShuffledScheme(60, 10))
@@ -410,7 +410,7 @@ def calls_of_an_epoch(stream):
 
 
 def test_uint8_images_are_converted_while_they_are_gathered(path, tmp_path):
-    """From the first batch on: the reader says so."""
+    """The reader says so from the first batch on."""
     path = write(tmp_path / 'y.hdf5', x=X.astype('u1'))
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
         scheme = SequentialScheme(60, 10)

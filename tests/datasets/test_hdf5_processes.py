@@ -248,7 +248,7 @@ def test_unpickled_data_set_of_another_length_raises(path):
     numpy.zeros((100, 2), 'float32'), numpy.zeros((100, 3), 'int64')])
 @pytest.mark.parametrize('is_pickled', [False, True])
 def test_file_of_other_types_is_refused(path, examples, is_pickled):
-    """As many examples as before, but of another type or shape."""
+    """The file has as many examples, but of another type or shape."""
     dataset = H5PYDataset(path, ('train',))
     list(DataStream(dataset, batch_size=8).get_epoch_iterator())
     new = write_pairs(path + '.new')

@@ -112,7 +112,7 @@ def test_pytablesdataset_offers_no_stream_of_examples(path):
 
 
 def test_pytablesdataset_missing_file_says_where_it_looked(tmp_path):
-    """With what finds a file in the data path."""
+    """The error names the function that finds files in the data path."""
     with pytest.raises(FileNotFoundError, match='no file .*nope.hdf5.*'
                        r"find_in_data_path\('nope.hdf5'\)"):
         PytablesDataset(str(tmp_path / 'nope.hdf5'), ('y',))

@@ -150,7 +150,7 @@ def test_fields_become_sources_of_given_types(path):
 
 
 def test_shapes_of_lists_may_be_given(path):
-    """So that lists of the first records may have one length by chance."""
+    """Lists of the first records may have one length by chance."""
     pair, = JSONLDataset(path, ['pair'], shapes={
         'pair': (None,)}).get_data(None, [0, 1])
     assert [[1, 2], [3, 4]] == [part.tolist() for part in pair]
@@ -214,8 +214,8 @@ def test_missing_fields_may_be_null(tmp_path):
     min_size=1, max_size=9))
 @settings(suppress_health_check=list(HealthCheck))
 def test_masks_tell_where_values_are(tmp_path_factory, rows):
-    """So that integers with gaps keep their digits, and truth values are
-    such."""
+    """Integers with gaps keep their digits, and truth values stay truth
+    values."""
     path = tmp_path_factory.getbasetemp() / 'masks.jsonl'
     path.write_text(''.join(json.dumps(dict(
         zip('ibtf', row, strict=True))) + '\n' for row in rows))
@@ -398,7 +398,7 @@ def test_file_changed_while_in_use_is_an_error(path):
 
 
 def test_file_larger_than_the_memory_allowed(tmp_path):
-    """Only where records start is kept, and the records of a request."""
+    """Only the starts of records are kept, and the records of a request."""
     path = tmp_path / 'large.jsonl'
     row = ', '.join(['0.123456'] * 255)
     with path.open('w') as file:
@@ -445,7 +445,7 @@ def test_broken_lines_among_the_first_are_left_to_the_stage(
 
 
 def test_file_of_mostly_broken_lines_is_refused(tmp_path):
-    """As is one whose first line is broken."""
+    """A file whose first line is broken is refused too."""
     path = tmp_path / 'broken.jsonl'
     path.write_text('{"a": 1}\n' * 4 + 'x\n' * 4)
     assert 8 == JSONLDataset(path).num_examples
@@ -459,7 +459,7 @@ def test_file_of_mostly_broken_lines_is_refused(tmp_path):
 @pytest.mark.parametrize('value', ['{}', '[{}, 1]', '[[{}], [1]]'])
 def test_integers_that_floats_round_warn_behind_the_first_records(
         tmp_path, value):
-    """Once, when they are read, and not if the type was given."""
+    """The warning comes once, on reading, unless the type was given."""
     path = tmp_path / 'ids.jsonl'
     later = value.replace('{}', str(2 ** 53 + 1))
     path.write_text(
@@ -480,7 +480,7 @@ def test_integers_that_floats_round_warn_behind_the_first_records(
 @pytest.mark.parametrize('large', [
     2 ** 63 + 1, -2 ** 63 - 1, [2 ** 63 + 1], [[2 ** 64], [-1]]])
 def test_integers_beyond_int64_are_floating_numbers(tmp_path, large):
-    """With a warning where they are rounded, as in CSV."""
+    """Rounded integers give a warning, as in CSV."""
     small = numpy.zeros(numpy.shape(large), int).tolist()
     path = tmp_path / 'x.jsonl'
     path.write_text(''.join(

@@ -129,7 +129,7 @@ def test_second_opening_asks_hdf5_of_few_parts(path, asked, monkeypatch):
     {'columns': ['some', 'zipped'], 'missing': 'skip', 'splits': {
         'a': ['demo_3', 'demo_41', 'data/demo_2']}, 'which_sets': ('a',)}])
 def test_data_sets_of_kept_parts_equal_the_first(path, kwargs):
-    """Of every kind of column, with splits, and with parts left out."""
+    """Every kind of column is kept, with splits, and with parts left out."""
     first = build(path, **kwargs)
     assert_same(first, build(path, **kwargs))
     config.remote_cache_path = 'off'
@@ -154,7 +154,7 @@ def test_few_parts_are_not_kept(tmp_path):
 
 
 def test_parts_in_files_that_links_lead_to_are_not_kept(path, tmp_path):
-    """Those may change, and this file stays what it is."""
+    """A linked file may change while this file stays what it is."""
     linked = tmp_path / 'linked.h5'
     with h5py.File(linked, 'w') as file:
         file['data'] = h5py.ExternalLink(path.name, '/data')
@@ -226,7 +226,7 @@ def test_unsound_entry_is_made_again(path, tmp_path, change):
 
 
 def test_index_of_an_array_is_the_same_restored(tmp_path):
-    """With everything that HDF5 said."""
+    """The restored index has everything that HDF5 said."""
     path = write(tmp_path / 'a.h5')
     with h5py.File(path) as file:
         for name in 'x', 'zipped', 'text':
@@ -279,7 +279,7 @@ def test_arrays_that_are_asked_together_have_kinds_of_their_own(tmp_path):
     (numpy.zeros(3), 'all parts must have rows of one type'),
     (numpy.int64(3), "group 'part_50': 'x' is a single value")])
 def test_error_names_the_source_that_was_asked_together(tmp_path, bad, error):
-    """Not the one that was opened when it was found."""
+    """The error does not name the source that was opened first."""
     config.remote_cache_path = str(tmp_path / 'cache')
     with h5py.File(tmp_path / 'bad.h5', 'w') as file:
         for number in range(PARTS):

@@ -50,7 +50,7 @@ def number_in(dataset):
 @pytest.mark.parametrize('kind', KINDS)
 def test_data_set_reads_its_own_file_from_another_folder(
         tmp_path, monkeypatch, kind, copied):
-    """As HDF5 data sets do, whatever lies under the name there."""
+    """The own file is read, whatever lies under the name there."""
     here, there = tmp_path / 'here', tmp_path / 'there'
     write(here, kind, 1)
     write(there, kind, 2)
@@ -85,7 +85,7 @@ def test_epoch_from_another_folder_finds_that_the_file_was_replaced(
 @pytest.mark.parametrize('kind', ['csv', 'jsonl', 'npy'])
 def test_pickle_whose_file_is_gone_is_read_from_here_or_the_data_path(
         tmp_path, monkeypatch, own_home, kind):
-    """As on another machine, where the same folder does not exist."""
+    """The folder may not exist on another machine."""
     here, there = tmp_path / 'here', tmp_path / 'there'
     write(here, kind, 1)
     monkeypatch.chdir(here)

@@ -115,7 +115,7 @@ def test_stream_resumes_and_pickles(folder):
 
 
 def test_arrays_by_columns_with_long_rows_are_read(folder, monkeypatch):
-    """Too many columns for the kernel: read into memory."""
+    """Too many columns for the kernel are read into memory."""
     array = numpy.asfortranarray(numpy.arange(6000).reshape(2, 3000))
     numpy.save(folder / 'wide.npy', array)
 
@@ -191,7 +191,7 @@ def test_damaged_archive_is_refused(folder, compressed):
      ValueError, '30'),
 ])
 def test_wrong_files_and_arguments_are_refused(folder, make, error, text):
-    """With the file, and what was expected."""
+    """The error names the file, and what was expected."""
     numpy.save(folder / 'short.npy', numpy.arange(3))
     numpy.save(folder / 'objects.npy', numpy.array([None, 1], object))
     numpy.save(folder / 'scalar.npy', numpy.array(3))
@@ -237,7 +237,7 @@ def test_batches_of_an_epoch_are_those_of_requests(pairs, monkeypatch):
 
 
 def test_sources_chosen_in_the_middle_of_an_epoch_are_read(pairs):
-    """From the next batch on, as `get_data` would."""
+    """The next batch has them, as `get_data` would."""
     dataset = NPYDataset(pairs)
     requests = ShuffledScheme(100, 7).get_request_iterator()
     epoch = epoch_of(dataset)
@@ -262,7 +262,7 @@ def test_data_set_pickled_in_the_middle_of_an_epoch_reads_on(pairs):
 
 
 def test_scaling_of_batches_from_a_file_has_the_same_bits(pairs):
-    """In one pass as in two."""
+    """One pass gives the bits of two."""
     scheme = ShuffledScheme(100, 7)
     fused = ScaleAndShift(
         DataStream(NPYDataset(pairs), iteration_scheme=scheme),
@@ -278,7 +278,7 @@ def test_scaling_of_batches_from_a_file_has_the_same_bits(pairs):
 
 
 def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
-    """Rather than give rows of the one and of the other."""
+    """The epoch does not mix rows of the two files."""
     path = tmp_path / 'x.npy'
     numpy.save(path, numpy.arange(1000.))
     epoch = epoch_of(NPYDataset(path))
@@ -310,7 +310,7 @@ def test_rows_of_a_file_that_changed_are_an_error_that_says_what_helps(
 
 
 def test_archive_that_lacks_a_source_later_is_told(tmp_path):
-    """When the next epoch begins."""
+    """The error is raised when the next epoch begins."""
     path = tmp_path / 'data.npz'
     numpy.savez(path, x=numpy.arange(9), y=numpy.arange(9))
     dataset = NPYDataset(path)
@@ -324,7 +324,7 @@ def test_archive_that_lacks_a_source_later_is_told(tmp_path):
 
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
 def test_any_damage_of_an_archive_is_an_error_that_names_it(save, tmp_path):
-    """In its directory, headers, checksums and content."""
+    """Damage may be in the directory, headers, checksums or content."""
     path = str(tmp_path / 'data.npz')
     save(path, a=numpy.arange(60).reshape(20, 3), b=numpy.arange(20.))
     content = Path(path).read_bytes()
@@ -366,7 +366,7 @@ def test_array_of_another_length_than_its_entry_is_refused(
 @pytest.mark.parametrize('rows', [
     numpy.zeros((9, 2), 'float32'), numpy.zeros((9, 3))])
 def test_file_of_other_types_is_refused(tmp_path, rows):
-    """As many examples as before, but of another type or shape."""
+    """The file has as many examples, but of another type or shape."""
     path = tmp_path / 'x.npy'
     numpy.save(path, numpy.zeros((9, 2)))
     dataset = NPYDataset(path)
@@ -381,7 +381,7 @@ def test_file_of_other_types_is_refused(tmp_path, rows):
 
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
 def test_batches_of_archives_call_no_python(tmp_path, save):
-    """Of those that are compressed neither, which are in memory."""
+    """Compressed archives, which are in memory, call none either."""
     x, y = numpy.arange(80.).reshape(40, 2), numpy.arange(40, dtype='>i4')
     save(tmp_path / 'a.npz', x=x, y=y.astype('i4'))
     assert [] == calls_of_batches(NPYDataset(tmp_path / 'a.npz'), [x, y], 4)
@@ -390,7 +390,7 @@ def test_batches_of_archives_call_no_python(tmp_path, save):
 @pytest.mark.parametrize('number', [1, 2])
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
 def test_archive_written_to_in_use_is_an_error(tmp_path, save, number):
-    """Even if all of it is in memory; the next epoch has the new rows."""
+    """The error is raised for data in memory too; a new epoch has new rows."""
     paths = [tmp_path / f'{one}.npz' for one in range(number)]
     for path in paths:
         save(path, x=numpy.arange(8))
@@ -415,7 +415,7 @@ def test_archive_written_to_in_use_is_an_error(tmp_path, save, number):
     (numpy.array(['cat', 'dog']), 'sources must have .* other: 2')])
 def test_array_that_is_not_a_source_is_passed_over(
         tmp_path, save, other, text):
-    """If others are asked for; else the error names these."""
+    """The error of the default names the sources that can be read."""
     x, y = numpy.arange(12.).reshape(4, 3), numpy.arange(4)
     for name in 'ab':
         save(tmp_path / f'{name}.npz', x=x, other=other, y=y)

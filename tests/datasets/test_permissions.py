@@ -140,7 +140,7 @@ def test_copies_on_a_disk_that_takes_none_cost_no_run(
     "H5PYDataset(path('a.hdf5'), ('train',))", "NPYDataset(path('a.npy'))",
     "CSVDataset(path('a.csv'))"])
 def test_lack_of_descriptors_is_told_with_the_file(folder, made):
-    """When the file is opened; not a crash, or a file that seems damaged."""
+    """The error on opening is neither a crash nor that of a damaged file."""
     for name in 'a.hdf5', 'a.npy', 'a.csv':
         (folder / name).chmod(0o444)
     status, out, errors = run_python('-c', AS_NOBODY + f"""

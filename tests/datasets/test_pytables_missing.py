@@ -35,7 +35,7 @@ def run_hidden(program, *arguments):
 
 
 def test_pytablesdataset_without_pytables_names_the_extra(tmp_path):
-    """At once, and as one error; whether there is such a file or not."""
+    """One error is raised at once, whether there is such a file or not."""
     printed = run_hidden("""
 try:
     PytablesDataset(sys.argv[1], ('x',))

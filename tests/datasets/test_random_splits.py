@@ -38,7 +38,7 @@ def test_random_split_is_a_partition(count, share, seed):
 
 @given(st.lists(st.sampled_from('abc'), min_size=8, max_size=60))
 def test_stratified_split_has_its_share_of_each_class(classes):
-    """To the nearest example."""
+    """The share is right to the nearest example."""
     if not any(round(classes.count(name) * .25) for name in 'abc'):
         return
     found = random_split(len(classes), {'train': None, 'test': .25},
@@ -306,7 +306,7 @@ def test_shares_without_names_are_refused():
     ([('train', .5)], 'names of their own'),
     ([('a', .3), ('a', .3)], 'names of their own')])
 def test_what_cannot_be_held_out_is_named(shares, text):
-    """With what was asked for."""
+    """The error shows what was asked for."""
     with pytest.raises(ValueError, match=text):
         held_out(3, shares, 0)
 
@@ -502,7 +502,7 @@ def test_numbers_of_other_examples_are_not_splits(make, counted, tmp_path):
 
 
 def test_numbers_of_rows_are_splits(tmp_path):
-    """Of a data set of all rows."""
+    """The numbers are those of a data set of all rows."""
     path = str(rows_of(tmp_path / 'x.h5'))
     splits = random_split(
         opened(path, runs={'lengths': 'lengths'}), {'a': None, 'b': .5},

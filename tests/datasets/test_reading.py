@@ -98,7 +98,7 @@ def test_index_gives_what_numpy_gives(dataset, index):
 
 
 def test_empty_slice_has_no_examples(dataset):
-    """Of the type and shape of others."""
+    """The result has the type and shape of others."""
     x, y = dataset[5:5]
     assert ((0, 2), (0,)) == (numpy.shape(x), numpy.shape(y))
     assert dataset[[]][0].dtype == x.dtype
@@ -223,7 +223,7 @@ class Opened(IterableDataset):
 
 
 def test_users_data_set_takes_indices():
-    """As far as it goes without knowing a length."""
+    """Indices that need a length are refused without one."""
     dataset = Squares()
     assert (3, 9) == dataset[3]
     assert_array_equal([1, 4], dataset[[1, 2]][1])
@@ -262,7 +262,7 @@ def test_users_get_data_is_called_for_every_index(tmp_path):
 
 
 def test_class_names(tmp_path):
-    """Those in the file, or of the class; a pickle keeps them."""
+    """The file or the class has the names; a pickle keeps them."""
     dataset = hdf5(tmp_path)
     assert tuple('abcdefg') == dataset.class_names
     assert 'c' == dataset.class_names[dataset[2][1]]
@@ -321,7 +321,7 @@ def test_data_set_in_the_place_of_examples_is_refused():
 
 
 def test_unknown_keyword_names_class_and_nearest():
-    """Not a class that the user has never heard of."""
+    """The error does not name a class that the user never heard of."""
     with pytest.raises(TypeError, match=r"Squares takes no argument 'sorces'"
                        r": did you mean 'sources'\?"):
         Squares(sorces=('roots',))
