@@ -50,7 +50,7 @@ def test_filters_are_undone_in_any_order(tmp_path, order):
 
 
 def test_chunk_of_another_size_is_refused():
-    """With the size it has and the one it should have."""
+    """The error has the size of the chunk and the one it should have."""
     with pytest.raises(ValueError, match='decodes to 48 bytes instead of 40'):
         decode_chunk(shuffled(4), 0, (
             ChunkFilter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', (4,)),),

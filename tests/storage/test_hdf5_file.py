@@ -162,7 +162,7 @@ def test_read_direct_fills_an_array(arrays, layout, name):
     (numpy.ones(3, bool), IndexError), ([.5], TypeError),
     ('gone', ValueError)])
 def test_wrong_selections_are_refused(arrays, key, error):
-    """With the row that is out of range."""
+    """The error names the row that is out of range."""
     with pytest.raises(error):
         open_hdf5(arrays[0])['contiguous/|u1'][key]
 
@@ -248,7 +248,7 @@ def test_changed_files_are_errors_until_they_are_opened_again(tmp_path):
 
 
 def test_links_outside_of_the_folder_are_refused(tmp_path):
-    """Unless they are meant."""
+    """The option `follow` allows such links."""
     (tmp_path / 'inner').mkdir()
     with h5py.File(tmp_path / 'other.h5', 'w') as file:
         file['x'] = [1, 2]

@@ -120,7 +120,7 @@ def test_objects_are_never_unpickled(file, tmp_path):
 
 
 def test_nothing_is_kept_without_a_cache(file, tmp_path, caplog):
-    """If it is off, or cannot be written."""
+    """The cache may be off, or it cannot be written."""
     config.remote_cache_path = 'off'
     keep_arrays([file], 'key', ARRAYS)
     assert kept_arrays([file], 'key') is None

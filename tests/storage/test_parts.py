@@ -248,7 +248,7 @@ def test_part_that_is_replaced_goes_on_being_read(paths):
 
 
 def test_part_that_ends_before_its_rows_is_named(tmp_path):
-    """With the row in it."""
+    """The error names the row in the part."""
     for number in range(3):
         with h5py.File(tmp_path / f'{number}.hdf5', 'w') as file:
             file['x'] = content(number + 5)

@@ -31,7 +31,7 @@ def test_info_describes_a_url_as_the_file(folder, url, data, capsys):
 
 
 def test_info_tells_what_an_epoch_costs(folder, server, url, capsys):
-    """Before the data are fetched."""
+    """The costs are told before the data are fetched."""
     fuel_info.main([url, '--batch-size', '64', '--window', '2'])
     text = capsys.readouterr().out
     for scheme in ('sequential', 'hierarchical', 'full shuffle'):
@@ -41,7 +41,7 @@ def test_info_tells_what_an_epoch_costs(folder, server, url, capsys):
 
 
 def test_costs_are_those_of_the_epoch(folder, server):
-    """In bytes: each is fetched once where they stay."""
+    """The bytes are counted; each is fetched once where they stay."""
     rows = numpy.random.RandomState(1).randint(
         0, 255, (6000, 1000)).astype('uint8')
     with h5py.File(folder / 'x.hdf5', 'w') as file:
@@ -74,7 +74,7 @@ def test_costs_are_those_of_the_epoch(folder, server):
     (['--storage-options', '3'], 'expected a JSON object'),
     (['--batch-size', '0'], 'must be at least 1')])
 def test_info_refuses_other_arguments(url, capsys, arguments, text):
-    """With what they should be."""
+    """The error says what the arguments should be."""
     with pytest.raises(SystemExit):
         fuel_info.main([url, *arguments])
     assert text in capsys.readouterr().err
@@ -139,7 +139,7 @@ def test_text_is_read_from_urls(folder, server, name, pack):
 
 
 def test_text_that_is_missing_is_an_error(server):
-    """With its URL."""
+    """The error has the URL."""
     text = TextFile([server.url('none.txt')], {'<UNK>': 0}, None, None)
     with pytest.raises(FileNotFoundError, match='none.txt'):
         text.open()

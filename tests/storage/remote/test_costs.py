@@ -35,7 +35,7 @@ def urls(folder, server):
 @pytest.mark.parametrize('count', [1, 2])
 @pytest.mark.parametrize('source', ['gzip', 'plain'])
 def test_costs_are_those_of_the_epoch_of_several_files(urls, source, count):
-    """In bytes: each is fetched once where they stay."""
+    """The bytes are counted; each is fetched once where they stay."""
     dataset = HDF5Dataset(urls[:count], [source])
     num_rows = count * ROWS
     cost = epoch_cost(dataset, ShuffledScheme(num_rows, 500))

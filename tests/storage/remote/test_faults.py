@@ -56,7 +56,7 @@ def open_stream(url):
 
 @pytest.mark.parametrize('fault', PASSING)
 def test_requests_that_failed_are_repeated(server, url, data, waits, fault):
-    """When the file is opened, and when it is read."""
+    """Requests are repeated on opening and on reading."""
     server.plan = [PASSING[fault], PASSING[fault]]
     stream = open_stream(url)
     assert [] == server.plan
@@ -192,7 +192,7 @@ def test_server_that_does_not_answer_is_given_up(server, url, monkeypatch):
     (faults.whole, OSError, 'not ranges of bytes')])
 def test_errors_that_stay_are_raised_at_once(
         server, url, waits, fault, error, text):
-    """With the URL and what to do."""
+    """The error has the URL and says what to do."""
     server.plan = [fault]
     with pytest.raises(error, match=r'http://127.0.0.1:\d+/train.hdf5: '
                        '.*' + text):

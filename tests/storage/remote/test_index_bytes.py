@@ -64,7 +64,7 @@ def read(reader, address, nbytes=4000):
 
 @pytest.mark.parametrize('distance', [BLOCK + 5000, 3 * BLOCK - 7])
 def test_reads_at_equal_distances_are_answered_together(make, distance):
-    """Across the border of two pieces too, up to the end of the file."""
+    """Reads may cross the border of two pieces, up to the end of the file."""
     origin = Origin()
     reader = make(origin)
     for address in range(100, SIZE - 4000, distance):

@@ -43,7 +43,7 @@ def rows_of(dataset):
 @pytest.mark.parametrize('open_them', [
     lambda urls: HDF5Dataset(urls, sources={'x': 'x'}), fuel.load])
 def test_files_are_opened_several_at_a_time(server, urls, open_them):
-    """In their order, whichever answers first."""
+    """The files are in their order, whichever answers first."""
     server.plan = [meet(TOGETHER)] * TOGETHER
     with open_them(urls) as dataset:
         assert list(range(NUM_FILES)) == rows_of(dataset)

@@ -136,7 +136,7 @@ def test_nothing_is_fetched_twice_in_an_epoch(folder, server, url, data):
 
 
 def test_whole_chunks_of_a_batch_are_asked_for_at_once(folder, server):
-    """Before the first one has come."""
+    """The chunks are asked for before the first one has come."""
     rows = numpy.random.RandomState(0).randint(
         0, 255, (40, 1 << 19)).astype('uint8')
     config.remote_memory_bytes, config.remote_cache_path = 1 << 20, 'off'
@@ -334,7 +334,7 @@ def test_contiguous_source_has_blocks_of_what_a_request_fetches(url):
     ({'storage_options': 3}, TypeError, 'must be a dict')])
 def test_arguments_that_do_not_fit_a_url_are_refused(
         url, arguments, error, text):
-    """With what would."""
+    """The error names the arguments that would fit."""
     with pytest.raises(error, match=text):
         H5PYDataset(url, ('train',), **arguments)
 
