@@ -68,7 +68,7 @@ def keep_promises(written, promises):
 
 @EACH
 def test_shuffled_batches_have_the_rows_of_the_file(written):
-    """In the order that the scheme says."""
+    """The order is that of the scheme."""
     dataset = fuel.load(written.files)
     order = [numpy.array(request) for request in ShuffledScheme(
         dataset.num_examples, 4, seed=3).get_request_iterator()]
@@ -120,7 +120,7 @@ def test_epochs_resume_in_another_process(written, resume):
 
 @EACH
 def test_workers_and_a_server_give_the_same_batches(written):
-    """Through other processes."""
+    """The batches come through other processes."""
     dataset = fuel.load(written.files)
     whole = [as_lists(batch)
              for batch in stream_over(dataset).get_epoch_iterator()]

@@ -81,7 +81,7 @@ def plain(tmp_path):
 
 
 def test_recogniser_of_a_package_is_asked(install, spirals):
-    """Before arrays of one length are looked for."""
+    """The recogniser is asked before arrays of one length are looked for."""
     with pytest.raises(ValueError, match='can be opened in several ways'):
         fuel.load(spirals)
     install(spirals='spiral_layouts:spirals')
@@ -110,7 +110,7 @@ def test_none_overrules_a_sure_sign(install, tmp_path, plain):
     ('no_such_module:spirals', 'ModuleNotFoundError'),
     ('spiral_layouts:misguided', 'should return a Call')])
 def test_one_that_fails_is_named_and_passed_over(install, plain, value, text):
-    """In a warning; the files open as they did."""
+    """A warning names it; the files open as they did."""
     install(broken=value)
     with pytest.warns(UserWarning, match=text) as caught:
         dataset = fuel.load(plain)
@@ -138,7 +138,7 @@ def test_two_packages_that_fit_are_to_choose_from(install, plain):
 
 
 def test_unknown_layouts_show_those_of_packages(install, plain):
-    """With a suggestion."""
+    """The error suggests one of them."""
     install(spirals='spiral_layouts:spirals')
     with pytest.raises(ValueError, match="did you mean 'spirals'"):
         fuel.load(plain, layout='spiral')

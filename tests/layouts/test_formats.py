@@ -37,7 +37,7 @@ def test_files_far_below_a_folder_are_named(tmp_path):
 
 @pytest.mark.parametrize('name', ['x.npy', 'x.h5', 'x.csv', 'x'])
 def test_arrays_of_numpy_are_told_by_their_first_bytes(tmp_path, name):
-    """Not by the name's end."""
+    """The end of the name does not matter."""
     path = tmp_path / name
     with open(path, 'wb') as stream:
         numpy.save(stream, X)
@@ -65,7 +65,7 @@ def test_archives_and_lists_of_numpys_arrays(tmp_path):
 @pytest.mark.parametrize('name, delimiter', [
     ('x.csv', ','), ('x.tsv', '\t'), ('x.CSV', ',')])
 def test_tables_of_text_are_told_by_the_name(tmp_path, name, delimiter):
-    """In any case of letters."""
+    """The case of letters does not matter."""
     path = tmp_path / name
     text = '\n'.join([delimiter.join('ab'), *[
         delimiter.join(map(str, row)) for row in X.tolist()]]) + '\n'
@@ -78,7 +78,7 @@ def test_tables_of_text_are_told_by_the_name(tmp_path, name, delimiter):
 
 @pytest.mark.parametrize('name', ['x.jsonl', 'x.NDJSON'])
 def test_json_lines_are_told_by_the_name(tmp_path, name):
-    """With the arguments of their class, and splits."""
+    """The arguments of their class work, and splits."""
     path = tmp_path / name
     path.write_text('{"a": 1, "b": {"c": "x"}}\n' * 3)
     dataset = fuel.load(path)
@@ -133,7 +133,7 @@ def test_text_takes_the_arguments_of_its_class(tmp_path):
 
 @pytest.mark.parametrize('block', [512, 1024, 4096])
 def test_hdf5_after_a_user_block(tmp_path, block):
-    """Such as MATLAB's."""
+    """MATLAB writes such a block."""
     path = str(tmp_path / 'x.dat')
     with h5py.File(path, 'w', userblock_size=block) as file:
         file['x'] = X
@@ -272,7 +272,7 @@ def test_zarr_store_at_a_url_has_an_object_of_json(
 
 
 def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
-    """With two that differ."""
+    """The error names two files that differ."""
     numpy.save(tmp_path / 'x.npy', numpy.arange(3))
     miniature_named('h5ad').write(tmp_path, numpy.random.default_rng(1))
     with pytest.raises(ValueError, match=(
@@ -364,7 +364,7 @@ def test_text_without_a_vocabulary_names_the_file(tmp_path):
 
 
 def test_file_of_empty_arrays_is_said_to_have_no_rows(tmp_path):
-    """With their names and shapes."""
+    """The error has their names and shapes."""
     with h5py.File(tmp_path / 'x.h5', 'w') as file:
         file['x'], file['y'] = numpy.empty((0, 3)), numpy.empty(0, int)
     with pytest.raises(UnknownLayoutError, match=(

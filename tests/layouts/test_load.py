@@ -60,7 +60,7 @@ def test_missing_categories_have_no_name(tmp_path):
 
 @pytest.mark.parametrize('name', ['cell.h5ad', 'deep/cells.nc', 'x.csv'])
 def test_file_that_is_not_there_is_named(name, tmp_path, monkeypatch):
-    """With one of a name like it."""
+    """The error suggests a file with a name like it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'cells.h5ad').touch()
     with pytest.raises(FileNotFoundError) as caught:

@@ -473,7 +473,7 @@ def file_to_spoil(written, name):
 
 @pytest.mark.parametrize('name', SPOILED)
 def test_near_misses_are_errors(name, tmp_path):
-    """Of the right kind, with the words that help."""
+    """The error has the right class, and the words that help."""
     which, change, error, words, load = SPOILED[name]
     miniature = miniature_named(which)
     written = miniature.write(tmp_path, numpy.random.default_rng(5))
@@ -586,7 +586,7 @@ def test_empty_runs_are_not_examples_of_windows(tmp_path):
 
 @pytest.mark.parametrize('column', [CSR('x'), Ragged('x', lengths='x')])
 def test_columns_of_the_wrong_kind_say_so(column, tmp_path):
-    """With the column that fits, where it is known."""
+    """The error names the column that fits, if it is known."""
     path = str(tmp_path / 'x.h5')
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(5.)

@@ -264,7 +264,7 @@ def test_matlab_text_alone_is_not_a_data_set(tmp_path):
 
 
 def test_source_that_is_left_out_says_why(tmp_path, monkeypatch):
-    """With the call to change; where it was not seen in time, what to do."""
+    """The error has the call to change, or says what to do."""
     path = miniature_named('MACE').write(
         tmp_path, numpy.random.default_rng(5)).files
     with pytest.raises(ValueError, match=(
