@@ -110,7 +110,7 @@ class Texts:
             except (UnicodeDecodeError, EOFError, OSError,
                     zlib.error) as error:
                 raise BadInputFile(
-                    path, f'line {number} is no text in UTF-8 ({error})'
+                    path, f'line {number} is not valid UTF-8 ({error})'
                     ) from error
             if not line:
                 return
@@ -126,7 +126,7 @@ class Texts:
                 record = json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise BadInputFile(self.paths[after.file], (
-                    f'{where} is no JSON ({error})')) from error
+                    f'{where} is not valid JSON ({error})')) from error
             found = record.get(self._field) if isinstance(
                 record, dict) else None
             if found is None:
@@ -144,7 +144,8 @@ class Texts:
             except UnicodeEncodeError as error:
                 # JSON can name halves of characters.
                 raise BadInputFile(self.paths[after.file], (
-                    f'{where} is no text in UTF-8 ({error})')) from error
+                    f'{where} has text that is not valid UTF-8 ({error})')
+                    ) from error
             yield Document(found, after)
 
     def _blocks(self, lines: Iterator[Document]) -> Iterator[Document]:

@@ -58,6 +58,6 @@ def _value(source: str, kind: str, text: str) -> Any:
     except (KeyError, ValueError) as error:
         what = 'truth values' if kind == 'b' else 'numbers'
         raise ValueError(
-            f'--fill {text} is no value for {source!r}, which holds {what}: '
-            f'choose one of {", ".join(STRATEGIES)}, or a value that all '
-            f'sources with gaps can have') from error
+            f'--fill {text} is not a valid value for {source!r}, which holds '
+            f'{what}: choose one of {", ".join(STRATEGIES)}, or a value that '
+            f'all sources with gaps can have') from error

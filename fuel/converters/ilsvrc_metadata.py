@@ -32,7 +32,7 @@ def classes_of(synsets: Synsets, field: str, identifiers: Array,
     unknown = set(numbers) - set(class_of)
     if unknown:
         raise BadInputFile(where, f'the ground truth names {min(unknown)}, '
-                           'which is no class of the development kit')
+                           'which is not a class of the development kit')
     return [class_of[number] for number in numbers]
 
 
@@ -124,5 +124,6 @@ def _fitting(numbers: Array, dtype: Any) -> Array:
     with numpy.errstate(invalid='ignore'):
         cast = numbers.astype(dtype)
     if (cast != numbers).any():
-        raise ValueError(f'{numbers[cast != numbers][0]} is no {dtype}')
+        raise ValueError(
+            f'{numbers[cast != numbers][0]} is not a valid {dtype}')
     return cast

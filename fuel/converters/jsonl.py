@@ -87,8 +87,8 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
                              f'has {", ".join([*fields, *later])}')
     for name in later:
         if name not in ignore:
-            log.warning('left out: field %r, of which none of the first %d '
-                        'records has a value', name, SAMPLE)
+            log.warning('left out: field %r, which has no value in the first '
+                        '%d records', name, SAMPLE)
     for field in fields:
         source = field.replace('/', '_')
         if field == target or field in ignore:

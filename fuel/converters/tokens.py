@@ -136,7 +136,7 @@ class Encoder:
         except Exception as error:
             # The library raises no class of its own.
             raise BadInputFile(
-                path, f'it is no file that tokenizers saved ({error}): '
+                path, f'it is not a file that tokenizers saved ({error}): '
                 f'Tokenizer.save(path) writes one') from error
         self._path, self._version = path, library.__version__
         # The tokenizer may have been saved with truncation or padding on.
@@ -244,7 +244,7 @@ class Pieces:
                 found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH)):
             raise PermissionError(
                 f'{self._folder}, in which this conversion keeps what is '
-                f'done, is no folder of your own: remove it, or write to '
+                f'done, is not a folder of your own: remove it, or write to '
                 f'another folder (-o)')
 
     def _path(self, number: int) -> str:

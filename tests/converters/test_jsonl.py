@@ -139,7 +139,7 @@ def test_missing_values_may_be_given(here, capsys):
     found.close(None)
     assert 'float64' == convert('--fill', '.5')[:][0].dtype
     capsys.readouterr()
-    for fill, text in (('none', "--fill none is no value for 'i'"),
+    for fill, text in (('none', "--fill none is not a valid value for 'i'"),
                        ('nan', 'finite')):
         with pytest.raises(SystemExit):
             fuel_convert.main(['jsonl', 'notes.jsonl', '--fill', fill])
@@ -231,8 +231,8 @@ def test_fields_that_begin_late_are_told(here, caplog):
     dataset = convert('--ignore', 'h', '--on-missing', 'null')
     assert {'a', 'b_c', 'b_c_mask'} == {*dataset.sources}
     assert caplog.messages == [
-        ("left out: field 'd/e', of which none of the first 1000 records has "
-         'a value')]
+        ("left out: field 'd/e', which has no value in the first 1000 "
+         'records')]
 
 
 @pytest.mark.parametrize('text', ['a\0b', '\ud800'])

@@ -143,7 +143,8 @@ def test_damaged_image_is_named_without_an_object_in_memory(here, capsys):
     image = here / 'cat' / '1.png'
     image.write_bytes(b'no image' * 9)
     error = fail(capsys, 'image_folder', '--size', '4x4')
-    assert '1.png: cannot be decoded as an image (it is no image, or' in error
+    assert ('1.png: cannot be decoded as an image (it is not an image, or'
+            in error)
     assert ' at 0x' not in error
 
 
@@ -353,7 +354,7 @@ def test_csv_gaps_take_a_value_that_is_given(here, capsys):
     os.remove('table.hdf5')
     for arguments, text in (
             (['--ignore', 'kind', '--fill', 'none'],
-             "--fill none is no value for 'x', which holds numbers"),
+             "--fill none is not a valid value for 'x', which holds numbers"),
             (['--target', 'kind', '--fill', '0'], "'kind' has no value"),
             (['--ignore', 'kind', '--fill', 'mean', '--hold-out', 'test=0.5',
               '--seed', '1'], 'has no value in any of 1 examples')):

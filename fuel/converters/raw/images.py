@@ -27,7 +27,7 @@ def open_image(file: Any, where: str) -> Iterator[Any]:
             Image.DecompressionBombError,
             Image.DecompressionBombWarning) as error:
         # Pillow's own text names an object in memory.
-        why = ('it is no image, or of a format that Pillow cannot read'
+        why = ('it is not an image, or Pillow cannot read its format'
                if isinstance(error, UnidentifiedImageError) else error)
         raise BadInputFile(where, f'cannot be decoded as an image ({why})'
                            ) from error
@@ -48,7 +48,7 @@ def decode_image(content: bytes, where: str, mode: str | None = 'RGB',
         image = opened
         if mode is not None and image.mode.startswith(('I', 'F')):
             # Pillow would cut their numbers off at 255.
-            raise ValueError('its pixels are no bytes but numbers of more '
+            raise ValueError('its pixels are not bytes but numbers of more '
                              f'bits, mode {image.mode}')
         turned = orientation(image) if upright else 1
         image.load()  # A TIFF file has its size only now.

@@ -203,15 +203,17 @@ def test_tokens_of_other_texts_are_not_taken(tmp_path, trained, monkeypatch):
 
 
 @pytest.mark.parametrize('content, arguments, text', [
-    ('{"text": "a"}\n{"text": }\n', {}, 'line 2 is no JSON'),
+    ('{"text": "a"}\n{"text": }\n', {}, 'line 2 is not valid JSON'),
     ('{"text": "a"}\n{"body": "b"}\n', {},
      "line 2 has no text 'text'; it has body: name another"),
     ('{"text": 3}\n', {}, "line 1 has no text 'text'"),
     ('["a"]\n', {}, 'line 1 has no text'),
     ('\n{"text": " "}\n', {}, 'there is no document'),
-    (b'{"text": "\xff"}\n', {}, 'line 1 is no text in UTF-8'),
-    ('{"text": "a \\ud800"}\n', {}, 'line 1 is no text in UTF-8'),
-    ('{"text": "a", "x": ' + '[' * 10 ** 5 + '\n', {}, 'line 1 is no JSON')])
+    (b'{"text": "\xff"}\n', {}, 'line 1 is not valid UTF-8'),
+    ('{"text": "a \\ud800"}\n', {},
+     'line 1 has text that is not valid UTF-8'),
+    ('{"text": "a", "x": ' + '[' * 10 ** 5 + '\n', {},
+     'line 1 is not valid JSON')])
 def test_file_without_texts_is_refused(
         tmp_path, trained, content, arguments, text):
     """With its name and the line."""
@@ -310,7 +312,7 @@ def test_pieces_of_others_are_not_taken(tmp_path, trained, monkeypatch, how):
         pieces.symlink_to(tmp_path / 'elsewhere')
     else:
         pieces.chmod(0o777)
-    with pytest.raises(PermissionError, match='no folder of your own'):
+    with pytest.raises(PermissionError, match='not a folder of your own'):
         convert_tokens(*convert)
     assert list(pieces.glob('*.npz'))
 
