@@ -234,7 +234,7 @@ class TextLines:
             if length > LONGEST_LINE:
                 raise DamagedFileError(
                     f'{self.path}, in line {self.line + 1}: it is longer '
-                    f'than {LONGEST_LINE}: the file is no text of lines; '
+                    f'than {LONGEST_LINE}: the file is not a text file; '
                     'put each sentence on a line of its own')
         block = self._rest[:0].join(pieces)
         self._length = len(block)

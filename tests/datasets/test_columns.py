@@ -186,7 +186,8 @@ def test_group_and_array_that_are_not_a_sparse_matrix_are_refused(tmp_path):
                  g__x=numpy.zeros(3))
     with pytest.raises(ValueError, match=r"array, which Rows\('x'\) reads"):
         HDF5Dataset(path, [CSR('x')])
-    with pytest.raises(ValueError, match='no group of the arrays data, ind'):
+    with pytest.raises(ValueError, match=(
+            'not a group of the arrays data, ind')):
         HDF5Dataset(path, [CSR('g')])
     write_csr(tmp_path / 'b.h5', random_csr(3, 4, seed=1))
     with pytest.raises(ValueError, match=r"'X' is a group.*CSR\('X'\) reads"):

@@ -154,7 +154,7 @@ def _columns_of(parts: FileParts, number: int, path: str) -> int:
     where, node = parts.describe(number), parts.node(number, path)
     if not isinstance(node, h5py.Group) or not set(ARRAYS) <= set(node):
         raise ValueError(
-            f'{where}: {path!r} is no group of the arrays '
+            f'{where}: {path!r} is not a group of the arrays '
             f'{", ".join(ARRAYS)}' + (
                 f'; it is an array, which Rows({path!r}) reads'
                 if isinstance(node, h5py.Dataset) else ''))

@@ -385,7 +385,7 @@ def read_whole(array: h5py.Dataset) -> NDArray[Any]:
         rows: NDArray[Any] = choose_reader(array).read(slice(None))
         return rows
     if h5py.check_string_dtype(array.dtype) is None:
-        raise ValueError(f'{array.name!r} is no number and no text, but '
+        raise ValueError(f'{array.name!r} is neither a number nor text, but '
                          f'{array.dtype}')
     value = numpy.empty((), object)
     value[()] = read_text_value(array)
