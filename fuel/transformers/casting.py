@@ -121,8 +121,8 @@ class Cast(_Caster):
             if fields:
                 raise TypeError(
                     f'source {source_name!r} is an array of records, which '
-                    f'are no {self.dtype}: name other sources to cast, '
-                    f'which_sources=(...), or '
+                    f'cannot be cast to {self.dtype}: name other sources to '
+                    f'cast, which_sources=(...), or '
                     f'{sources_of_fields(source_name, fields)}') from error
             if numpy.asarray(source_data).dtype.kind in 'mM':
                 raise ValueError(f'source {source_name!r}: {error}') from error
@@ -133,7 +133,7 @@ class Cast(_Caster):
                 self.which_sources) if source != source_name)
             raise ValueError(
                 f'{error}: source {source_name!r} holds text, such as '
-                f'{text!r:.60}, which is no {self.dtype}: '
+                f'{text!r:.60}, which is not a valid {self.dtype}: '
                 + (f'name the sources to cast, which_sources={others}, or '
                    if others else '')
                 + 'make numbers of class names with LabelEncoding') from error

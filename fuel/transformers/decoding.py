@@ -135,7 +135,7 @@ class DecodingStage(SourcewiseTransformer):
         try:
             # Reading a special file, such as a pipe, may never end.
             if not stat.S_ISREG(os.stat(path).st_mode):
-                raise OSError('it is no file')
+                raise OSError('it is not a regular file')
             with open(path, 'rb') as opened:
                 return opened.read()
         except OSError as error:

@@ -46,8 +46,8 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     if dtype.kind in 'iub' and array.dtype.kind in 'mM' and numpy.isnat(
             array).any():
         raise ValueError(
-            f'NaT, a time that is missing, is no {dtype}: cast to float64, '
-            f'which makes NaN of it')
+            f'NaT, a time that is missing, is not a valid {dtype}: cast to '
+            f'float64, which makes NaN of it')
     if array is not data and array.dtype != object:
         # From Python's numbers directly, or large ones might be rounded.
         array = data

@@ -184,7 +184,7 @@ def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
     """Describe the first element that is not a number, since it makes the
     whole column text; '' if all are numbers."""
     for batch in batches:
-        found = _first(batch, count, _is_no_number)
+        found = _first(batch, count, _is_not_a_number)
         if found:
             return found
         count += len(batch)
@@ -204,7 +204,7 @@ def _first(batch: NDArray[Any], count: int,
     return ''
 
 
-def _is_no_number(element: Any) -> bool:
+def _is_not_a_number(element: Any) -> bool:
     try:
         float(element)
     except (TypeError, ValueError):

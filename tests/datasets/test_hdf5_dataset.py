@@ -225,8 +225,9 @@ def test_fields_are_named_where_an_array_is_wanted(tmp_path):
     with pytest.raises(ValueError, match=words):
         HDF5Dataset(path, sources=('jets/pt',))
     stream = Cast(DataStream(HDF5Dataset(path), batch_size=2), 'float32')
-    with pytest.raises(TypeError, match=r"'jets' is an array of records, "
-                       r"which are no float32: .* Rows\('jets', field='pt'\)"):
+    with pytest.raises(TypeError, match=(
+            r"'jets' is an array of records, which cannot be cast to float32: "
+            r".* Rows\('jets', field='pt'\)")):
         next(stream.get_epoch_iterator())
 
 

@@ -873,8 +873,8 @@ def test_pictures_that_cannot_be_decoded_are_left_out():
     errors = {each.example: each.error for each in skipped.examples}
     assert errors[29] == (
         "UndecodableImageError: the image of 'image' (10 bytes, beginning "
-        "with b'no pictu') cannot be decoded: it is no image, or of a format "
-        'that Pillow cannot read')
+        "with b'no pictu') cannot be decoded: it is not an image, or Pillow "
+        'cannot read its format')
 
 
 def test_of_long_errors_the_beginning_is_kept():

@@ -242,7 +242,8 @@ def test_missing_time_is_not_cast_to_an_integer(dtype):
     """NumPy makes the smallest integer of it; a float can be NaN."""
     times = numpy.array(['2024-01-02', 'NaT'], 'datetime64[D]')
     with pytest.raises(ValueError, match=(
-            "'x': NaT, a time that is missing, is no .*: cast to float64")):
+            "'x': NaT, a time that is missing, is not a valid .*: cast to "
+            "float64")):
         cast(times, dtype)
     assert [19724] == cast(times[:1], 'int64').tolist()
     assert numpy.isnan(cast(times, 'float64')[1])

@@ -234,7 +234,7 @@ def test_shares_of_streams_in_order_are_refused_by_the_streams_name(share):
     mixed = Mix({'whole': pictures(8),
                  'filtered': Filter(pictures(8), bool)})
     with pytest.raises(ValueError, match=(
-            "the stream 'filtered', of which no item is known.*"
+            "the stream 'filtered', whose items can only be read in order.*"
             "uneven='uneven' or 'drop'.*behind the mixture")):
         mixed.shard(0, 2, **share)
 
@@ -253,7 +253,8 @@ def test_mixture_that_cannot_go_back_is_not_padded():
     (lambda: [pictures(8, 4), pictures(8, 2)],
      'split batches of 2 examples over num_shards=3'),
     (lambda: [Mix([pictures(8)]), pictures(8)], 'the batches of Mix'),
-    (lambda: [Slow([pictures(8)]), pictures(8)], "the stream '0', of which"),
+    (lambda: [Slow([pictures(8)]), pictures(8)],
+     "the stream '0', whose items"),
     (lambda: [numbers(0, 4)], 'Mix gives single examples'),
 ])
 def test_batches_that_cannot_be_split_are_refused(streams, text):

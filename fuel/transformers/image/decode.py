@@ -204,7 +204,7 @@ class ImagesFromBytes(DecodingStage):
 
     def _why(self, error: Exception) -> str:
         # Pillow's own text names an object in memory.
-        return ('it is no image, or of a format that Pillow cannot read'
+        return ('it is not an image, or Pillow cannot read its format'
                 if type(error).__name__ == 'UnidentifiedImageError'
                 else str(error))
 

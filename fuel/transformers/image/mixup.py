@@ -153,7 +153,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         if self.num_classes is None:
             raise ValueError(
                 f'{self.target_source!r} has numbers of classes: pass '
-                'num_classes, of which the shares are returned')
+                'num_classes, to return the share of each class')
         shares = numpy.zeros((len(classes), self.num_classes), numpy.float32)
         wrong = (classes < 0) | (classes >= self.num_classes)
         if wrong.any():
@@ -315,7 +315,7 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
             raise ValueError(
                 'CutMix needs images of the axes (batch, channel, height, '
                 f'width), got the shape {images.shape} of {source!r}: leave '
-                'sources that are no images out of which_sources')
+                'sources that are not images out of which_sources')
         return images
 
     def _mix(self, arrays: list[NDArray[Any]], share: float,

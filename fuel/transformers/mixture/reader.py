@@ -255,8 +255,8 @@ class MixStage(StreamStage):
         stream = self.stream
         if shard.splits or shard.uneven == 'pad':
             raise ValueError(
-                f'{self.name} mixes {stream.read_in_order() or BY_METHOD}, of '
-                'which no item is known without those before it: ranks can '
+                f'{self.name} mixes {stream.read_in_order() or BY_METHOD}, '
+                'whose items can only be read in order: ranks can '
                 "take every n-th item, by='batch' with uneven='uneven' or "
                 f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}; "
                 'or mix data sets that take indices, and put the stages that '
