@@ -116,7 +116,7 @@ class Skipped:
                     and type(each.error) is str
                     and type(each.example) in (int, type(None))
                     for each in examples):
-            raise ValueError('these are no examples that were left out')
+            raise ValueError('these are not examples that were left out')
         return cls(count, examples)
 
     @classmethod
@@ -199,7 +199,7 @@ class SkipLimit:
     def refuse_empty_epoch(self) -> None:
         """Raise the error that nothing is left of an epoch."""
         raise BadRecordsError(
-            f'nothing is left of the epoch, of which {self.count} examples '
+            f'nothing is left of the epoch: {self.count} of its examples '
             f'could not be made{self._causes_text()}')
 
     def _causes_text(self) -> str:

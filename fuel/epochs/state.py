@@ -230,6 +230,6 @@ def read_share_state(state: Mapping[str, Any]) -> State:
         stream = json.loads(state['stream'])
     except (ValueError, RecursionError) as error:
         raise StateMismatchError(
-            "the field 'stream' of the state of a worker is no JSON "
+            "the field 'stream' of the state of a worker is not valid JSON "
             f'({error}): the state is damaged') from None
     return {**state, 'stream': stream}

@@ -372,8 +372,8 @@ def _check_dataset(stage: Stage, state: State) -> None:
             close_state(dataset, opened)
     except DAMAGE as error:
         raise StateMismatchError(
-            f"the field 'dataset' of the state of stage {stage.name} is no "
-            f'position of {name}: {error!r:.300}') from error
+            f"the field 'dataset' of the state of stage {stage.name} is not "
+            f'a position of {name}: {error!r:.300}') from error
     if not is_taken:
         _refuse(stage, 'dataset', saved, f'a position of {name}')
 

@@ -49,8 +49,8 @@ class DatasetStage(StreamStage):
         """Take a rank's share of its own items, which are read in order."""
         if shard.splits and self.most_skipped:
             raise ValueError(
-                "by='example' cannot split batches of which examples are "
-                "left out with on_error='skip': use by='batch'")
+                "by='example' cannot split batches if on_error='skip' leaves "
+                "examples out: use by='batch'")
         super().share_in_order(shard)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
