@@ -242,8 +242,8 @@ def _read(sound: Any, file: bytes | bytearray | memoryview,
         raise ValueError(
             f'its header claims {sound.frames} samples of {sound.channels} '
             f'channel(s), and more than fuel.interop.audio.MAX_SAMPLES = '
-            f'{MAX_SAMPLES} are not decoded; raise that limit if it is no '
-            f'hostile file, or pass max_samples')
+            f'{MAX_SAMPLES} are not decoded; raise that limit if the '
+            f'file is not hostile, or pass max_samples')
     samples = sound.read(out=numpy.empty((count, sound.channels), dtype))
     if len(samples) < count:
         _raise_cut(len(samples), sound.frames)

@@ -103,7 +103,7 @@ def test_data_become_columns(part, column):
 def test_data_that_are_not_a_column_are_refused(part):
     """The error names the source."""
     provider = as_provider(DataStream(IterableDataset({'words': [part]})))
-    with pytest.raises(TypeError, match="source 'words' is no column"):
+    with pytest.raises(TypeError, match="source 'words' is not a column"):
         list(provider())
 
 

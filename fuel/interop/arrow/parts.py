@@ -157,7 +157,7 @@ class ArrowPart(ABC):
                 raise ValueError(
                     f'{path}: the column {name!r} is both in the file and in '
                     f'the name of a folder: rename one, or pass a list of '
-                    f'the files, of which the folders are not looked at')
+                    f'the files, whose folders are then ignored')
             schema = schema.append(pyarrow.field(name, value.type))
         fields = list(map(as_tensor_type, schema))
         self.schema = pyarrow.schema(fields, schema.metadata)

@@ -165,8 +165,8 @@ def _stacked(parts: Sequence[Any], padding: object, name: str) -> Any:
         if array.dtype.kind not in 'biufc':
             raise TypeError(
                 f'{name} of example {number} is {parts[number]!r:.80}, which '
-                'is no array of numbers: leave it out, or encode it, in the '
-                'data set or in a converter of your own')
+                'is not an array of numbers: leave it out, or encode it, in '
+                'the data set or in a converter of your own')
     shapes = {array.shape for array in arrays}
     if len(shapes) == 1:
         return numpy.stack(arrays)
@@ -183,8 +183,8 @@ def _padded(arrays: list[Any], padding: object, name: str) -> Any:
     dtype = numpy.result_type(*arrays)
     filler = _as_filler(padding, dtype)
     if filler is None:
-        raise ValueError(f'padding {padding!r} is no {dtype}, which {name} '
-                         'of the examples is')
+        raise ValueError(f'padding {padding!r} is not a valid {dtype}, the '
+                         f'type of {name} of the examples')
     shape = numpy.max([array.shape for array in arrays], axis=0)
     batch = numpy.full((len(arrays), *shape), filler, dtype)
     for row, array in zip(batch, arrays, strict=True):

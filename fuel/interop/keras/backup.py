@@ -127,7 +127,7 @@ class Backup(keras.callbacks.Callback):
         except (ValueError, TypeError, KeyError):
             pass
         raise StateMismatchError(
-            f'{path} is no backup, or its weights are gone: delete the '
+            f'{path} is not a backup, or has no weights: delete the '
             'folder to begin anew')
 
     def _load(self, saved: dict[str, Any]) -> None:

@@ -201,7 +201,7 @@ def _as_column(source: str, part: object) -> Column:
         return array.astype(numpy.float32, copy=False).ravel()
     if array.dtype.kind not in 'iub':
         raise TypeError(
-            f'source {source!r} is no column for Paddle: expected numbers, '
+            f'source {source!r} is not a column for Paddle: expected numbers, '
             f'got {part!r:.80} ({array.dtype}): leave it out with '
             'FilterSources, or encode it')
     if array.size == 1 and not isinstance(part, (list, tuple)):

@@ -187,7 +187,7 @@ def refuse_to_skip(stream: StreamLike, is_named: bool,
     if not is_named:
         raise ValueError(
             f'{loader.skip_batches} batches of an epoch would be skipped, '
-            'but nobody has said of which: prepare the loader by '
+            'but the number of the epoch is not known: prepare the loader by '
             'fuel.interop.accelerate.prepare(accelerator, loader), or call '
             'set_epoch(epoch) of as_iterable() before')
     length = length_of(stream)

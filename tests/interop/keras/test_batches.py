@@ -270,15 +270,15 @@ def test_backup_refuses_what_it_could_not_resume(tmp_path):
     saved = json.loads((tmp_path / 'training.json').read_text())
     (tmp_path / 'training.json').write_text(json.dumps(
         {**saved, 'weights': ''}))
-    with pytest.raises(StateMismatchError, match='is no backup'):
+    with pytest.raises(StateMismatchError, match='is not a backup'):
         Backup(batches, tmp_path).get_epoch()
     (tmp_path / 'training.json').write_text(json.dumps(saved))
     for path in tmp_path.glob('*.h5'):
         path.unlink()
-    with pytest.raises(StateMismatchError, match='its weights are gone'):
+    with pytest.raises(StateMismatchError, match='has no weights'):
         Backup(batches, tmp_path).get_epoch()
     (tmp_path / 'training.json').write_text('{"number"')
-    with pytest.raises(StateMismatchError, match='is no backup'):
+    with pytest.raises(StateMismatchError, match='is not a backup'):
         Backup(batches, tmp_path).get_epoch()
 
 
