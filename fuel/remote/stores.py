@@ -198,7 +198,7 @@ def _redirected(place: str, location: str) -> tuple[str, bool]:
         there = urljoin(place, location)
         before, after = _origin_of(place), _origin_of(there)
     except ValueError:
-        raise OSError('the server redirects to what is no address') from None
+        raise OSError('the server redirects to an invalid address') from None
     if after[0] not in (before[0], 'https'):
         raise OSError(
             f'the server redirects from {before[0]} to '

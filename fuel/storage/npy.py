@@ -124,7 +124,7 @@ def _arrays_in(file: FileBytes,
     if they are not asked for."""
     found: dict[str, StoredArray] = {}
     wrong: ValueError | None = None
-    with (_naming(f'{file.path} is no whole .npz file'),
+    with (_naming(f'{file.path} is not a complete .npz file'),
           file.open() as stream, zipfile.ZipFile(stream) as archive):
         for entry in archive.infolist():
             if entry.filename.endswith('.npy'):
@@ -289,7 +289,7 @@ def _read_header(stream: IO[bytes], where: str,
         shape, by_columns, dtype = read_npy_header(stream)
     except ValueError as error:
         kind = 'npz' if stream.name.endswith('.npz') else 'npy'
-        raise ValueError(f'{where}: this is no .{kind} file: {error}'
+        raise ValueError(f'{where}: this is not a .{kind} file: {error}'
                          ) from error
     if dtype.hasobject:
         raise ValueError(

@@ -305,7 +305,7 @@ def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
     ('a,b\n1,2\n3\n', {}, 'line 3: 2 cells are expected.*got 1'),
     ('a,b\n1,2\n"3,4\n', {}, 'line 3: a quoted cell begins'),
     ('a\n1\n300\n', {'dtypes': {'a': 'u1'}},
-     r"line 3, column 0 \(a\): '300' is no"),
+     r"line 3, column 0 \(a\): '300' is not a valid uint8"),
     ('a\n1\nmaybe\n', {'dtypes': {'a': bool}},
      "line 3.*'maybe' is not a valid bool"),
     ('a,b\n1,2\n,3\n', {'dtypes': {'a': int}},

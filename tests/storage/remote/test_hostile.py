@@ -91,9 +91,10 @@ REFUSED = {
         302, Location='file:///etc/passwd'), 'redirects from http to file'),
     'nowhere': (faults.status(302, Location='gopher://h/a'),
                 'redirects from http to gopher'),
-    'no address': (faults.status(302, Location='http://[::1'), 'no address'),
+    'no address': (faults.status(302, Location='http://[::1'),
+                   'invalid address'),
     'no port': (faults.status(302, Location='http://h:99999/a'),
-                'no address'),
+                'invalid address'),
     'itself': (faults.status(307, Location=''), 'more than 5 times')}
 
 
