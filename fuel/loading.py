@@ -234,7 +234,7 @@ def _how_to_get(key: str, name: str, filename: str,
     found = nearest(file, _folders_in(folder or '.'))
     hint = (did_you_mean(key, _fillers('converters'), '; {}') if found is None
             else f'; did you mean the folder {os.path.join(folder, found)!r}?')
-    return (f'{text}, and {name!r} is no data set that Fuel can download'
+    return (f'{text}, and {name!r} is not a data set that Fuel can download'
             f'{hint or "; fuel-download --list shows those"}')
 
 

@@ -216,7 +216,7 @@ def test_load_of_the_file_of_a_data_set_says_how_to_get_it(
      "silhouettes', split='test', size=16, download=True)"),
     (('one_billion_word',), {},
      '"fuel-convert one_billion_word" make what fuel.datasets.OneBillionWord'),
-    (('csv',), {}, "'csv' is no data set that Fuel can download")])
+    (('csv',), {}, "'csv' is not a data set that Fuel can download")])
 def test_remedy_for_a_missing_data_set_is_a_call_that_works(
         data_path, arguments, kwargs, call):
     """It names a split that there is, and the arguments that choose a

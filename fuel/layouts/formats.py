@@ -121,7 +121,7 @@ def _format_of_file(path: str) -> str:
             f'download was broken off')
     if ending in HDF5_ENDINGS:
         raise ValueError(
-            f'{str(path)!r} is no HDF5 file, which begins with '
+            f'{str(path)!r} is not an HDF5 file, which begins with '
             f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '
             f'damaged, or has another format than its name says')
     advice = advice_for(ending)

@@ -119,8 +119,8 @@ def recognise_plain(seen: Seen) -> Sequence[Call] | None:
     arrays = file.arrays()
     if _has_weights(file, arrays):
         raise ValueError(
-            f'{file.path!r} holds the weights of a Keras model, and is no '
-            f'data set')
+            f'{file.path!r} holds the weights of a Keras model, and is not '
+            f'a data set')
     if file.has_more():
         return None
     by_group = _groups_as_splits(file, arrays)

@@ -32,7 +32,7 @@ def raising(seen):
 
 
 def misguided(seen):
-    """Return what is no call."""
+    """Return a list, not a call."""
     return ['x']
 
 

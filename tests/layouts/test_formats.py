@@ -142,7 +142,7 @@ def test_hdf5_after_a_user_block(tmp_path, block):
 
 
 @pytest.mark.parametrize('name, content, words', [
-    ('x.h5', b'not HDF5 at all', 'is no HDF5 file'),
+    ('x.h5', b'not HDF5 at all', 'is not an HDF5 file'),
     ('x.bin', b'something', 'no format that is known'),
     ('x.bin', b'\xff' * 64, 'no format that is known'),
     ('x.bin', b'\xff' * 4, 'no format that is known'),
