@@ -172,8 +172,8 @@ class Configuration:
         except RuntimeError:
             raise ConfigurationError(
                 f'{self._how_to_set(key)}. Its default is in the home '
-                f'directory, of which nothing is known here: neither HOME is '
-                f'set nor has the user a name') from None
+                f'directory, which is not known here: neither HOME is set nor '
+                f'has the user a name') from None
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigurationError(
                 f'the setting {key!r} cannot be {reprlib.repr(value)} '
@@ -186,7 +186,7 @@ class Configuration:
             hint = did_you_mean(key, self._settings, '{}', NEARLY)
             if hint and not key.startswith('_'):
                 warnings.warn(
-                    f'config.{key} is no setting, so assigning it changes '
+                    f'config.{key} is not a setting, so assigning it changes '
                     f'nothing in Fuel: {hint}', stacklevel=2)
             super().__setattr__(key, value)
 

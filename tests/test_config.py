@@ -167,7 +167,7 @@ def test_file_value_empty_leaves_the_default(write_fuelrc):
                  id='unknown key'),
     pytest.param('zzz: 1', "'zzz' is not a setting .there are: .*floatX",
                  id='unknown key without a near match'),
-    pytest.param('1: 1', '1 is not a setting', id='key is no name'),
+    pytest.param('1: 1', '1 is not a setting', id='key is not a name'),
     pytest.param('- floatX', 'content is a list', id='a list'),
     pytest.param('floatX float32', 'content is a str', id='a string'),
     pytest.param('floatX: [', 'cannot read the configuration file',

@@ -260,7 +260,8 @@ def test_typo_on_config_warns():
     """Any attribute may be assigned; what looks like a setting is one that
     was not hit."""
     with pytest.warns(UserWarning, match=(
-            "config.defualt_seed is no setting.*did you mean 'default_seed'")):
+            "config.defualt_seed is not a setting.*did you mean "
+            "'default_seed'")):
         fuel.config.defualt_seed = 5
     del fuel.config.defualt_seed
     with warnings.catch_warnings():

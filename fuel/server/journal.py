@@ -65,7 +65,7 @@ def unpack(line: bytes) -> Event:
     except (ValueError, RecursionError) as error:
         raise WireError(f'a line is not JSON: {error}') from None
     if not isinstance(event, list) or not event:
-        raise WireError('a line is no event')
+        raise WireError('a line is not a valid event')
     return event
 
 

@@ -122,7 +122,8 @@ class CheckedArchive(tarfile.TarFile):
         elif info.islnk():
             places.append(os.path.join(folder, info.linkname))
         elif not (info.isfile() or info.isdir()):
-            raise tarfile.TarError(f'{info.name!r} is no file or folder')
+            raise tarfile.TarError(
+                f'{info.name!r} is neither a file nor a folder')
         for place in map(os.path.realpath, places):
             if os.path.commonpath([folder, place]) != folder:
                 raise tarfile.TarError(
