@@ -150,7 +150,7 @@ def main():
             ('... a single example', compare_ranks(examples, how, [1]), ''),
             ('state_dict after a batch, of five stages, microseconds a stage',
              state_cost(staged, 5, how), 'at most 50, with a RandomState'),
-            ('... of two stages, one of which draws from a RandomState',
+            ('... of two stages, one drawing from a RandomState',
              state_cost(drawing, 2, how, 0), 'at most 50'),
             ('... of two stages without a RandomState',
              state_cost(in_order, 2, how), 'at most 20'),
