@@ -232,7 +232,9 @@ def check_arrays(case: StreamCase) -> None:
                 where = f'in item {place} an array of {array.dtype}'
                 expect(array.flags.writeable, f'Read-only {where}.')
                 expect(array.flags.aligned, f'Not aligned: {where}.')
-                expect(array.dtype.isnative, f'Foreign byte order {where}.')
+                # `isnative` does not look into fields that are arrays.
+                expect(array.dtype == array.dtype.newbyteorder('='),
+                       f'Foreign byte order {where}.')
                 if array.dtype.hasobject:
                     continue
                 expect(not any(numpy.shares_memory(array, other)

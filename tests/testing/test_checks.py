@@ -221,6 +221,18 @@ def test_broken_promise_of_a_stream_is_named(promise):
                      promises=[promise], another_process=False)
 
 
+@pytest.mark.parametrize('dtype', ['>f4', [('a', '>f4')], [('a', '>f4', 2)]])
+def test_foreign_byte_order_is_named(dtype):
+    """NumPy calls the type of a record native whose fields are arrays."""
+    class Foreign(Stage):
+        def change(self, data):
+            return (numpy.zeros(len(data[0]), dtype), data[1])
+
+    with pytest.raises(BrokenPromiseError, match='Foreign byte order in item'):
+        check_stream(lambda: Foreign(pipelines.batches()),
+                     promises=['arrays'], another_process=False)
+
+
 class Letters(IterationScheme):
     """Knows no kind of its requests."""
 
