@@ -410,6 +410,8 @@ class WorkerSession(RemoteSession[StreamLike]):
                 state.add_note(str(self.team.error))
                 raise state
             self.resume, self.after, self.calls = state, False, ()
+        # Workers that are in the other team too make the rest of it anew.
+        self.leave()
         stage: Any = stage_of(stream)
         self.begin(stage.get_team())
 

@@ -382,6 +382,19 @@ def test_epoch_that_is_read_while_another_is_scaled_goes_on(num_workers):
         assert expected == read + frozen(epoch)
 
 
+def test_actors_that_stay_make_an_epoch_once():
+    """They keep nothing of what they made for it with those that ended."""
+    with RayWorkers(numbers(), num_workers=2) as stream:
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        stream.scale(1)
+        other = stream.get_epoch_iterator()
+        next(other)
+        next(epoch)
+        [actor] = stage_of(stream).get_team().actors
+        assert 2 == len(actor.epochs)
+
+
 def test_arguments_are_checked():
     """Before any actor starts."""
     for options in ({'num_workers': 0}, {'max_store': 0}, {'max_bytes': -1},
