@@ -185,9 +185,10 @@ class Crew:
 def _has_started(thread: threading.Thread) -> bool:
     """Return whether a thread runs whose start was interrupted."""
     deadline = time.monotonic() + _LATENESS
-    while thread.ident is None and time.monotonic() < deadline:
+    # It cannot be joined as soon as it has an identifier.
+    while not thread.is_alive() and time.monotonic() < deadline:
         time.sleep(.001)
-    return thread.ident is not None
+    return thread.is_alive()
 
 
 class _Own(threading.local):

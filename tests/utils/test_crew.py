@@ -183,6 +183,29 @@ def test_crew_is_whole_after_an_interrupted_start_of_a_thread(
     wait_until(lambda: not names())
 
 
+def test_crew_is_closed_at_once_after_an_interrupted_start(crew, monkeypatch):
+    """A thread has an identifier before another one can join it."""
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        def interrupt():
+            raise KeyboardInterrupt
+
+        def set_late(set_begun=thread._started.set):
+            time.sleep(.2)
+            set_begun()
+
+        thread._started.wait, thread._started.set = interrupt, set_late
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, 'start', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            crew.submit(lambda: None)
+    crew.close()
+    assert not names()
+
+
 @pytest.mark.parametrize('is_nested', [False, True])
 def test_tasks_of_a_nested_crew_use_no_more_threads(is_nested):
     """Their own calls run where they are."""
