@@ -485,7 +485,7 @@ def test_state_of_one_of_several_workers_is_refused_elsewhere():
     (lambda state: state.pop('taken'), 'has not the fields'),
     (lambda state: state.update(taken=-1), 'has not the fields'),
     (lambda state: state.update(fuel=2), 'has not the fields'),
-    (lambda state: state.update(stream='{'), 'no JSON'),
+    (lambda state: state.update(stream='{'), 'not valid JSON'),
     (lambda state: state.update(stream='{"format": 1}'), 'format 1'),
     (lambda state: state.update(stream=state['stream'].replace(
         '"position": 1', '"position": 2')), "'crc'")])
