@@ -64,12 +64,10 @@ def pytest_collection_finish():
     """Take what was collected away from the collector.
 
     It is many objects that live to the end: a test that calls gc.collect()
-    would wait a second for each look at them. Python itself would look at all
-    other objects in every third test, which took a third of the time.
+    would wait a second for each look at them.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)
 
 
 @pytest.hookimpl(optionalhook=True)
