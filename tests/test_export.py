@@ -325,25 +325,29 @@ def test_failure_is_answered_and_logged(caplog):
 
 def test_child_does_not_keep_the_port():
     """A worker that outlives its parent, say."""
-    reading, writing = os.pipe()
+    ended, end = os.pipe()
+    began, begin = os.pipe()
     server = fuel.export.serve_metrics(build(), port=0)
     child = os.fork()
     if not child:
         try:
             server.close()
-            os.read(reading, 1)
+            os.write(begin, b'x')
+            os.read(ended, 1)
         finally:
             os._exit(0)
     try:
+        # What a child does after a fork takes a while on a busy machine.
+        assert os.read(began, 1) == b'x'
         read(server)
         server.close()
         with fuel.export.serve_metrics(build(), port=server.port) as again:
             read(again)
     finally:
-        os.write(writing, b'x')
+        os.write(end, b'x')
         os.waitpid(child, 0)
-        os.close(reading)
-        os.close(writing)
+        for pipe in (ended, end, began, begin):
+            os.close(pipe)
 
 
 def test_killed_process_frees_the_port():
