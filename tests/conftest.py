@@ -205,3 +205,15 @@ def own_seed():
     """Start the global random generators from the seed of the run."""
     numpy.random.seed(SEED)
     random.seed(SEED)
+
+
+@pytest.fixture(scope='module')
+def trees():
+    """Forget the syntax trees of Fuel after the tests of a module.
+
+    They are a million objects, which each later collection of garbage would
+    look at.
+    """
+    from support import sources
+    yield
+    sources.modules.cache_clear()

@@ -337,7 +337,7 @@ def test_child_does_not_keep_the_port():
         finally:
             os._exit(0)
     try:
-        # What a child does after a fork takes a while on a busy machine.
+        # On a busy machine the child closes the port some time later.
         assert os.read(began, 1) == b'x'
         read(server)
         server.close()

@@ -17,12 +17,7 @@ from support.requirements import (
 )
 
 
-@pytest.fixture(scope='module', autouse=True)
-def trees():
-    """Forget the syntax trees after these tests: they are a million objects,
-    which each later collection of garbage would look at."""
-    yield
-    sources.modules.cache_clear()
+pytestmark = pytest.mark.usefixtures('trees')
 
 
 def programs(text):

@@ -22,12 +22,7 @@ STAGE_OF = 'fuel.epochs.stage'
 CORE = 'fuel.epochs', 'fuel.schemes', 'fuel.sharding'
 
 
-@pytest.fixture(scope='module', autouse=True)
-def trees():
-    """Forget the syntax trees after these tests: they are a million objects,
-    which each later collection of garbage would look at."""
-    yield
-    sources.modules.cache_clear()
+pytestmark = pytest.mark.usefixtures('trees')
 
 
 def test_root_of_the_package_shows_concepts():

@@ -178,18 +178,31 @@ class Pipeline:
 def check(seed):
     """Measure a random pipeline, and see that the slow stage is blamed.
 
-    On a busy machine each stage waits for a processor: the one that is slow
-    on purpose must be slower than that. No work is lost on any.
+    No work is lost, on a busy machine either.
     """
-    for seconds in (SLOW, 4 * SLOW, 16 * SLOW):
+    measured = []
+
+    def check_once(seconds):
         drawn, later, found = measure(seed, seconds)
-        check_work(drawn, found, seconds)
-        try:
-            check_blame(drawn, later, found)
-            break
-        except AssertionError:
-            if seconds == 16 * SLOW:
-                raise
+        measured.append((drawn, found, seconds))
+        check_blame(drawn, later, found)
+
+    try_slower(check_once)
+    for taken in measured:
+        check_work(*taken)
+
+
+def try_slower(check):
+    """Call `check` with the seconds of a slow stage, up to three times.
+
+    A busy machine keeps each stage waiting for a processor: the stage that is
+    slow on purpose must take longer than that. The last failure is raised.
+    """
+    for seconds in SLOW, 4 * SLOW:
+        with suppress(AssertionError):
+            check(seconds)
+            return
+    check(16 * SLOW)
 
 
 def measure(seed, seconds):
@@ -514,9 +527,7 @@ def test_workers_and_their_room_are_measured():
 
 def test_queue_is_empty_while_its_items_are_waited_for():
     """Though a worker learns some batches later what was taken."""
-    # A busy machine keeps this process from looking for longer than an item
-    # takes, and more are ready then.
-    for seconds in (SLOW, 4 * SLOW, 16 * SLOW):
+    def check_once(seconds):
         slow = Stage(source(), Delay('sleep', seconds))
         with MultiProcessing(slow, num_workers=1, start_method='fork',
                              max_store=10) as stream:
@@ -524,10 +535,9 @@ def test_queue_is_empty_while_its_items_are_waited_for():
                      for _ in stream.get_epoch_iterator()]
         assert len(ready) == 40
         # An item that comes from the first of them on is waited for.
-        if sum(map(bool, ready)) < 8:
-            break
-    else:
-        pytest.fail(f'items were ready while they were waited for: {ready}')
+        assert sum(map(bool, ready)) < 8
+
+    try_slower(check_once)
 
 
 def test_a_fork_begins_anew():
