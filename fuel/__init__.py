@@ -16,13 +16,13 @@ __all__ = ['__version__', 'config', 'load', 'profile']
 
 
 # They need data sets and stages, which `import fuel` alone does not load.
-_LATER = {'export': 'fuel.export', 'load': 'fuel.loading',
+_LAZY = {'export': 'fuel.export', 'load': 'fuel.loading',
           'profile': 'fuel.profiling'}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        found = import_module(_LATER[name])
+    if name in _LAZY:
+        found = import_module(_LAZY[name])
         return found if name == 'export' else getattr(found, name)
     text = f'module {__name__!r} has no attribute {name!r}'
     for module in ('datasets', 'schemes', 'streams', 'transformers'):

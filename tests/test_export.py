@@ -289,7 +289,7 @@ def test_nothing_else_is_answered(method, path, status):
 
 def test_peers_that_say_nothing_are_cut(monkeypatch):
     """Those beyond the eighth at once; the others answer again soon."""
-    monkeypatch.setattr('fuel.export.prometheus._PATIENCE', .5)
+    monkeypatch.setattr('fuel.export.prometheus._REQUEST_SECONDS', .5)
     with fuel.export.serve_metrics(build(), port=0) as server:
         peers = [socket.create_connection(('127.0.0.1', server.port))
                  for _ in range(12)]

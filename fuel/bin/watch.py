@@ -14,8 +14,8 @@ from fuel.profiling.measurements import StageMeasurements
 from fuel.wire import WireError
 from fuel.wire.messages import ClientStatus, ask_status
 
-# Seconds between two pages, and until a server is said to be gone.
-_PERIOD, _PATIENCE = 1., 2.
+# Seconds between two pages, and within which a server must answer.
+_PAGE_SECONDS, _STATUS_SECONDS = 1., 2.
 # Looks of lines, and the escape sequences that begin them.
 HEAD, SLOW, PALE = 'head', 'slow', 'pale'
 _COLOURS = {HEAD: '\x1b[1m', SLOW: '\x1b[33m', PALE: '\x1b[2m'}
@@ -24,8 +24,8 @@ _STAGES = {'stage': 25, 'runs in': 13, 'items': 9, 'work': 7, 'stalls': 7,
            'room': 7, 'ready': 11}
 _CLIENTS = {'client': 22, 'rank': 6, 'batches': 10, 'rate': 10, 'lag': 10,
             'now': 9, 'since': 10}
-# These are texts, which begin at the left.
-_LEFT = ('stage', 'runs in', 'client')
+# These columns are texts, which begin at the left.
+_ALIGNED = ('stage', 'runs in', 'client')
 
 
 class Line(NamedTuple):
@@ -35,14 +35,14 @@ class Line(NamedTuple):
     look: str = ''
 
 
-class Shot(NamedTuple):
+class TimedStatus(NamedTuple):
     """A status of a server, and when it came, in seconds."""
 
     status: ServerStatus
     time: float
 
 
-def page(now: Shot, before: Shot | None, width: int = 80,
+def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
          height: int = 1000) -> list[Line]:
     """Return a page about a server.
 
@@ -74,8 +74,9 @@ def page(now: Shot, before: Shot | None, width: int = 80,
             for line in lines[:max(1, height - 1)]]
 
 
-def _since(now: Shot, before: Shot | None) -> Iterator[StageMeasurements]:
-    """Yield what stages took since a shot, if there is one."""
+def _since(now: TimedStatus, before: TimedStatus | None,
+           ) -> Iterator[StageMeasurements]:
+    """Yield what the stages took since an earlier status, if there is one."""
     known = {} if before is None else {
         (stage.path, stage.name): stage for stage in before.status.stages}
     for stage in now.status.stages:
@@ -83,7 +84,7 @@ def _since(now: Shot, before: Shot | None) -> Iterator[StageMeasurements]:
         yield stage if last is None else stage - last
 
 
-def _head(now: Shot, before: Shot | None, seconds: float,
+def _head(now: TimedStatus, before: TimedStatus | None, seconds: float,
           slowest: StageMeasurements | None) -> list[Line]:
     numbers = now.status.numbers
     clock = time.strftime('%H:%M:%S', time.localtime(now.time))
@@ -109,8 +110,8 @@ def _head(now: Shot, before: Shot | None, seconds: float,
     return lines
 
 
-def _growth(now: Shot, before: Shot, name: str) -> float:
-    values = [shot.status.numbers.get(name, 0) for shot in (now, before)]
+def _growth(now: TimedStatus, before: TimedStatus, name: str) -> float:
+    values = [timed.status.numbers.get(name, 0) for timed in (now, before)]
     first, last = (0 if isinstance(value, str) else value
                    for value in values)
     return max(0., first - last)
@@ -140,7 +141,7 @@ def _row_of_stage(stage: StageMeasurements, processes: int,
 
 
 def _row_of_client(client: ClientStatus, before: ClientStatus | None,
-                   now: Shot, seconds: float) -> list[str]:
+                   now: TimedStatus, seconds: float) -> list[str]:
     rate = '' if before is None or not seconds else (
         f'{max(0, client.batches - before.batches) / seconds:.1f}/s')
     begun = time.localtime(now.time - client.seconds)
@@ -165,7 +166,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
     for cells, look in [(list(columns), HEAD), *(
             (cells, SLOW if is_slow else '') for cells, is_slow in rows)]:
         yield Line(''.join(
-            f'{_fit(cell, room - 1):{"<" if name in _LEFT else ">"}{room}}'
+            f'{_fit(cell, room - 1):{"<" if name in _ALIGNED else ">"}{room}}'
             for name, cell, room in zip(columns, cells, widths, strict=True)
             ).rstrip(), look)
 
@@ -221,15 +222,15 @@ class Screen:
 def watch(address: str, curve: str | None = None) -> int:
     """Show what a server does until Ctrl-C; return the exit status."""
     screen = Screen(sys.stdout)
-    before: Shot | None = None
+    before: TimedStatus | None = None
     gone_since, note = 0., ''
     try:
         while True:
             begin = time.monotonic()
             width, height = screen.size
             try:
-                now = Shot(take_status(ask_status(
-                    address, _PATIENCE, curve)), time.time())
+                now = TimedStatus(take_status(ask_status(
+                    address, _STATUS_SECONDS, curve)), time.time())
             except (ServerError, WireError) as error:
                 if before is None:
                     print(error, file=sys.stderr)
@@ -252,7 +253,7 @@ def watch(address: str, curve: str | None = None) -> int:
                 lines = page(now, before, width, height - bool(note))
                 screen.show([*lines, *([Line(note, PALE)] * bool(note))])
                 before = now
-            time.sleep(max(0., begin + _PERIOD - time.monotonic()))
+            time.sleep(max(0., begin + _PAGE_SECONDS - time.monotonic()))
     except KeyboardInterrupt:
         # That is how it ends.
         return 0

@@ -29,7 +29,8 @@ from fuel.wire.wakeup import WakeUp
 
 log = logging.getLogger(__name__)
 
-_RETRY = 0.1
+# Seconds before another attempt to connect.
+_CONNECT_SECONDS = 0.1
 # libzmq's error number if only one of client and server has CURVE keys.
 _MECHANISM_MISMATCH = 0x11000002
 
@@ -183,7 +184,7 @@ class ServerChannel:
         if self._socket is not None:
             self._socket.close()
         self._socket = self._monitor = self._poller = None
-        self._next_try = time.monotonic() + _RETRY
+        self._next_try = time.monotonic() + _CONNECT_SECONDS
         self._lose()
 
     def _listen(self, timeout: float) -> None:

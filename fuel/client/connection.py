@@ -17,21 +17,21 @@ from fuel.wire.header import Fields
 
 log = logging.getLogger(__name__)
 
-# Seconds after which the log says what is waited for.
-_PATIENCE = 2.0
-# Seconds to wait for a batch before reporting to the server that one lacks.
-_MISSED = 0.01
-# Seconds between looks at the socket while nobody waits for it.
-_GLANCE = 0.05
+# Seconds after which a warning says what the client waits for.
+_WARNING_SECONDS = 2.0
+# Seconds to wait for a batch before reporting a stall to the server.
+_MISSED_SECONDS = 0.01
+# Seconds between reads of the socket while no thread waits for it.
+_POLL_SECONDS = 0.05
 # Seconds after which the socket is read before what was read earlier is
 # used: something kept the interpreter from it.
-_ABSENCE = 1.0
-# Seconds after which somebody who waits looks at what else has happened.
-_SLICE = 0.25
+_STALE_SECONDS = 1.0
+# Seconds after which a waiting thread checks for errors and timeouts.
+_RECHECK_SECONDS = 0.25
 # Name of the wait to join an epoch, which other clients may prolong.
 _PLACE = 'a place in an epoch'
-# Seconds between questions about what the stages took.
-_REPORT = 1.0
+# Seconds between requests for the measurements of the stages.
+_MEASURES_SECONDS = 1.0
 
 
 class Connection(ServerChannel):
@@ -84,11 +84,11 @@ class Connection(ServerChannel):
         # The collector may have called this where the socket is in use.
         is_mine: bool = self._turn._is_owned()  # type: ignore[attr-defined]
         if not is_mine and threading.current_thread() is not self._thread:
-            self._thread.join(_PATIENCE)
+            self._thread.join(_WARNING_SECONDS)
 
     def greet(self) -> Fields:
         """Wait until a server is there."""
-        patience = time.monotonic() + _PATIENCE
+        patience = time.monotonic() + _WARNING_SECONDS
         while (welcome := self.welcome) is None:
             if self.refusal is not None:
                 raise self.refusal
@@ -142,7 +142,7 @@ class Connection(ServerChannel):
         def next_delivery() -> Any:
             self._check_generation(generation)
             return self.queue.popleft() if self.queue else None
-        delivery: Delivery | None = self._talk(next_delivery, _MISSED)
+        delivery: Delivery | None = self._talk(next_delivery, _MISSED_SECONDS)
         if delivery is None:
             self.report(type='waiting', join=self.join_number)
             delivery = self._wait(next_delivery, 'a batch')
@@ -155,7 +155,8 @@ class Connection(ServerChannel):
         """
         now = time.monotonic()
         if is_exact or self._asks_exactly or now >= self._next_ask:
-            self._next_ask, self._asks_exactly = now + _REPORT, is_exact
+            self._next_ask = now + _MEASURES_SECONDS
+            self._asks_exactly = is_exact
             self.report(type='measure', is_exact=is_exact)
 
     def _check_generation(self, generation: int) -> None:
@@ -167,8 +168,8 @@ class Connection(ServerChannel):
     def _wait(self, find: Callable[[], Any], what: str) -> Any:
         """Return what is wanted once it is there."""
         start = time.monotonic()
-        patience = start + 30 * _PATIENCE
-        while not (found := self._talk(find, _SLICE)):
+        patience = start + 30 * _WARNING_SECONDS
+        while not (found := self._talk(find, _RECHECK_SECONDS)):
             self._check_open()
             now = time.monotonic()
             if now - start > self.options.stalled:
@@ -184,7 +185,7 @@ class Connection(ServerChannel):
         """Ask the server where its pipeline is, and what it waits for."""
         self.stacks, self.obstacle = None, ''
         self.report(type='stacks')
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _WARNING_SECONDS
         while self.stacks is None and time.monotonic() < deadline:
             self._talk(lambda: self.stacks, 0.1)
 
@@ -205,7 +206,7 @@ class Connection(ServerChannel):
         """Use the socket until something is found, or time has passed."""
         with self._turn:
             self.is_waiting = False
-            if time.monotonic() - self.last_look > _ABSENCE:
+            if time.monotonic() - self.last_look > _STALE_SECONDS:
                 # The server may have given our batches to others.
                 self.exchange(0)
             found = find()
@@ -217,7 +218,7 @@ class Connection(ServerChannel):
     def _run(self) -> None:
         """Answer the server while nobody waits for it."""
         try:
-            while not self.closing.wait(_GLANCE):
+            while not self.closing.wait(_POLL_SECONDS):
                 if self._turn.acquire(blocking=False):
                     try:
                         self.exchange(0)

@@ -12,7 +12,7 @@ from fuel.wire.header import Fields, get_field
 from fuel.wire.messages import ClientStatus
 
 # Characters of a text about a stage, and numbers in a path.
-_LONGEST, _DEEPEST = 1000, 10
+_MOST_CHARACTERS, _MOST_LEVELS = 1000, 10
 # Clients, and other numbers, of a server.
 _MOST_CLIENTS, _MOST_NUMBERS = 10_000, 100
 # By annotation.
@@ -41,7 +41,7 @@ def take_took(fields: Fields) -> tuple[Path | None, float]:
 
 
 def _take_path(numbers: list[Any]) -> Path:
-    if not 0 < len(numbers) <= _DEEPEST or not all(
+    if not 0 < len(numbers) <= _MOST_LEVELS or not all(
             type(number) is int and 0 <= number < MOST_STAGES
             for number in numbers):
         raise WireError(f'not the place of a stage: {numbers!r:.80}')
@@ -96,7 +96,7 @@ def take_status(status: Mapping[str, Any]) -> ServerStatus:
 
 
 def _is_text(text: str) -> bool:
-    return len(text) < _LONGEST and text.isprintable()
+    return len(text) < _MOST_CHARACTERS and text.isprintable()
 
 
 def _take_client(fields: object) -> ClientStatus:
@@ -105,7 +105,7 @@ def _take_client(fields: object) -> ClientStatus:
     found = ClientStatus(
         # Its own choice, for which the server cannot answer.
         ''.join(letter if letter.isprintable() else '?' for letter
-                in get_field(fields, 'client', str)[:_LONGEST]),
+                in get_field(fields, 'client', str)[:_MOST_CHARACTERS]),
         get_field(fields, 'rank', int, None),
         get_field(fields, 'is_local', bool),
         get_field(fields, 'seconds', float),
@@ -114,7 +114,7 @@ def _take_client(fields: object) -> ClientStatus:
         get_field(fields, 'is_waiting', bool),
         # Likewise.
         ''.join(letter if letter.isprintable() else '?' for letter
-                in get_field(fields, 'host', str, '')[:_LONGEST]),
+                in get_field(fields, 'host', str, '')[:_MOST_CHARACTERS]),
         get_field(fields, 'pid', int, 0),
         get_field(fields, 'waited', float, 0.))
     if not (0 <= found.seconds < float('inf')

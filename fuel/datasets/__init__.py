@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
 # These wait until they are asked for, and so do the built-in data sets.
-_LATER = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
+_LAZY = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
           'Constant': 'columns', 'Flat': 'columns',
           'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
           'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
@@ -61,7 +61,7 @@ _MODULES = ('built_in', 'hdf5', 'toy', 'vocabulary')
 
 
 def __getattr__(name: str) -> Any:
-    later = _LATER if name in _LATER else {**_LATER, **_built_in()}
+    later = _LAZY if name in _LAZY else {**_LAZY, **_built_in()}
     if name in later:
         return getattr(import_module(f'{__name__}.{later[name]}'), name)
     if name in _MODULES or name in later.values():

@@ -24,8 +24,8 @@ from fuel.kernels.epoch_iterator import (
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import Batch, State
 
-# Seconds between looks at whether threads are halted.
-_GLANCE = 0.1
+# Seconds between checks whether the threads are halted.
+_POLL_SECONDS = 0.1
 
 #: A function of a stage and an item, which returns the item transformed.
 Transform = Callable[[Any, Any], Any]
@@ -129,7 +129,7 @@ class Task(MeasuredItem):
 
     def wait(self, threads: Threads) -> None:
         """Return when it is made; make it here if no thread will."""
-        while not self._running.acquire(timeout=_GLANCE):
+        while not self._running.acquire(timeout=_POLL_SECONDS):
             if threads.is_halted:
                 self()
         self._running.release()

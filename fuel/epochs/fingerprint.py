@@ -35,7 +35,7 @@ _OWNERS = (('class', ''), ('scheme', 'scheme '), ('data set', 'data set '))
 _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 
 # Longer sequences are described by a checksum.
-_LONGEST = 16
+_MOST_LISTED = 16
 
 
 def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
@@ -204,7 +204,7 @@ def _describe_numpy(
 
 
 def _describe_sequence(values: list[Any] | tuple[Any, ...]) -> Any:
-    if len(values) > _LONGEST and {*map(type, values)} == {int}:
+    if len(values) > _MOST_LISTED and {*map(type, values)} == {int}:
         try:
             return _describe(numpy.array(values, numpy.int64))
         except OverflowError:
@@ -214,7 +214,7 @@ def _describe_sequence(values: list[Any] | tuple[Any, ...]) -> Any:
 
 def _shortened(described: dict[str, Any] | list[Any]) -> Any:
     """Return a description, or its checksum where it is long."""
-    if len(described) <= _LONGEST:
+    if len(described) <= _MOST_LISTED:
         return described
     return (f'{len(described)} elements '
             f'{zlib.crc32(repr(described).encode()):08x}')

@@ -22,7 +22,7 @@ _NAMED = 5
 # Number of skipped examples that are logged, whatever their causes.
 _LOGGED = 20
 # Characters of the text of an error that are kept.
-_LONGEST = 200
+_MOST_ERROR_CHARACTERS = 200
 # Default limit of skipped examples: a number, or a share of a large data set.
 _FEW, _SHARE = 10, 0.01
 
@@ -272,5 +272,5 @@ def error_text(error: Exception) -> str:
     text = ' '.join(str(error).split())
     name = type(error).__name__
     whole = f'{name}: {text}' if text else name
-    return (whole if len(whole) <= _LONGEST
-            else f'{whole[:_LONGEST - 4].rstrip()} ...')
+    return (whole if len(whole) <= _MOST_ERROR_CHARACTERS
+            else f'{whole[:_MOST_ERROR_CHARACTERS - 4].rstrip()} ...')

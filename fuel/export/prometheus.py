@@ -23,9 +23,9 @@ from fuel.version import version
 log = logging.getLogger(__name__)
 
 # Connections at a time, and seconds that each may take.
-_MOST, _PATIENCE = 8, 5.
-# Characters of a label.
-_LONGEST = 200
+_MOST_CONNECTIONS, _REQUEST_SECONDS = 8, 5.
+# Characters of a label that are exported.
+_MOST_CHARACTERS = 200
 _ESCAPES = str.maketrans({'\\': r'\\', '"': r'\"', '\n': r'\n'})
 
 Labels = Mapping[str, object]
@@ -67,7 +67,7 @@ def text_of(samples: Iterable[Sample]) -> bytes:
 
 def _escape(value: object) -> str:
     # Text with a lone surrogate cannot be encoded: export it with '?'.
-    text = str(value)[:_LONGEST].encode(errors='replace').decode()
+    text = str(value)[:_MOST_CHARACTERS].encode(errors='replace').decode()
     return text.translate(_ESCAPES)
 
 
@@ -216,8 +216,8 @@ class _Server(ThreadingMixIn, TCPServer):
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether there is room for a connection."""
-        self._open[request] = time.monotonic() + _PATIENCE
-        return len(self._open) <= _MOST
+        self._open[request] = time.monotonic() + _REQUEST_SECONDS
+        return len(self._open) <= _MOST_CONNECTIONS
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
@@ -241,7 +241,7 @@ class _Server(ThreadingMixIn, TCPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version, sys_version = f'Fuel/{version}', ''
-    timeout = _PATIENCE
+    timeout = _REQUEST_SECONDS
 
     def do_GET(self) -> None:
         """Answer with the numbers."""

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 # Seconds within which clients that were killed together are started again
 # together, so that one without a state does not come before the others.
-_TOGETHER = 2.0
+_RESTART_SECONDS = 2.0
 
 
 class Join(NamedTuple):
@@ -313,7 +313,7 @@ class Admission:
             or self._has_others(epoch, joiner.connection)
             or joiner.connection.client in epoch.ledger.accounts
             or max(account.deadline for account in awaited)
-            > self._clock() + self._hold - _TOGETHER)
+            > self._clock() + self._hold - _RESTART_SECONDS)
 
     def _begin(self, connection: ClientConnection,
                position: ClientPosition | None) -> Begin:

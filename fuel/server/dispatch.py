@@ -9,7 +9,7 @@ from fuel.typing import State
 from fuel.wire.index_sets import IndexSet
 
 # Seconds that a client has for its only batch before others may have it.
-_RECENT = 0.1
+_LAST_BATCH_SECONDS = 0.1
 
 
 class Member:
@@ -297,7 +297,7 @@ class ServedEpoch:
         count = len(rich.account.pending)
         # Its user may be about to take one that was just sent.
         return rich if count > 1 or (
-            count and now - rich.last_sent > _RECENT) else None
+            count and now - rich.last_sent > _LAST_BATCH_SECONDS) else None
 
     def ended(self) -> list[Member]:
         """Return the members that are at the end of the epoch."""

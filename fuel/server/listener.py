@@ -32,7 +32,7 @@ _MOST_CLIENTS = 1000
 _DESCRIPTORS = 4
 _RESERVED = 256
 # Seconds between two lines of the log about rejected peers.
-_QUIET = 1.0
+_LOG_SECONDS = 1.0
 
 
 class RejectedPeers:
@@ -82,7 +82,7 @@ class RejectedPeers:
         if now < self._next_line:
             self._unlogged += 1
             return
-        self._next_line = now + _QUIET
+        self._next_line = now + _LOG_SECONDS
         log.warning('dropped a %s: %s (%d others since the last line)',
                     what[:-1], why, self._unlogged)
         self._unlogged = 0

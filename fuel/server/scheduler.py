@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 Measured = dict[Path, StageMeasurements]
 
 # Seconds that a client has to answer: its interpreter may be busy.
-_MUTE = 60.0
+_ANSWER_SECONDS = 60.0
 # Seconds that it has to read the first batch, if others wait.
-_FIRST_READ = 5.0
+_FIRST_BATCH_SECONDS = 5.0
 # Seconds between two states of the pipeline in the journal.
-_CHECKPOINT = 0.2
+_CHECKPOINT_SECONDS = 0.2
 
 
 class Scheduler:
@@ -433,7 +433,7 @@ class Scheduler:
         now = self.clock()
         is_recorded = now >= self._next_checkpoint
         if is_recorded:
-            self._next_checkpoint = now + _CHECKPOINT
+            self._next_checkpoint = now + _CHECKPOINT_SECONDS
         epoch.ledger.add_checkpoint(
             result.request['index'] + 1, result.fields['changes'],
             is_recorded)
@@ -477,11 +477,11 @@ class Scheduler:
         if not epoch or not member:
             return False
         now = self.clock()
-        if member.revoked and now - member.revoked > _MUTE:
+        if member.revoked and now - member.revoked > _ANSWER_SECONDS:
             return True
         return (member.first_sent > 0 and not member.has_read
                 and (len(epoch.members) > 1 or bool(self.admission.joiners))
-                and now - member.first_sent > _FIRST_READ)
+                and now - member.first_sent > _FIRST_BATCH_SECONDS)
 
     def expire(self) -> None:
         """Release the batches whose client has no successor in time."""

@@ -24,8 +24,8 @@ from fuel.workers.global_random import sets_generators
 
 log = logging.getLogger(__name__)
 
-# Seconds that the pipeline may take before another thread sees to clients.
-_GLANCE = 0.05
+# Seconds that a batch may take before another thread answers the clients.
+_BUSY_SECONDS = 0.05
 
 
 class Server:
@@ -300,9 +300,9 @@ class Server:
 
     def _serve_while_busy(self) -> None:
         """Talk to the clients while a batch takes long; end the service."""
-        while not self._stopped.wait(_GLANCE):
+        while not self._stopped.wait(_BUSY_SECONDS):
             busy_since = self._busy_since
-            if busy_since and time.monotonic() - busy_since > _GLANCE:
+            if busy_since and time.monotonic() - busy_since > _BUSY_SECONDS:
                 with self._stopped_by_errors(), self._turn:
                     while self._busy_since and not self._stopped.is_set():
                         self._wait_and_attend()

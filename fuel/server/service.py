@@ -30,9 +30,9 @@ CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
 # Seconds between looks at whether clients are still there.
 PING = 0.3
 # Seconds of reading what clients sent, before a batch is made for some.
-_TURN = 0.01
+_RECEIVE_SECONDS = 0.01
 # Seconds within which the last messages of a client that is gone are read.
-_GOODBYE = 1.0
+_LAST_MESSAGES_SECONDS = 1.0
 
 
 class Service:
@@ -98,7 +98,7 @@ class Service:
         Returns: Whether that is all.
         """
         size = 0
-        deadline = time.monotonic() + _TURN
+        deadline = time.monotonic() + _RECEIVE_SECONDS
         for parts in receive_all(self.listener.router):
             size += sum(map(len, parts))
             self._read(parts)
@@ -236,7 +236,7 @@ class Service:
         for connection in list(self.connections.values()):
             if connection.gone_since and (
                     is_all_read or connection.is_deaf
-                    or now - connection.gone_since > _GOODBYE):
+                    or now - connection.gone_since > _LAST_MESSAGES_SECONDS):
                 self._lose(connection, hold=not connection.is_deaf)
 
     def _lose(self, connection: ClientConnection, has_left: bool = False,

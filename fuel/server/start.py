@@ -19,13 +19,13 @@ from fuel.utils.remote_errors import signal_name
 log = logging.getLogger(__name__)
 
 # Seconds that a stage may hold the interpreter after SIGTERM.
-_GRACE = 5
+_STOP_SECONDS = 5
 # Signals of a process that crashed. SIGKILL is none: whoever sent it, such as
 # a system without memory, wants the process gone.
 _CRASHES = ('SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV')
 # A server that crashes more often in so many seconds is not started again.
 _MOST_CRASHES = 5
-_CRASH_PERIOD = 60.0
+_CRASH_SECONDS = 60.0
 
 
 def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
@@ -95,7 +95,7 @@ def _announce_and_wait(server: Server) -> None:
 
     previous = signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
-        termination.arm(signal.SIGTERM, _GRACE)
+        termination.arm(signal.SIGTERM, _STOP_SECONDS)
         # Whoever reads the line may end the process at once.
         _announce(server)
         while not ended.wait(0.1) and not server.wait(0):
@@ -137,11 +137,11 @@ def serve_again(command: Sequence[str]) -> int:
                 return status if status >= 0 else 128 - status
             now = time.monotonic()
             crashes = [then for then in crashes
-                       if now - then < _CRASH_PERIOD] + [now]
+                       if now - then < _CRASH_SECONDS] + [now]
             if len(crashes) > _MOST_CRASHES:
                 sys.stderr.write(
                     f'Fuel server: {crash} ended it {len(crashes)} times in '
-                    f'{_CRASH_PERIOD:.0f} seconds, so it is not started '
+                    f'{_CRASH_SECONDS:.0f} seconds, so it is not started '
                     'again\n')
                 return 128 - status
             sys.stderr.write(f'Fuel server: {crash} ended it; it is started '

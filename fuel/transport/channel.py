@@ -22,8 +22,8 @@ _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
 _DESCRIPTOR = array.array('i').itemsize
 _CHUNK = 1 << 16
-# Seconds before what there was no room for is sent again.
-_RETRY = 0.05
+# Seconds before a message is sent again that found the socket's buffer full.
+_RETRY_SECONDS = 0.05
 
 
 def check_shared_memory(user: str) -> None:
@@ -209,7 +209,7 @@ class Channel:
             if self._unsent:
                 with self._send_lock, suppress(ChannelClosed):
                     self._send_unsent()
-                longest = _RETRY
+                longest = _RETRY_SECONDS
             # Waiting first is cheaper than the exception of an empty read.
             if self._wait(min(remaining, longest)):
                 self._read()

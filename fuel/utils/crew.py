@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 # Seconds that tasks which are running have to end: before a fork, and when
 # their owner is closed.
-_PATIENCE = 5.0
+_JOIN_SECONDS = 5.0
 # Seconds in which a thread runs that was started.
-_LATENESS = 1.0
+_START_SECONDS = 1.0
 _numbers = itertools.count()
 
 
@@ -173,7 +173,7 @@ class Crew:
         with self._changed:
             self._closed = True
             self._tasks.clear()
-        self._end_threads(time.monotonic() + _PATIENCE)
+        self._end_threads(time.monotonic() + _JOIN_SECONDS)
 
     def stacks(self) -> str:
         """Return what the threads are doing."""
@@ -184,7 +184,7 @@ class Crew:
 
 def _has_started(thread: threading.Thread) -> bool:
     """Return whether a thread runs whose start was interrupted."""
-    deadline = time.monotonic() + _LATENESS
+    deadline = time.monotonic() + _START_SECONDS
     # It cannot be joined as soon as it has an identifier.
     while not thread.is_alive() and time.monotonic() < deadline:
         time.sleep(.001)
@@ -208,7 +208,7 @@ def _before_fork() -> None:
     # A member that forks cannot wait for itself.
     if _own.is_member:
         return
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _JOIN_SECONDS
     # An older one may wait for a newer one, which its tasks have made.
     for crew in sorted(_crews, key=lambda crew: crew.number):
         if not crew.pause(deadline):

@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 _DEFAULT_ADDRESS = 'tcp://127.0.0.1'
 # Seconds that a producer may go on after the consumer has what it needs:
 # long enough for its last checks to fail.
-_GRACE = 2.
+_END_SECONDS = 2.
 # Milliseconds that messages of an ended producer may be under way.
-_DELIVERY = 1000
-# Seconds between looks at whether the producer lives.
-_INTERVAL = 0.1
+_LINGER_MILLISECONDS = 1000
+# Seconds between checks whether the producer lives.
+_POLL_SECONDS = 0.1
 _FAILED = 'the producer process failed:'
 # Here local sockets may have names that are not paths.
 _HAS_NAMES = sys.platform == 'linux'
@@ -204,7 +204,7 @@ class _Producer:
 
     def finish(self) -> None:
         """Give the producer a moment to return, or to fail."""
-        deadline = time.monotonic() + _GRACE
+        deadline = time.monotonic() + _END_SECONDS
         self.check()
         while not self.returned:
             if not self.pipe.poll(max(0., deadline - time.monotonic())):
@@ -215,7 +215,7 @@ class _Producer:
     def end(self) -> None:
         """End the process, however far it got."""
         self.process.terminate()
-        self.process.join(_GRACE)
+        self.process.join(_END_SECONDS)
         if self.process.exitcode is None:
             self.process.kill()
             self.process.join()
@@ -300,15 +300,15 @@ class _PlainSocket(zmq.Socket[Any]):
         producer = self.producer
         if producer is None:
             return
-        if time.monotonic() - producer.checked > _INTERVAL:
+        if time.monotonic() - producer.checked > _POLL_SECONDS:
             producer.check()
         has_limit = int(self.getsockopt(zmq.RCVTIMEO)) >= 0
         if flags & zmq.NOBLOCK or has_limit:
             return
-        while not super().poll(int(_INTERVAL * 1000)):
+        while not super().poll(int(_POLL_SECONDS * 1000)):
             producer.check()
             if producer.returned and not producer.process.is_alive() \
-                    and not super().poll(_DELIVERY):
+                    and not super().poll(_LINGER_MILLISECONDS):
                 raise WorkerError(
                     'the producer has returned and all it sent is '
                     'received, but the consumer waits for more')

@@ -32,7 +32,7 @@ from fuel.utils.remote_errors import pickle_error
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
 # Seconds between two reports of what the stages took: one takes 0.2 ms.
-_REPORT = 0.1
+_REPORT_SECONDS = 0.1
 
 
 class Note(NamedTuple):
@@ -253,7 +253,7 @@ class BatchMaker(Generic[Description]):
         report, now = None, time.monotonic()
         spans: list[StageSpans] = []
         if self._is_exact or is_last or now >= self._next_report:
-            self._next_report = now + _REPORT
+            self._next_report = now + _REPORT_SECONDS
             report = measure_stages(self.stream)
             # Another epoch of the same stream may be in no profile.
             spans = take_spans(self.stream) if self._is_exact else []

@@ -29,10 +29,10 @@ from fuel.utils.threads import stack_of
 # The number of the system call ``futex``, by the kind of machine.
 _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
           'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
-# Seconds that a description looks back.
-_SPAN = 10.0
+# Length of the window of time, in seconds, that a description is about.
+_WINDOW_SECONDS = 10.0
 # The part of that from which a process is busy, starved, or reads pages.
-_MOST = 0.5
+_BUSY_SHARE = 0.5
 # Pages a second, and at all, that come from the disk if memory is short.
 _SWAPPED, _SWAPPED_LEAST = 20, 100
 _STATES = {
@@ -40,21 +40,21 @@ _STATES = {
     't': 'it is stopped by a debugger'}
 # Seconds that a description needs at least, since the system counts in
 # hundredths.
-_LEAST = 0.2
+_LEAST_SECONDS = 0.2
 # Share of a processor that an idle worker uses at most, in threads that wake
 # now and then to look at a clock.
 _IDLE_SHARE = 1e-4
 # The same of threads that wait for an interpreter that another one keeps, at
 # which they look 200 times a second; the system counts in hundredths.
 _POLLING_SHARE = 0.02
-_TICK = 0.01
-# Seconds between looks at a worker that cannot be judged yet.
-_RETRY = 1.0
+_TICK_SECONDS = 0.01
+# Seconds before another check of a worker that cannot be judged yet.
+_RETRY_SECONDS = 1.0
 # Harmless where nobody handles it.
 _SIGNAL = signal.SIGURG
-# Seconds that the system has to write the stacks, and between looks at them.
-_PATIENCE = 2.0
-_GLANCE = 0.02
+# Seconds within which the stacks are written, and between reads of them.
+_STACKS_SECONDS = 2.0
+_POLL_SECONDS = 0.02
 
 
 class Usage(NamedTuple):
@@ -117,7 +117,7 @@ class UsageWatch:
         self._seen.append((time.monotonic(), now))
         # The first one that is left is of so many seconds ago, or later.
         while len(self._seen) > 2 and (
-                self._seen[-1][0] - self._seen[1][0] >= _SPAN):
+                self._seen[-1][0] - self._seen[1][0] >= _WINDOW_SECONDS):
             self._seen.popleft()
 
     def seconds_without_processor(self) -> float:
@@ -133,8 +133,9 @@ class UsageWatch:
 
     def describe(self) -> str:
         """Return what the process does, with its last seconds as reasons."""
-        if self._seen and self._seen[-1][0] - self._seen[0][0] < _LEAST:
-            time.sleep(1.1 * _LEAST)
+        if self._seen and (
+                self._seen[-1][0] - self._seen[0][0] < _LEAST_SECONDS):
+            time.sleep(1.1 * _LEAST_SECONDS)
             self.look()
         return self._describe()[1]
 
@@ -148,18 +149,18 @@ class UsageWatch:
         if now.state in _STATES:
             return True, _STATES[now.state].format(pid=self._pid)
         span = end - begin
-        if span < _LEAST:
+        if span < _LEAST_SECONDS:
             return False, 'what it does is not known yet'
         used = now.seconds - before.seconds
         had = f'used {used:.1f} s of processor time in the last {span:.1f} s'
-        if used >= _MOST * span:
+        if used >= _BUSY_SHARE * span:
             return False, f'it is busy (it {had})'
         pages = now.pages - before.pages
         if pages >= max(_SWAPPED * span, _SWAPPED_LEAST):
             return True, (
                 f'it is short of memory (it read {pages} pages of its memory '
                 f'from the disk, and {had})')
-        if now.state == 'R' or now.delay - before.delay >= _MOST * span:
+        if now.state == 'R' or now.delay - before.delay >= _BUSY_SHARE * span:
             return True, (
                 f'it is starved (it is ready to run, but {had}: other '
                 'programs, or a limit, keep the processors)')
@@ -271,7 +272,7 @@ class DeadlockWatch:
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._before: Activity | None = None
-        self._due = min(limit, _RETRY)
+        self._due = min(limit, _RETRY_SECONDS)
 
     def is_due(self, waited: float) -> bool:
         """Return whether to look, after so many seconds of waiting."""
@@ -285,11 +286,11 @@ class DeadlockWatch:
         before, self._before = self._before, now
         if now is None or now.may_wait:
             self._before = None
-            self._due = waited + min(self._limit, _RETRY)
+            self._due = waited + min(self._limit, _RETRY_SECONDS)
             return False
         self._due = waited + self._limit
         used = (self._limit * _IDLE_SHARE if now.steps >= 0
-                else self._limit * _POLLING_SHARE + _TICK)
+                else self._limit * _POLLING_SHARE + _TICK_SECONDS)
         return (before is not None and now.steps == before.steps
                 and now.seconds - before.seconds <= used)
 
@@ -333,10 +334,10 @@ def read_stacks(pid: int, trace: Segment) -> str:
     # The worker writes where the descriptor stands, which both share.
     os.lseek(trace.descriptor, 0, os.SEEK_SET)
     os.kill(pid, _SIGNAL)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _STACKS_SECONDS
     text = b''
     while time.monotonic() < deadline:
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_SECONDS)
         before, text = text, trace.memory[:].rstrip(b'\0')
         if text and text == before:
             break

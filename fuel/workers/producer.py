@@ -28,9 +28,9 @@ from fuel.workers.global_random import Generators
 from fuel.utils.remote_errors import pickle_error
 
 # Seconds that a pipeline has to end by itself.
-_GRACE = 1.0
-# Seconds between looks at whether it is busy.
-_GLANCE = 0.25
+_END_SECONDS = 1.0
+# Seconds between checks whether it is busy.
+_POLL_SECONDS = 0.25
 # Bytes for the stacks of a worker that does not answer.
 _TRACE_BYTES = 1 << 15
 # A description of fewer bytes travels in the message, not in a slot.
@@ -105,13 +105,13 @@ class Producer:
     def _watch(self, pipeline_thread: int) -> None:
         """End with the consumer, and answer while the pipeline is busy."""
         while not self._finished.is_set():
-            if self.channel.is_cut(_GLANCE):
+            if self.channel.is_cut(_POLL_SECONDS):
                 # The pipeline may be in the middle of something long.
-                if not self._finished.wait(_GRACE):
+                if not self._finished.wait(_END_SECONDS):
                     os._exit(0)
                 return
             if self._busy_since and (
-                    time.monotonic() - self._busy_since > _GLANCE):
+                    time.monotonic() - self._busy_since > _POLL_SECONDS):
                 with suppress(ChannelClosed), self._changed:
                     self._receive(pipeline_thread)
 

@@ -21,8 +21,8 @@ from fuel.utils.overrides import covers
 
 # Seconds between attempts to stop another thread that waits for a batch,
 # and after which the stream is closed although it does not stop.
-_RETRY = 0.1
-_PATIENCE = 5.0
+_RETRY_SECONDS = 0.1
+_CLOSE_SECONDS = 5.0
 
 Source = TypeVar('Source')
 
@@ -182,8 +182,8 @@ class RemoteStage(StreamStage):
 
     def lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""
-        deadline = time.monotonic() + _PATIENCE
-        while not self.lock.acquire(timeout=_RETRY):
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        while not self.lock.acquire(timeout=_RETRY_SECONDS):
             stop()
             if time.monotonic() > deadline:
                 return False

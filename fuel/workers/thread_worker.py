@@ -30,8 +30,8 @@ from fuel.workers.batch_maker import BatchMaker, RunningEpochs
 from fuel.workers.global_random import refuse_if_drawn
 from fuel.workers.team import EpochWorker, RemoteEpoch
 
-# Seconds between looks at how long a batch was waited for.
-_INTERVAL = 1.0
+# Seconds between checks of how long the consumer has waited.
+_POLL_SECONDS = 1.0
 
 
 class ThreadProducer:
@@ -289,7 +289,8 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
                     f'{producer.in_order.stacks()}\n'
                     f'{producer.in_any_order.stacks()}')
             producer.in_order.start_threads()
-            begin, interval = time.monotonic(), min(_INTERVAL, self.stalled)
+            begin = time.monotonic()
+            interval = min(_POLL_SECONDS, self.stalled)
             self.waiter.is_waiting = True
             with suppress(queue.Empty):
                 producer.wanted.get(timeout=interval)

@@ -41,9 +41,9 @@ from fuel.utils.remote_errors import signal_name
 log = logging.getLogger(__name__)
 
 # Seconds that a worker has to end by itself, or to answer.
-_PATIENCE = 2.0
-# Seconds between looks at how long it has been waited for.
-_INTERVAL = 1.0
+_ANSWER_SECONDS = 2.0
+# Seconds between checks of how long the consumer has waited.
+_POLL_SECONDS = 1.0
 _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
               'that are not forked import your script, so what it does must '
               "stand under if __name__ == '__main__':")
@@ -202,7 +202,7 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._send(*[Message(Kind.RELEASE, 0, slot, int(reuse))
                          for slot, reuse in returned])
         waited, watch, usage = 0.0, None, None
-        interval = min(_INTERVAL, self._deadlock_timeout)
+        interval = min(_POLL_SECONDS, self._deadlock_timeout)
         while not is_there():
             begin = time.monotonic()
             try:
@@ -278,7 +278,7 @@ class Worker(EpochWorker[RemoteEpoch]):
                 'epochs that it made: begin another one, or load a state')
         code = None
         if self._process is not None:
-            self._process.join(_PATIENCE)
+            self._process.join(_ANSWER_SECONDS)
             code = self._process.exitcode
         how = f'with exit code {code}'
         if code is None:
@@ -302,7 +302,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         """
         self._activity = None
         self._send(Message(Kind.ASK_ACTIVITY, 0))
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _ANSWER_SECONDS
         with suppress(ChannelClosed):
             while time.monotonic() < deadline:
                 message = self._channel.receive(0.2)
@@ -336,13 +336,13 @@ def _stop(channel: Channel,
     # The worker ends when its connection does.
     channel.cut()
     if process is not None:
-        process.join(_PATIENCE)
+        process.join(_ANSWER_SECONDS)
         if process.exitcode is None:
             process.kill()
-            process.join(_PATIENCE)
+            process.join(_ANSWER_SECONDS)
         if process.exitcode is not None:
             process.close()
     if channel.peer is not None:
         # All that a fork server started seems to end when that does.
-        channel.peer.end(_PATIENCE)
+        channel.peer.end(_ANSWER_SECONDS)
     channel.close()

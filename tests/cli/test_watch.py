@@ -28,9 +28,9 @@ from fuel.wire.messages import ClientStatus, ask_status
 pytestmark = pytest.mark.timeout(60)
 
 
-def shot(when, count=0, clients=1, pid=7, **numbers):
+def timed(when, count=0, clients=1, pid=7, **numbers):
     """Return what a server says that has made so many batches."""
-    return watch.Shot(ServerStatus(
+    return watch.TimedStatus(ServerStatus(
         {'address': 'tcp://127.0.0.1:5557', 'pid': pid, 'epoch': 2,
          'batches': count, 'bytes': count * 10 ** 6, 'errors': 0,
          'waits for clients': 'no', **numbers},
@@ -53,7 +53,7 @@ def texts(lines):
 
 def test_page_shows_the_last_second():
     """Rates, shares, the slowest stage, and the clients."""
-    lines = watch.page(shot(101., 250), shot(100., 150), 80)
+    lines = watch.page(timed(101., 250), timed(100., 150), 80)
     shown = texts(lines)
     assert shown[0].startswith('tcp://127.0.0.1:5557   pid 7')
     assert shown[2] == ('100 batches/s, 100 MB/s; the sender waits 85%, most '
@@ -73,7 +73,7 @@ def test_page_shows_the_last_second():
 
 def test_first_page_shows_all_since_the_server_began():
     """There is nothing to compare with."""
-    shown = texts(watch.page(shot(101., 250), None))
+    shown = texts(watch.page(timed(101., 250), None))
     assert 'Since the server began:' in shown
     assert any('Mapping(augment)' in line and '1.9 s' in line
                for line in shown)
@@ -83,7 +83,7 @@ def test_first_page_shows_all_since_the_server_began():
                                            (200, 60), (80, 14), (1, 1)])
 def test_page_fits_a_terminal(width, height):
     """Long names are cut; clients that have no room are counted."""
-    now, before = shot(101., 250, 30), shot(100., 150, 30)
+    now, before = timed(101., 250, 30), timed(100., 150, 30)
     long = '\u4e2d' * 300
     now.status.stages[1] = StageMeasurements((0, 0), long, 300, long)
     lines = texts(watch.page(now, before, width, height))
@@ -97,7 +97,7 @@ def test_page_fits_a_terminal(width, height):
 
 def test_server_that_waits_for_clients_says_so():
     """In the place of rates."""
-    shown = texts(watch.page(shot(101., **{
+    shown = texts(watch.page(timed(101., **{
         'waits for clients': 'the server waits for 1 more client'}), None))
     assert 'the server waits for 1 more client' in shown
 
@@ -131,8 +131,8 @@ def test_screen_draws_as_the_terminal_can(
 
 def test_watch_says_that_a_server_is_gone_and_back(monkeypatch, capsys):
     """The last page stays; the next server is not compared with it."""
-    answers = iter([shot(100., 10), shot(101., 20), ServerError('no server'),
-                    ServerError('no server'), shot(104., 5, pid=8),
+    answers = iter([timed(100., 10), timed(101., 20), ServerError('no server'),
+                    ServerError('no server'), timed(104., 5, pid=8),
                     KeyboardInterrupt()])
 
     def ask(*_):
@@ -142,7 +142,7 @@ def test_watch_says_that_a_server_is_gone_and_back(monkeypatch, capsys):
         return answer.status
     monkeypatch.setattr(watch, 'ask_status', ask)
     monkeypatch.setattr(watch, 'take_status', lambda status: status)
-    monkeypatch.setattr(watch, '_PERIOD', .01)
+    monkeypatch.setattr(watch, '_PAGE_SECONDS', .01)
     clock = iter([100., 101., 200.])
     monkeypatch.setattr(watch.time, 'time', lambda: next(clock))
     assert watch.watch('tcp://127.0.0.1:1') == 0
@@ -159,7 +159,7 @@ def test_watch_says_that_a_server_is_gone_and_back(monkeypatch, capsys):
 
 def test_watch_without_a_server_fails(monkeypatch, capsys):
     """As the status does: the address may be wrong."""
-    monkeypatch.setattr(watch, '_PATIENCE', .1)
+    monkeypatch.setattr(watch, '_STATUS_SECONDS', .1)
     assert main(['--status', 'tcp://127.0.0.1:1', '--watch']) == 1
     assert 'no server answers at tcp://127.0.0.1:1' in capsys.readouterr().err
 

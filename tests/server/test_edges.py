@@ -151,7 +151,7 @@ def test_client_that_never_reads_does_not_stall_the_others(sharing):
 def test_client_that_stops_to_answer_does_not_keep_the_last_batches(
         monkeypatch):
     """It is asked for them, and disconnected if it does not answer."""
-    monkeypatch.setattr(scheduler, '_MUTE', 0.5)
+    monkeypatch.setattr(scheduler, '_ANSWER_SECONDS', 0.5)
     with Server(numbered(), port=0, num_clients=2) as server, \
             zmq.Context() as context, \
             ServerDataStream(('x',), port=server.port) as client:

@@ -640,7 +640,7 @@ def test_child_of_a_fork_makes_threads_of_its_own(ahead):
 
 def test_forks_while_a_stage_takes_long_are_told(ahead, monkeypatch, caplog):
     """The fork waits for a while, and no longer."""
-    monkeypatch.setattr('fuel.utils.crew._PATIENCE', 0.1)
+    monkeypatch.setattr('fuel.utils.crew._JOIN_SECONDS', 0.1)
     begun, go_on = threading.Event(), threading.Event()
     stream = ahead(Mapping(numbers(), lambda data: (
         begun.set(), go_on.wait(20), data)[-1]))

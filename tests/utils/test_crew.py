@@ -144,7 +144,7 @@ def test_fork_in_a_task_waits_for_nobody(crew):
 
 def test_a_thread_that_is_late_for_a_fork_goes_on(crew, monkeypatch):
     """Its crew has as many threads as before."""
-    monkeypatch.setattr('fuel.utils.crew._PATIENCE', 0.05)
+    monkeypatch.setattr('fuel.utils.crew._JOIN_SECONDS', 0.05)
     go_on, done = threading.Event(), []
     for _ in range(3):
         crew.submit(lambda: (go_on.wait(20), done.append(1)))
@@ -163,7 +163,7 @@ def test_a_thread_that_is_late_for_a_fork_goes_on(crew, monkeypatch):
 def test_crew_is_whole_after_an_interrupted_start_of_a_thread(
         crew, monkeypatch, is_started):
     """A Ctrl-C before or after the start of the thread does no harm."""
-    monkeypatch.setattr('fuel.utils.crew._LATENESS', 0.3)
+    monkeypatch.setattr('fuel.utils.crew._START_SECONDS', 0.3)
     start = threading.Thread.start
 
     def interrupted(thread):

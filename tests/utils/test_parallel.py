@@ -285,7 +285,7 @@ def test_producer_consumer_failing_consumer_ends_the_producer():
 
 def test_producer_consumer_endless_producer_is_ended(monkeypatch):
     """A consumer that has enough returns; the rest is dropped."""
-    monkeypatch.setattr(parallel, '_GRACE', 0.1)
+    monkeypatch.setattr(parallel, '_END_SECONDS', 0.1)
 
     def produce(socket):
         while True:

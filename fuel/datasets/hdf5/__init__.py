@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ['EpochCost', 'H5PYDataset', 'PytablesDataset', 'epoch_cost']
 
 # Most programs do without these, which are imported when asked for.
-_LATER = {'EpochCost': 'costs', 'PytablesDataset': 'pytables',
+_LAZY = {'EpochCost': 'costs', 'PytablesDataset': 'pytables',
           'epoch_cost': 'costs'}
 
 # Classes are pickled, and shown, under the name that users import.
@@ -21,6 +21,6 @@ H5PYDataset.__module__ = __name__
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f'{__name__}.{_LATER[name]}'), name)
+    if name in _LAZY:
+        return getattr(import_module(f'{__name__}.{_LAZY[name]}'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

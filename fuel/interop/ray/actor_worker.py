@@ -26,8 +26,8 @@ from fuel.workers.team import (
 
 log = logging.getLogger(__name__)
 
-# Seconds between looks at whether another thread closed the stream.
-_GLANCE = 1.0
+# Seconds between checks whether another thread closed the stream.
+_POLL_SECONDS = 1.0
 
 
 class ActorLostError(Exception):
@@ -233,7 +233,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         while not self.is_cut:
             try:
                 self.waiter.is_waiting = True
-                value = ray.get(reference, timeout=_GLANCE)
+                value = ray.get(reference, timeout=_POLL_SECONDS)
                 self.waiter.is_waiting = False
                 return value
             except GetTimeoutError:

@@ -21,10 +21,10 @@ from fuel.utils.atomic_files import scratch_folder
 from fuel.workers.batch_maker import open_epoch
 
 # Seconds to wait for another worker that begins the epoch.
-_TIMEOUT = 600
-_INTERVAL = 0.005
+_BEGIN_SECONDS = 600
+_POLL_SECONDS = 0.005
 # Number of remembered epochs; several loaders may read at once.
-_MOST = 16
+_MOST_EPOCHS = 16
 
 
 class Session(NamedTuple):
@@ -74,7 +74,7 @@ class EpochRegister:
 
     def _locked(self) -> AbstractContextManager[None]:
         return LockFile(os.path.join(self.folder, 'lock')).held(
-            _TIMEOUT, _INTERVAL)
+            _BEGIN_SECONDS, _POLL_SECONDS)
 
     def load(self, state: State) -> None:
         """Let the next epoch go on from a state."""
@@ -210,7 +210,7 @@ class EpochRegister:
         iterator = _open(stream, state, after)
         record['epochs'] = [*record['epochs'], _entry(
             session, worker, iterator.state_dict(), record['number']
-            )][-_MOST:]
+            )][-_MOST_EPOCHS:]
         self._write({**record, 'pending': None, **_counted(record)})
         return iterator
 
