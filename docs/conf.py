@@ -34,6 +34,7 @@ extensions = [
     'sphinx.ext.viewcode',
     'api_pages',
     'dataset_cards',
+    'redirects',
     'sphinx_copybutton',
     'sphinx_gallery.gen_gallery',
 ]

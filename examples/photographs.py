@@ -188,7 +188,7 @@ fuel.profile(stream, batches=100)
 # %%
 # Where to go on: :doc:`/images` shows what each stage does to a picture,
 # :doc:`/resuming` continues a run that was killed, :doc:`/pytorch` delivers
-# tensors (``to_torch(stream)``), and :doc:`/profiling` explains the table
+# tensors (``to_torch(stream)``), and :ref:`profiling` explains the table
 # above.
 
 train_set.close(None)

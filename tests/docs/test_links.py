@@ -1,0 +1,83 @@
+"""Every page that a text names exists, and pages that have gone lead on."""
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / 'docs'
+# The gallery writes them during a build.
+TUTORIALS = {'tutorials/index', 'tutorials/photographs',
+             'tutorials/sentences'}
+PAGES = TUTORIALS | {
+    path.relative_to(DOCS).with_suffix('').as_posix()
+    for folder in ('.', 'api', 'format') for path in (DOCS / folder).glob(
+        '*.rst')}
+ROLE = re.compile(r':doc:`(?:[^`<]*<)?([a-z_/]+)>?`')
+FILE = re.compile(r'\bdocs/([a-z][a-z_/]*)\.(?:rst|html)\b')
+
+
+def redirects():
+    """Return the table of ``docs/redirects.py``, without Sphinx."""
+    tree = ast.parse((DOCS / 'redirects.py').read_text('utf-8'))
+    value, = [node.value for node in tree.body if isinstance(node, ast.Assign)
+              and node.targets[0].id == 'REDIRECTS']
+    return ast.literal_eval(value)
+
+
+def sections(page):
+    """Return the addresses of a page's sections: labels and titles."""
+    text = (DOCS / f'{page}.rst').read_text('utf-8')
+    titles = re.findall(r'^(\S.*)\n([=\-~^])\2+$', text, re.MULTILINE)
+    return set(re.findall(r'^\.\. _([\w-]+):$', text, re.MULTILINE)) | {
+        re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')
+        for title, _ in titles}
+
+
+def named_pages(path):
+    """Return the names of pages in a file, as the manual calls them."""
+    text = path.read_text('utf-8')
+    folder = path.parent.relative_to(DOCS).as_posix() if (
+        DOCS in path.parents) else '.'
+    for name in ROLE.findall(text):
+        yield name[1:] if name[0] == '/' else (
+            Path(folder, name).as_posix())
+    yield from FILE.findall(text)
+
+
+def sources():
+    """Return the files with docstrings, errors, commands and links."""
+    folders = ['fuel', 'bin', 'benchmarks', 'examples', 'docs', 'tests']
+    suffixes = {'.py', '.pyx', '.pxi', '.pyi', '.rst', '.inc', '.json', ''}
+    return [*ROOT.glob('*.rst'), *ROOT.glob('*.md'), *(
+        path for folder in folders
+        for path in (ROOT / folder).rglob('*')
+        if path.suffix in suffixes and path.is_file()
+        and not {'_build', 'generated', 'tutorials', '__pycache__'}
+        & set(path.parts) and path != Path(__file__))]
+
+
+def test_named_pages_exist():
+    """In docstrings, errors, commands, tests and the manual itself."""
+    missing = []
+    for path in sources():
+        try:
+            names = list(named_pages(path))
+        except UnicodeDecodeError:  # pickles and raw files of the tests
+            continue
+        missing += [f'{path.relative_to(ROOT)}: {name}' for name in names
+                    if name not in PAGES]
+    assert not missing
+
+
+@pytest.mark.parametrize('page, target', redirects().items())
+def test_page_that_has_gone_leads_on(page, target):
+    """Its new place exists: a page, and a section of it."""
+    assert page not in PAGES
+    name, _, section = target.partition('#')
+    assert name in PAGES
+    assert not section or section in sections(name)
+    # A section has a label, so that pages link to it by its title.
+    assert not section or (
+        f'.. _{section}:' in (DOCS / f'{name}.rst').read_text('utf-8'))
