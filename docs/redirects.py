@@ -11,6 +11,7 @@ __all__ = ['REDIRECTS', 'setup']
 
 #: The name of each page that has gone: a page, or a page and a section.
 REDIRECTS = {
+    'masked_arrays': 'your_data#masked_arrays',
     'profiling': 'watching#profiling',
 }
 

@@ -51,7 +51,7 @@ from fuel.transformers.whitening import (Whitening, WhiteningParameters,
 from fuel.wire import encode
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / 'docs' / 'masked_arrays.rst'
+PAGE = ROOT / 'docs' / 'your_data.rst'
 N = 12
 REMEDY = r'mask.*Impute and fit_impute.*numpy\.ma\.filled'
 
@@ -60,7 +60,8 @@ REMEDY = r'mask.*Impute and fit_impute.*numpy\.ma\.filled'
 
 def table():
     """Return the names in each row of the table, by its first cell."""
-    text = PAGE.read_text('utf-8').split('.. list-table::')[1]
+    text = PAGE.read_text('utf-8').partition('.. _masked_arrays:')[2]
+    text = text.split('.. list-table::')[1]
     text = text.split('\n\nA stage of yours')[0]
     rows = re.findall(r'\* - (.*)\n     - ((?:.+\n?)+?)(?=   \* - |\Z)', text)
     return {head.split(',')[0]: set(re.findall(r'`(\w+)`', cell))
