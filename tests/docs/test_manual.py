@@ -188,6 +188,6 @@ def test_newcomers_find_their_pages_on_the_landing_page():
     text = (DOCS / 'index.rst').read_text('utf-8')
     linked = set(re.findall(r'(\w+(?:/\w+)?)>?`', text))
     assert linked >= {
-        'why', 'faq', 'dataset_cards', 'cheat_sheet', 'your_data', 'tour',
+        'why', 'faq', 'built_in_datasets', 'cheat_sheet', 'your_data', 'tour',
         'installation', 'hdf5_layouts', 'tutorials/photographs', 'start',
         'data', 'pipelines', 'training', 'reference'}
