@@ -8,6 +8,6 @@ import pytest
 def own_folder(request, tmp_path, monkeypatch):
     """Run each page in a folder of its own, with the files that it shows."""
     monkeypatch.chdir(tmp_path)
-    if request.node.name == 'layouts.rst':
+    if request.node.name == 'hdf5_layouts.rst':
         from support.layouts import write_all
         write_all()

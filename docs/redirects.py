@@ -12,6 +12,7 @@ __all__ = ['REDIRECTS', 'setup']
 #: The name of each page that has gone: a page, or a page and a section.
 REDIRECTS = {
     'dataset_cards': 'built_in_datasets#dataset_cards',
+    'layouts': 'hdf5_layouts#layouts',
     'masked_arrays': 'your_data#masked_arrays',
     'new_dataset': 'built_in_datasets#new_dataset',
     'profiling': 'watching#profiling',

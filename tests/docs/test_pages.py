@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def test_page_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
     """The examples of a page are one session, in an empty directory."""
     monkeypatch.chdir(tmp_path)
-    if page == 'docs/layouts.rst':
+    if page == 'docs/hdf5_layouts.rst':
         write_all()
     run_page(page)
 
