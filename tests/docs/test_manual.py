@@ -38,7 +38,7 @@ def test_manual_builds_without_a_warning(tmp_path):
     shutil.copytree(DOCS, tmp_path / 'docs', ignore=shutil.ignore_patterns(
         '_build', 'generated', 'tutorials'))
     shutil.copytree(DOCS.parent / 'examples', tmp_path / 'examples')
-    for page in ('CHANGELOG.rst', 'CONTRIBUTING.rst'):
+    for page in ('CHANGELOG.rst', 'CONTRIBUTING.rst', 'README.rst'):
         shutil.copy(DOCS.parent / page, tmp_path)
     # The package under test is the one that is documented.
     environment = {**os.environ, 'PYTHONDEVMODE': '',
