@@ -16,6 +16,7 @@ REDIRECTS = {
     'masked_arrays': 'your_data#masked_arrays',
     'new_dataset': 'built_in_datasets#new_dataset',
     'profiling': 'watching#profiling',
+    'scale': 'parallel#how-many-workers',
 }
 
 _PAGE = """\

@@ -99,7 +99,7 @@ def outputs_of(directory, *commands):
 @pytest.mark.timeout(110)
 def test_server_and_two_clients_deliver_each_example_once(tmp_path):
     """As one command, and as three programs."""
-    for name, text in programs(DOCS / 'server.rst').items():
+    for name, text in programs().items():
         (tmp_path / name).write_text(text)
     for commands in ([()], [('serve',), ('train',), ('train',)]):
         outputs = outputs_of(tmp_path, *commands)
@@ -131,7 +131,7 @@ WAITING = "wait_until(lambda: os.path.exists('b.json'))"
 @pytest.mark.timeout(110)
 def test_killed_client_continues_from_its_checkpoint(tmp_path):
     """The two together train on each example once in each epoch."""
-    for name, text in programs(DOCS / 'server.rst').items():
+    for name, text in programs().items():
         (tmp_path / name).write_text(text)
     wait_for_port(5559)
     with program(tmp_path, 'two_clients.py', 'serve'), \
