@@ -70,8 +70,8 @@ class Connection(ServerChannel):
         with self._turn:
             self.flush()
 
-    def mention(self, **fields: object) -> None:
-        """Have a message sent soon; the garbage collector may call this."""
+    def report_later(self, **fields: object) -> None:
+        """Queue a message to be sent soon; a finalizer may call this."""
         self.outgoing.append(fields)
         self.wake_up()
 
@@ -86,8 +86,8 @@ class Connection(ServerChannel):
         if not is_mine and threading.current_thread() is not self._thread:
             self._thread.join(_WARNING_SECONDS)
 
-    def greet(self) -> Fields:
-        """Wait until a server is there."""
+    def wait_for_server(self) -> Fields:
+        """Return the server's welcome; wait until a server answers."""
         patience = time.monotonic() + _WARNING_SECONDS
         while (welcome := self.welcome) is None:
             if self.refusal is not None:
@@ -120,7 +120,7 @@ class Connection(ServerChannel):
 
     def join(self, resume: State | None) -> Fields:
         """Ask for a place in an epoch and wait for it."""
-        self.greet()
+        self.wait_for_server()
         with self._turn:
             if self.welcome is None:
                 raise LostError
@@ -176,13 +176,13 @@ class Connection(ServerChannel):
                 raise ServerError(self._describe_stall(what))
             if now > patience:
                 patience = float('inf')
-                self._ask_where_it_is()
+                self._request_stacks()
                 log.warning('waiting for %s from %s%s', what,
                             self.options.address, self._because())
         return found
 
-    def _ask_where_it_is(self) -> None:
-        """Ask the server where its pipeline is, and what it waits for."""
+    def _request_stacks(self) -> None:
+        """Request the pipeline's stacks, and what the server waits for."""
         self.stacks, self.obstacle = None, ''
         self.report(type='stacks')
         deadline = time.monotonic() + _WARNING_SECONDS
@@ -193,7 +193,7 @@ class Connection(ServerChannel):
         return f': {self.obstacle}' if self.obstacle else ''
 
     def _describe_stall(self, what: str) -> str:
-        self._ask_where_it_is()
+        self._request_stacks()
         said = (f'the server at {self.options.address} is there, but waiting '
                 f'for {what} took more than {self.options.stalled} seconds '
                 f'(stalled){self._because()}')

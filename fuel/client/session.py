@@ -215,7 +215,7 @@ class ServerSession(RemoteSession[Connector]):
         connection = self.connection
         if connection is not None and connection.is_usable() \
                 and self.generation:
-            connection.mention(type='leave', join=connection.join_number)
+            connection.report_later(type='leave', join=connection.join_number)
 
 
 def take_data(delivery: Delivery, num_sources: int) -> Batch:

@@ -77,7 +77,7 @@ class ServedStage(RemoteStage):
     def time_all(self, *, is_exact: bool) -> None:
         """Have the server time each item, or no more."""
         for connection in self.stream._connections():
-            connection.mention(type='measure', is_exact=is_exact)
+            connection.report_later(type='measure', is_exact=is_exact)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last."""
@@ -243,7 +243,7 @@ class ServerDataStream(RemoteStream):
         connections = self._connections()
         if not connections:
             self._add_connection()
-        return self._connections()[0].greet()
+        return self._connections()[0].wait_for_server()
 
     def _connections(self) -> list[Connection]:
         """Return the connections that this process has."""

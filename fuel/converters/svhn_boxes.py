@@ -80,7 +80,7 @@ class _References:
             else:
                 values = numpy.concatenate([
                     _numbers(self._open(key)) for key in
-                    _keys(dataset, _few(dataset))])
+                    _keys(dataset, _num_digits(dataset))])
             found.append(values)
         if len({len(values) for values in found}) != 1:
             raise ValueError(f'the boxes of {key!r} lack numbers')
@@ -109,7 +109,7 @@ def _length(dataset: h5py.h5d.DatasetID) -> int:
     return int(dataset.get_space().get_simple_extent_npoints())
 
 
-def _few(dataset: h5py.h5d.DatasetID) -> int:
+def _num_digits(dataset: h5py.h5d.DatasetID) -> int:
     """Return the length of what is about the digits of one image."""
     count = _length(dataset)
     if not 0 < count <= MAX_DIGITS:
@@ -129,7 +129,7 @@ def _check_place(dataset: h5py.h5d.DatasetID) -> None:
 def _numbers(dataset: h5py.h5d.DatasetID) -> Array:
     """Return the numbers in a data set, flat."""
     _check_place(dataset)
-    values = numpy.empty(_few(dataset))
+    values = numpy.empty(_num_digits(dataset))
     dataset.read(ALL, ALL, values, h5py.h5t.NATIVE_DOUBLE)
     return values
 

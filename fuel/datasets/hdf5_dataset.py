@@ -32,7 +32,7 @@ from fuel.storage.open_files import access_to, open_all
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import find_arrays
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 from fuel.utils.checks import one_of
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.hdf5_errors import naming_file
@@ -338,7 +338,7 @@ class HDF5Dataset(RowsDataset):
         return shown_call(type(self).__name__, self.files, self.columns, {
             'parts': self.parts, 'runs': self._runs, 'splits': self._splits,
             'which_sets': self.which_sets,
-            'storage_options': safely(
+            'storage_options': try_call(
                 None, lambda: self.storage_options) or None,
             'sources': vars(self).get('_sources'), 'missing': self.missing,
             'follow': self.follow, 'cache_bytes': self.cache_bytes})
@@ -395,7 +395,7 @@ def _as_columns(columns: Columns) -> dict[str, FileColumn]:
 def _refuse_own_format(path: str, file: h5py.File) -> None:
     """Refuse a file in Fuel's own format."""
     if 'split' in file.attrs:
-        splits: tuple[str, ...] = safely(('train',), all_splits, file)
+        splits: tuple[str, ...] = try_call(('train',), all_splits, file)
         raise ValueError(
             f"{path!r} has the attribute 'split', so it is in Fuel's own "
             f'format: read it with H5PYDataset({path!r}, {splits[:1]})')

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fuel.exceptions import UndecodableAudioError
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 from fuel.utils.printing import printable
 from fuel.utils.sparse import is_sparse, to_dense
 
@@ -43,7 +43,7 @@ def shown_array(part: Any) -> Array:
     file as samples, another object as an array that holds it."""
     if is_sparse(part):
         return numpy.asarray(to_dense(part)[0])
-    if isinstance(part, (bytes, bytearray, memoryview)) and safely(
+    if isinstance(part, (bytes, bytearray, memoryview)) and try_call(
             True, _is_file, bytes(part)):
         part = numpy.frombuffer(part, 'uint8')
     try:
@@ -140,7 +140,7 @@ def shown_text(example: Any) -> str:
         return printable(example.decode('utf8', 'replace'))
     if isinstance(example, str):
         return printable(example)
-    return printable(safely(type(example).__name__, _short.repr, example)
+    return printable(try_call(type(example).__name__, _short.repr, example)
                      if not isinstance(example, numpy.generic)
                      else str(example))
 

@@ -1,7 +1,7 @@
 """Objects of Fuel as tables, for notebooks."""
 from __future__ import annotations
 
-from fuel.utils.arguments import is_dataset, safely
+from fuel.utils.arguments import is_dataset, try_call
 from fuel.describe.pipeline import (
     Described, DescribedSource, dataset_stage, described, stream_text,
     type_text)
@@ -67,6 +67,6 @@ def _cells(source: DescribedSource) -> tuple[str, str, str]:
 def _shown_at_once(dataset: object, may_open: bool = False) -> str:
     """Return a few examples, if that takes no more than a moment."""
     from fuel.describe.samples import FEW, is_quick, preview_dataset
-    if not safely(False, is_quick, dataset, may_open):
+    if not try_call(False, is_quick, dataset, may_open):
         return ''
-    return safely('', lambda: preview_dataset(dataset, FEW).html())
+    return try_call('', lambda: preview_dataset(dataset, FEW).html())

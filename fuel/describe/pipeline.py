@@ -10,7 +10,7 @@ from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.pipeline import child_streams, length_of
 from fuel.epochs.stage import stage_of
 from fuel.schemes.iteration_scheme import batch_size_of
-from fuel.utils.arguments import is_dataset, one_line, safely
+from fuel.utils.arguments import is_dataset, one_line, try_call
 from fuel.utils.printing import printable
 
 # Deeper pipelines are not drawn: perhaps one reads itself.
@@ -52,15 +52,15 @@ class Described(NamedTuple):
     subject: Any
 
 
-def ask(owner: object, name: str, default: object = None) -> Any:
+def try_method(owner: object, name: str, default: object = None) -> Any:
     """Return what a method returns, or a default if it raises."""
-    return safely(default, methodcaller(name), owner)
+    return try_call(default, methodcaller(name), owner)
 
 
 def described(stream: object) -> list[Described]:
     """Return what is known of the stages of a stream, outermost first."""
     found: list[Described] = []
-    safely(None, _describe, stream, None, 0, HERE, found)
+    try_call(None, _describe, stream, None, 0, HERE, found)
     return found
 
 
@@ -69,18 +69,18 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
     if len(found) >= MOST_STAGES:
         return
     number = len(found)
-    scheme = safely(None, getattr, stream, 'iteration_scheme')
-    here = safely(None, getattr, stream, 'runs_in') or runs_in
+    scheme = try_call(None, getattr, stream, 'iteration_scheme')
+    here = try_call(None, getattr, stream, 'runs_in') or runs_in
     found.append(Described(
         number, parent, depth, stage_name(stream),
-        safely([], _sources, stream), items_text(stream), here,
+        try_call([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
     # The stages below one of workers or threads run there as well.
     inside = here if here.endswith(
         ('worker', 'workers', 'thread', 'threads')) else runs_in
-    for child in safely(list[Any](), child_streams, stream):
+    for child in try_call(list[Any](), child_streams, stream):
         _describe(child, number, depth + 1, inside, found)
-    dataset = safely(None, lambda: vars(stream).get('dataset'))
+    dataset = try_call(None, lambda: vars(stream).get('dataset'))
     if dataset is not None:
         found.append(dataset_stage(
             dataset, len(found), number, depth + 1, inside))
@@ -88,7 +88,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
 
 def stage_name(stream: object) -> str:
     """Return the name of a stage; of a user's function too."""
-    function = safely(None, lambda: vars(stream).get('mapping'))
+    function = try_call(None, lambda: vars(stream).get('mapping'))
     if isinstance(function, partial):
         function = function.func
     name = getattr(function, '__name__', None)
@@ -99,23 +99,23 @@ def dataset_stage(dataset: object, number: int = 0,
                   parent: int | None = None, depth: int = 0,
                   runs_in: str = '') -> Described:
     """Return what is known of a data set."""
-    count = ask(dataset, 'known_length')
+    count = try_method(dataset, 'known_length')
     return Described(
         number, parent, depth, type(dataset).__name__,
-        safely([], _sources, dataset),
+        try_call([], _sources, dataset),
         'examples' if count is None else f'{count} examples', runs_in,
-        list(map(str, ask(dataset, 'details', ()))), dataset)
+        list(map(str, try_method(dataset, 'details', ()))), dataset)
 
 
 def _sources(owner: object) -> list[DescribedSource]:
     types: SourceTypes = {}
     if _is_known(type(owner)):
-        types = safely({}, types_of, owner)
-    labels = safely(None, present, owner, 'axis_labels') or {}
+        types = try_call({}, types_of, owner)
+    labels = try_call(None, present, owner, 'axis_labels') or {}
     of_examples = is_dataset(owner)
     found = []
     for name in getattr(owner, 'sources', ()):
-        axes = safely(None, _axes, labels, name)
+        axes = try_call(None, _axes, labels, name)
         if axes and of_examples and axes[0] == 'batch':
             axes = axes[1:]
         found.append(DescribedSource(str(name), types.get(name), axes))
@@ -154,10 +154,11 @@ def batch_size(stream: Any) -> int | None:
     """Return the number of examples of a stream's batches, if known."""
     while stream is not None:
         stage = stage_of(stream)
-        size = batch_size_of(safely(None, getattr, stream, 'iteration_scheme'))
+        size = batch_size_of(
+            try_call(None, getattr, stream, 'iteration_scheme'))
         if size is not None:
             return size
-        children = safely(list[Any](), child_streams, stream)
+        children = try_call(list[Any](), child_streams, stream)
         stream = children[0] if children and (
             stage.passes_items_on or stage.keeps_rows) else None
     return None
@@ -165,8 +166,8 @@ def batch_size(stream: Any) -> int | None:
 
 def items_text(stream: object) -> str:
     """Return what a stream produces: examples or batches, and how many."""
-    examples = safely(None, present, stream, 'produces_examples')
-    count = safely(None, length_of, stream)
+    examples = try_call(None, present, stream, 'produces_examples')
+    count = try_call(None, length_of, stream)
     number = '' if count is None else f'{count} '
     if examples:
         return f'{number}examples'
@@ -187,7 +188,7 @@ def short(subject: object) -> str:
     >>> short(Cast(DataStream(IndexableDataset([1]), batch_size=1), 'f4'))
     'Cast(DataStream(IndexableDataset))'
     """
-    return safely(type(subject).__name__, _nested, subject, MOST_STAGES)
+    return try_call(type(subject).__name__, _nested, subject, MOST_STAGES)
 
 
 def _nested(subject: object, depth: int) -> str:
@@ -210,22 +211,22 @@ def stream_text(stream: object) -> str:
 
 def dataset_text(dataset: object) -> str:
     """Return a data set in one line."""
-    known = safely('', lambda: f': {_text(dataset_stage(dataset))}')
+    known = try_call('', lambda: f': {_text(dataset_stage(dataset))}')
     return f'<{type(dataset).__name__}{known}>'
 
 
 def iterator_text(iterator: object) -> str:
     """Return an epoch iterator in one line: where it stands."""
     name = type(iterator).__name__
-    return f'<{name}{safely("", _position, iterator)}>'
+    return f'<{name}{try_call("", _position, iterator)}>'
 
 
 def _position(iterator: Any) -> str:
     stream, epoch = iterator.data_stream, iterator.epoch
-    count = safely(None, length_of, stream)
+    count = try_call(None, length_of, stream)
     if getattr(epoch, 'has_own_requests', False):
         count = None
-    examples = safely(None, present, stream, 'produces_examples')
+    examples = try_call(None, present, stream, 'produces_examples')
     what = {True: 'example', False: 'batche'}.get(examples, 'item')
     total = '' if count is None else f' of {count}'
     end = ', at its end' if epoch.finished else ''

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 from fuel.utils.printing import aligned, printable
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Preview:
         """Say what could not be read."""
         if self.error is None:
             return []
-        text = safely('', str, self.error)
+        text = try_call('', str, self.error)
         lines = [f'{type(self.error).__name__}: {text}',
                  *vars(self.error).get('__notes__', ())]
         return [printable(line) for text in lines

@@ -15,7 +15,7 @@ from fuel.datasets.checks import is_sequential
 from fuel.describe.examples import Array, shown_array
 from fuel.describe.panels import Panel
 from fuel.describe.pipeline import (
-    Described, ask, dataset_stage, described, short)
+    Described, try_method, dataset_stage, described, short)
 from fuel.describe.preview import Preview
 from fuel.describe.source_types import SourceType
 from fuel.epochs.pipeline import child_streams
@@ -24,7 +24,7 @@ from fuel.epochs.stage import stage_of
 from fuel.remote.urls import is_url
 from fuel.schemes.iteration_scheme import is_scheme, parts_of_scheme
 from fuel.sharding.shard_pipeline import copied_pipeline
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_bytes, count_rows, iterate_rows
 
@@ -53,7 +53,7 @@ def preview_dataset(dataset: Any, count: int) -> Preview:
             else:
                 total = len(dataset)
                 examples, error = _spread_examples(
-                    dataset, total, FEW if is_elsewhere(dataset) else count)
+                    dataset, total, FEW if names_url(dataset) else count)
                 which = f'{len(examples)} of {total}'
         except Exception as problem:  # noqa: BLE001 (it is shown)
             error = problem
@@ -70,14 +70,14 @@ def _first_examples(dataset: Any, count: int) -> tuple[
         list[tuple[Any, ...]], Exception | None]:
     """Return the first examples of a data set that is read in order, and the
     error at which that ended, if one did."""
-    if ask(dataset, 'is_read_once'):
+    if try_method(dataset, 'is_read_once'):
         raise _used_up()
     found: list[tuple[Any, ...]] = []
     examples = iter(dataset)
     try:
         return found, _take(found, examples, count)
     finally:
-        ask(examples, 'close')
+        try_method(examples, 'close')
 
 
 def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
@@ -88,7 +88,7 @@ def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
     try:
         for item in islice(items, count):
             found.append(item)
-            size += sum(safely(0, count_bytes, part) for part in item)
+            size += sum(try_call(0, count_bytes, part) for part in item)
             if size > MOST_BYTES:
                 break
     except Exception as error:  # noqa: BLE001 (it is shown)
@@ -107,10 +107,10 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
     count = max(1, min(count, MOST_BYTES // max(1, size)))
     rows = numpy.linspace(0, total - 1, count).astype('int64').tolist()
     # Read a remote data set once only: a second attempt may take minutes.
-    batch = dataset[rows] if is_elsewhere(dataset) else safely(
+    batch = dataset[rows] if names_url(dataset) else try_call(
         None, dataset.__getitem__, rows)
     if batch is not None and all(
-            safely(-1, count_rows, part) == count for part in batch):
+            try_call(-1, count_rows, part) == count for part in batch):
         return dict(zip(rows, zip(
             *map(iterate_rows, batch), strict=True), strict=True)), None
     found: dict[int, tuple[Any, ...]] = {}
@@ -128,12 +128,12 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
 def _size_of(dataset: Any) -> int:
     """Return how many bytes an example has, as far as that is known, else the
     first one."""
-    types = ask(dataset, 'known_types', {})
+    types = try_method(dataset, 'known_types', {})
     known = [types.get(source) for source in dataset.sources]
     sizes = [_bytes_of(one) for one in known]
     if None not in sizes:
         return sum(size or 0 for size in sizes)
-    first: tuple[Any, ...] = safely((), dataset.__getitem__, 0)
+    first: tuple[Any, ...] = try_call((), dataset.__getitem__, 0)
     return sum(shown_array(part).nbytes for part in first)
 
 
@@ -147,10 +147,10 @@ def _bytes_of(known: SourceType | None) -> int | None:
     return known.dtype.itemsize * math.prod(lengths)
 
 
-def is_elsewhere(dataset: object) -> bool:
-    """Return whether the details of a data set name a URL."""
+def names_url(dataset: object) -> bool:
+    """Return whether a detail of a data set is a URL."""
     return any(is_url(str(detail).split(' ')[0])
-               for detail in ask(dataset, 'details', ()))
+               for detail in try_method(dataset, 'details', ()))
 
 
 def is_quick(dataset: object, may_open: bool) -> bool:
@@ -159,10 +159,10 @@ def is_quick(dataset: object, may_open: bool) -> bool:
 
     `may_open`: whether a local file may be opened for it.
     """
-    return bool(ask(dataset, 'known_length')) and covers(
+    return bool(try_method(dataset, 'known_length')) and covers(
         dataset, 'takes_requests', ('get_data',)) and (
-        ask(dataset, 'has_rows_at_hand') or (
-            may_open and not is_elsewhere(dataset)
+        try_method(dataset, 'has_rows_at_hand') or (
+            may_open and not names_url(dataset)
             and is_sequential(dataset) is False))
 
 
@@ -179,7 +179,7 @@ def preview_stream(stream: Any, count: int) -> Preview:
             error = problem
     stages = described(stream)
     names: Sequence[str] = ()
-    names = safely(
+    names = try_call(
         names, lambda: _names_behind(stream, label_source(stream.sources)))
     panels = _panels(stages[0], columns, which, names) if stages else []
     return Preview(f'{short(stream)}: {which}', panels, error)
@@ -203,7 +203,7 @@ def _first_items(stream: Any, count: int) -> tuple[
         batch = next(source.get_epoch_iterator(), None)
         if batch is None:
             return [], 'no batches', None
-        sizes = {safely(1, count_rows, part) for part in batch}
+        sizes = {try_call(1, count_rows, part) for part in batch}
         size = max(sizes, default=0)
         shown = f'the first {count} of {size}' if size > count else str(size)
         return ([_rows_of(part, count) for part in batch],
@@ -223,12 +223,12 @@ def _rows_of(part: Any, count: int) -> list[Array]:
 def _refuse_used_up(stream: Any) -> None:
     """Refuse a pipeline whose data a preview would use up."""
     for one in _streams(stream):
-        runs_in = safely(None, getattr, one, 'runs_in')
+        runs_in = try_call(None, getattr, one, 'runs_in')
         if runs_in is not None and not child_streams(one):
             raise ValueError(
                 f'its batches come from {runs_in}, and a preview would take '
                 'one from those who read it: preview the stream there')
-        if ask(vars(one).get('dataset'), 'is_read_once'):
+        if try_method(vars(one).get('dataset'), 'is_read_once'):
             raise _used_up()
         if _is_ordered_once(stage_of(one).scheme):
             raise _used_up('numbers of its iteration scheme')
@@ -306,7 +306,7 @@ def _generators_kept() -> Iterator[None]:
 
 def _names_of(dataset: Any) -> Sequence[str]:
     """Return the names of the classes of a data set, if it has some."""
-    names = safely(None, getattr, dataset, 'class_names')
+    names = try_call(None, getattr, dataset, 'class_names')
     return list(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
 
@@ -316,7 +316,7 @@ def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
     if label is None or label not in stream.sources:
         return ()
     encoded = vars(stream).get('parameters')
-    if safely(None, lambda: encoded.source) == label:
+    if try_call(None, lambda: encoded.source) == label:
         return _names_of(encoded)
     dataset = vars(stream).get('dataset')
     if dataset is not None:

@@ -278,7 +278,7 @@ class TaskItems:
         self.child = None
 
 
-def let_run(run: Sequence[Any], below: Any, threads: Threads) -> None:
+def run_in_threads(run: Sequence[Any], below: Any, threads: Threads) -> None:
     """Let pure stages run in threads.
 
     `run`: their epoch iterators, the innermost first, whose readers are open.

@@ -14,7 +14,7 @@ from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.typing import Batch, DatasetLike, EpochReader, Request
 from fuel.utils.overrides import (
-    covers, defines_together, is_default)
+    covers, hook_covers_method, is_default)
 from fuel.utils.sparse import count_bytes, iterate_rows
 
 
@@ -44,7 +44,7 @@ def position_in(dataset: Any, state: object) -> object:
     """Return the position that a data set's state has, or why it has none."""
     if state is None:
         return None
-    if not defines_together(type(dataset), 'open', 'get_position'):
+    if not hook_covers_method(type(dataset), 'open', 'get_position'):
         return TypeError(
             f'the position within the data set {type(dataset).__name__} '
             'cannot be saved as plain data: give the class the hooks '

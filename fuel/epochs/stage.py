@@ -260,8 +260,8 @@ class Stage(Runtime):
             self.stream.data_stream, = streams
 
     @final
-    def take_share(self, shard: Shard) -> None:
-        """Take a rank's share of its own items, which a plan makes."""
+    def shard_own_items(self, shard: Shard) -> None:
+        """Let the stage's plan make a rank's share of the items only."""
         self.stream.sharding = shard
 
     @final

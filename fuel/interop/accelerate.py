@@ -115,7 +115,7 @@ def _read_ahead(prepared: Any, loader: Loader) -> None:
     `prepared`: read a loader of PyTorch's own, made of the same data set.
     """
     prepared.base_dataloader = loader
-    loader.be_read_for_program(_ShardProgress(prepared))
+    loader.set_progress(_ShardProgress(prepared))
     # It would save a state for each batch.
     prepared._update_state_dict = _save_nothing
     prepared.state_dict = loader.state_dict

@@ -1,7 +1,7 @@
 """The usual remedies where one stage takes most of the time."""
 from __future__ import annotations
 
-from fuel.describe.pipeline import ask
+from fuel.describe.pipeline import try_method
 from fuel.epochs.stage import stage_of
 from fuel.setting_types import cores
 from fuel.utils.overrides import covers
@@ -59,13 +59,13 @@ def _usual_remedy(stream: object) -> str:
 
 
 def _remedy_of_reading(dataset: object) -> str:
-    layout = ' '.join(map(str, ask(dataset, 'details', ())))
+    layout = ' '.join(map(str, try_method(dataset, 'details', ())))
     if 'chunks' in layout:
         return ('smaller chunks, or none, suit a random order (fuel-convert '
                 '--chunk-rows), BlockShuffledScheme reads chunk by chunk, '
                 'and load_in_memory=True reads them once')
     if 'in memory' in layout or (
-            not layout and ask(dataset, 'has_rows_at_hand')
+            not layout and try_method(dataset, 'has_rows_at_hand')
             and covers(dataset, 'takes_requests', ('get_data',))):
         return ('the rows are copied at memory speed, so smaller types, or '
                 'fewer sources, help')

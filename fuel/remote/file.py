@@ -24,7 +24,7 @@ from fuel.remote.pages import (
     Ends, Fetch, Hold, PageTable, Resident, map_file)
 from fuel.remote.stores import Answer, open_store
 from fuel.remote.transfers import (
-    Patient, TransferCounts, Transfers, run_on_loop)
+    RetryingStore, TransferCounts, Transfers, run_on_loop)
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, each_at_fork
 
@@ -227,10 +227,12 @@ class RemoteFile:
         return self._transfers.request(
             *table.pages_of(starts, stops), is_urgent)
 
-    def when_here(self, starts: Ends, stops: Ends,
-                  task: Callable[[], None]) -> None:
-        """Have byte ranges fetched, and call a function when all of them
-        are here; it must not take long."""
+    def call_when_fetched(self, starts: Ends, stops: Ends,
+                          task: Callable[[], None]) -> None:
+        """Request byte ranges, and call a function when all are fetched.
+
+        The function must return soon.
+        """
         transfers = self._transfers
         with transfers.lock:
             fetches = self.request(starts, stops)
@@ -351,12 +353,13 @@ class RemoteFile:
 
 
 def _origin(url: str, options: StorageOptions, timeout: float,
-            loop: asyncio.AbstractEventLoop | None = None) -> Patient:
-    """Return what fetches a file, on a loop or on the one of fsspec."""
+            loop: asyncio.AbstractEventLoop | None = None) -> RetryingStore:
+    """Return the store of a file, which uses a loop or that of fsspec."""
     place = urlsplit(url.rpartition('::')[2]).netloc
     server = place.rpartition('@')[2]
-    return Patient(lambda: open_store(url, options, loop), shown(url), server,
-                   Secrets(url, options), timeout)
+    return RetryingStore(
+        lambda: open_store(url, options, loop), shown(url), server,
+        Secrets(url, options), timeout)
 
 
 _all = each_at_fork(Step.OWNERSHIP, in_child=RemoteFile.start_in_child)

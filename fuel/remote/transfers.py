@@ -62,12 +62,12 @@ def pause(seconds: float) -> Awaitable[None]:
     return asyncio.sleep(seconds)
 
 
-class Patient:
-    """Asks a store again after errors that may pass.
+class RetryingStore:
+    """Repeats requests to a store after transient errors.
 
     `name`: of the file, for errors.
-    `server`: that has it.
-    `timeout`: seconds after which a request is given up.
+    `server`: the one that has the file.
+    `timeout`: seconds after which a request fails.
     """
 
     def __init__(self, open_store: Callable[[], ByteStore], name: str,
@@ -209,8 +209,8 @@ class Transfers:
     """
 
     def __init__(self, table: PageTable, resident: Resident,
-                 entry: CacheEntry | None, origin: Patient, opened: Answer,
-                 most: int) -> None:
+                 entry: CacheEntry | None, origin: RetryingStore,
+                 opened: Answer, most: int) -> None:
         self.table = table
         self.resident = resident
         self.entry = entry
@@ -227,7 +227,7 @@ class Transfers:
         with self.lock:
             self._read_index()
 
-    def start_in_child(self, origin: Patient) -> None:
+    def start_in_child(self, origin: RetryingStore) -> None:
         """Begin anew, without the threads of the parent."""
         self.lock = threading.RLock()
         self._origin = origin

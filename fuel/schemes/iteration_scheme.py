@@ -17,7 +17,7 @@ from fuel.typing import RandomGenerator, SchemeLike, State
 from fuel.utils import rng_state as rng_state_
 from fuel.utils.arguments import NamedArguments, one_line, unknown_argument
 from fuel.utils.checks import countable, not_negative, positive
-from fuel.utils.overrides import covers, defines_together
+from fuel.utils.overrides import covers, hook_covers_method
 
 _IMMUTABLE = frozenset({str, int, float, bool, type(None)})
 
@@ -175,8 +175,8 @@ def scheme_state(scheme: Any) -> Any:
 
     It is a copy: a scheme may go on with the dict that it returned.
     """
-    if not defines_together(type(scheme), 'get_request_iterator',
-                            'state_dict'):
+    if not hook_covers_method(type(scheme), 'get_request_iterator',
+                              'state_dict'):
         raise TypeError(
             f'the position of the iteration scheme {type(scheme).__name__} '
             'cannot be saved as plain data: give the class the hooks '
@@ -196,7 +196,7 @@ def keeps_generator_before(scheme: object) -> bool:
 
 def num_requests_of(scheme: Any) -> int | None:
     """Return how many requests an epoch of a scheme makes, if known."""
-    if 'num_requests' not in vars(scheme) and not defines_together(
+    if 'num_requests' not in vars(scheme) and not hook_covers_method(
             type(scheme), 'get_request_iterator', 'num_requests'):
         return None
     count: int | None = scheme.num_requests

@@ -14,7 +14,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.requests import PermutedBatches, ShuffledOrder, num_batches
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import countable, positive
-from fuel.utils.other_libraries import comes_from
+from fuel.utils.other_libraries import is_named_class
 from fuel.utils.warn import warn_user
 
 
@@ -496,11 +496,11 @@ def _find_unsaid(labels: Any) -> NDArray[Any]:
     """Return where the labels themselves say that none is known."""
     if isinstance(labels, numpy.ma.MaskedArray):
         return numpy.ma.getmaskarray(labels)
-    if comes_from(labels, (
+    if is_named_class(labels, (
             'Series', 'Categorical', 'CategoricalIndex'), 'pandas') and (
             str(labels.dtype) == 'category'):
         return numpy.asarray(labels.isna())
-    if comes_from(labels, (
+    if is_named_class(labels, (
             'DictionaryArray', 'ChunkedArray'), 'pyarrow') and (
             str(labels.type).startswith('dictionary')):
         return numpy.asarray(labels.cast(labels.type.value_type).is_null())

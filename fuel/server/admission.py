@@ -62,14 +62,14 @@ class Wait(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A client is told why it is in no epoch."""
+    """A client cannot join an epoch: the server sends it an error."""
 
     connection: ClientConnection
     error: Exception
 
 
-class SendAway(NamedTuple):
-    """A client is told that its epoch is over."""
+class ReportEnd(NamedTuple):
+    """A client's epoch is over: the server sends it the end."""
 
     connection: ClientConnection
 
@@ -85,7 +85,7 @@ class SetAside(NamedTuple):
     """The server does not continue the epoch of the journal."""
 
 
-Decision = Join | Begin | Wait | Refuse | SendAway | Continue | SetAside
+Decision = Join | Begin | Wait | Refuse | ReportEnd | Continue | SetAside
 
 
 class Admission:
@@ -295,7 +295,7 @@ class Admission:
             'a client continues epoch %d, but the others have begun epoch '
             '%d: what its predecessor delivered after the state was saved '
             'is lost', position.epoch, number)
-        return SendAway(connection)
+        return ReportEnd(connection)
 
     def _must_hold(self, epoch: ServedEpoch, joiner: Joiner) -> bool:
         """Return whether an epoch waits for the successor of a client.

@@ -275,11 +275,11 @@ class ServedEpoch:
                 return self.free[index], member
         return None
 
-    def lender(self, now: float) -> Member | None:
-        """Return the member whose batches to revoke for one that waits.
+    def member_to_revoke(self, now: float) -> Member | None:
+        """Return the member whose batches to revoke for a waiting one.
 
-        A client that does not ask for its batches (its user does something
-        else) must not keep the others from the end of the epoch.
+        A client that does not read its batches must not keep the others from
+        the end of the epoch.
         """
         members = self.members.values()
         if not self.is_exhausted or self.ledger.sharing != SPLIT \

@@ -12,7 +12,7 @@ from fuel.epochs.state_check import checked_state
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Buffers, Extent, Slot
 from fuel.typing import Batch, State, StreamLike
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 from fuel.utils.threads import stack_of
 from fuel.wire import encode
 from fuel.profiling.measurements import (
@@ -133,7 +133,7 @@ class Pipeline:
     def stages(self) -> list[StageMeasurements]:
         """Return what the stages took so far; for any thread."""
         # Of a user's stages, whatever they may raise when they are asked.
-        found: list[StageMeasurements] = safely(
+        found: list[StageMeasurements] = try_call(
             [], measure_stages, self.stream)
         return found
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from fuel.exceptions import StateMismatchError
 from fuel.server.admission import (Admission, Begin, Continue, Decision, Join,
-                                   Refuse, SendAway, SetAside, Wait)
+                                   Refuse, ReportEnd, SetAside, Wait)
 from fuel.server.attendance import Joiner
 from fuel.server.connections import ClientConnection, Item
 from fuel.server.dispatch import Member, ServedEpoch
@@ -118,8 +118,8 @@ class Scheduler:
                 self._begin(decision)
             case Refuse(connection, error):
                 self._refuse(connection, error)
-            case SendAway(connection):
-                self._turn_away(connection, {'type': 'end', 'state': None})
+            case ReportEnd(connection):
+                self._send_refusal(connection, {'type': 'end', 'state': None})
             case Continue(run, ledger):
                 self._continue(run, ledger)
             case SetAside():
@@ -132,11 +132,11 @@ class Scheduler:
                 error: Exception) -> None:
         self.counts['dropped messages'] += 1
         log.warning('refused a client: %s', error)
-        self._turn_away(connection, {
+        self._send_refusal(connection, {
             'type': 'broken', 'error': describe_error(error)})
 
-    def _turn_away(self, connection: ClientConnection,
-                   fields: Fields) -> None:
+    def _send_refusal(self, connection: ClientConnection,
+                      fields: Fields) -> None:
         """Send a client why it is in no epoch."""
         self.reply(connection, fields)
         connection.join = 0
@@ -150,7 +150,7 @@ class Scheduler:
         self.admission.on_continued(run, epoch)
         for account in [*ledger.accounts.values()]:
             if account.is_present or account.deadline:
-                ledger.lose(account.client, self.hold_until())
+                ledger.lose(account.client, self.hold_deadline())
         self.journal.begin(run, ledger)
 
     def _join(self, decision: Join) -> None:
@@ -213,7 +213,7 @@ class Scheduler:
         """Tell its clients that an epoch cannot begin."""
         self.counts['errors'] += 1
         for member in epoch.members.values():
-            self._turn_away(
+            self._send_refusal(
                 member.connection, {'type': 'broken', 'error': error})
         self.admission.on_broken()
         former = self.admission.epoch
@@ -325,10 +325,10 @@ class Scheduler:
     def _finish(self, epoch: ServedEpoch) -> None:
         """Revoke batches that another member waits for, and send the end to
         the members that have all their batches."""
-        lender = epoch.lender(self.clock())
-        if lender is not None:
-            lender.revoked = self.clock()
-            self.reply(lender.connection, {'type': 'revoke'})
+        member_to_revoke = epoch.member_to_revoke(self.clock())
+        if member_to_revoke is not None:
+            member_to_revoke.revoked = self.clock()
+            self.reply(member_to_revoke.connection, {'type': 'revoke'})
         for member in epoch.ended():
             member.connection.end_wait()
             self.reply(member.connection, {'type': 'end',
@@ -470,7 +470,7 @@ class Scheduler:
         """Send a client a message about its present membership."""
         self.post(connection, {**fields, 'join': connection.join}, frames)
 
-    def is_mute(self, connection: ClientConnection) -> bool:
+    def is_unresponsive(self, connection: ClientConnection) -> bool:
         """Return whether a client makes others wait without an answer."""
         epoch = self.admission.epoch
         member = epoch and epoch.members.get(connection.client)
@@ -502,11 +502,11 @@ class Scheduler:
         if has_left:
             epoch.leave(connection.client)
         elif connection.client in epoch.members:
-            epoch.lose(connection.client, self.hold_until()
+            epoch.lose(connection.client, self.hold_deadline()
                        if hold else self.clock())
             self.expire()
 
-    def hold_until(self) -> float:
+    def hold_deadline(self) -> float:
         """Return until when the successor of a client may come."""
         return self.clock() + self.hold
 

@@ -277,11 +277,11 @@ class Server:
         """Make batches and talk to the clients until stopped."""
         with self._stopped_by_errors(), self._turn:
             while not self._stopped.is_set():
-                self.service.attend()
+                self.service.handle_messages()
                 if self.service.pipeline.requests:
                     self._make()
                 else:
-                    self._wait_and_attend()
+                    self._wait_and_handle()
         self.service.pipeline.close()
 
     def _make(self) -> None:
@@ -305,7 +305,7 @@ class Server:
             if busy_since and time.monotonic() - busy_since > _BUSY_SECONDS:
                 with self._stopped_by_errors(), self._turn:
                     while self._busy_since and not self._stopped.is_set():
-                        self._wait_and_attend()
+                        self._wait_and_handle()
         with self._stopped_by_errors(), self._turn:
             self.service.close()
         self._ended.set()
@@ -322,7 +322,7 @@ class Server:
             self._stopped.set()
             self._wake_up()
 
-    def _wait_and_attend(self) -> None:
+    def _wait_and_handle(self) -> None:
         """Wait for messages, and do what can be done then."""
         ready = dict(self._poller.poll(int(PING * 1000)))
         if self._wake_up.descriptor in ready:
@@ -330,7 +330,7 @@ class Server:
         rejected = self.service.listener.rejected
         if rejected.monitor in ready:
             rejected.read_events()
-        self.service.attend()
+        self.service.handle_messages()
 
 
 def _positive(name: str, value: object) -> int:

@@ -68,14 +68,14 @@ class Service:
         if journal is not None:
             self.scheduler.use_journal(journal)
 
-    def attend(self) -> None:
+    def handle_messages(self) -> None:
         """Read what clients sent, and do what can be done."""
         now = time.monotonic()
         is_due = now > self._next_ping
         if is_due:
             self._next_ping = now + PING
             self.ping()
-        self._lose_gone(self._receive(), now)
+        self._remove_gone(self._receive(), now)
         if is_due:
             self.scheduler.expire()
             self.listener.rejected.read_events()
@@ -221,13 +221,13 @@ class Service:
             self.send(connection, {'type': 'ping'})
             if connection.gone_since:
                 continue
-            if self.scheduler.is_mute(connection):
+            if self.scheduler.is_unresponsive(connection):
                 log.warning('client %s does not answer; the others get its '
                             'batches', connection.client)
                 self.send(connection, {'type': 'bye'})
                 self._lose(connection, hold=False)
 
-    def _lose_gone(self, is_all_read: bool, now: float) -> None:
+    def _remove_gone(self, is_all_read: bool, now: float) -> None:
         """Forget the clients that are gone and did not say goodbye.
 
         Under a flood of messages, theirs are waited for for a second.  One

@@ -1,6 +1,6 @@
-"""Ask a pipeline for its order: of the epoch that is running, or the next.
+"""Compute the order of a pipeline: of the running epoch, or of the next.
 
-What an epoch draws from is copied before it is asked.
+Schemes and generators are copied before anything is drawn from them.
 """
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ class RequestOrder(EpochOrder):
         return DatasetRows(self.dataset, request)
 
 
-class GoesOn:
-    """Base of stages whose inputs may go on in the next epoch, where they
-    stand at the end of one."""
+class CarriesInputs:
+    """Base of stages whose inputs may continue in the next epoch, from their
+    positions at the end of one."""
 
     @property
     def carried_iterators(self) -> Sequence[Any]:
-        """The iterators with which they do."""
+        """The iterators of the inputs that continue."""
         return ()
 
 
-class Begun(NamedTuple):
-    """The knowledge of an epoch of a stage whose order is asked for.
+class StageEpoch(NamedTuple):
+    """An epoch of a stage, for computing the order of its items.
 
-    `asked`: the pipeline.
+    `query`: that of the pipeline.
     `stage`: the stage.
     `epoch`: the epoch, None if it has not begun.
     `state`: the state that it takes up, if there is one; of the inputs it
@@ -101,7 +101,7 @@ class Begun(NamedTuple):
     `is_past`: whether it is the state of an epoch that is over.
     """
 
-    asked: Asked
+    query: OrderQuery
     stage: Stage
     epoch: Epoch | None = None
     state: State | None = None
@@ -110,7 +110,7 @@ class Begun(NamedTuple):
     @property
     def draws(self) -> Draws:
         """The draws of the pipeline (Draws)."""
-        return self.asked.draws
+        return self.query.draws
 
     @property
     def first_epochs(self) -> FirstEpochs | None:
@@ -121,9 +121,9 @@ class Begun(NamedTuple):
         return found
 
     @property
-    def standing(self) -> Position | None:
-        """From where the stage draws, if it has drawn more since."""
-        return self.asked.standing.get(id(self.stage.stream))
+    def drawn_position(self) -> Position | None:
+        """The position that the stage drew from, if it has drawn since."""
+        return self.query.drawn_positions.get(id(self.stage.stream))
 
     @property
     def leftover(self) -> Any:
@@ -140,10 +140,10 @@ class Begun(NamedTuple):
 
     def add_scheme(self, scheme: Any) -> int:
         """Return the place at which a scheme draws its requests."""
-        present = Start(copied_scheme(scheme, self.asked.known, True), None)
-        epoch, standing = self.epoch, self.standing
-        if standing is not None:
-            present.scheme.load_state_dict(available(standing.start))
+        present = Start(copied_scheme(scheme, self.query.known, True), None)
+        epoch, drawn = self.epoch, self.drawn_position
+        if drawn is not None:
+            present.scheme.load_state_dict(available(drawn.start))
         if self.is_past:
             assert self.state is not None
             return self.draws.add(Replay(
@@ -167,14 +167,14 @@ class Begun(NamedTuple):
 
         `key`: of the epoch, if it was drawn.
         """
-        start = KeyStart(copy.deepcopy(rng, self.asked.known))
+        start = KeyStart(copy.deepcopy(rng, self.query.known))
         if self.state is not None:
             # The state of the generator comes with that of the pipeline.
             rng_state.set_state(start.rng, self.state['rng'])
-        elif self.standing is not None:
-            assert self.standing.rng is not None
+        elif self.drawn_position is not None:
+            assert self.drawn_position.rng is not None
             rng_state.set_state(
-                start.rng, rng_state.as_plain(self.standing.rng))
+                start.rng, rng_state.as_plain(self.drawn_position.rng))
         return self.draws.add(
             *(start,) if key is None else (Known(key), start))
 
@@ -182,49 +182,49 @@ class Begun(NamedTuple):
             list[EpochOrder], Draws]:
         """Return the orders of the epochs with which the inputs began, where
         some have begun anew since, and what others are drawn from."""
-        asked = Asked(first.standing, self.asked.datasets)
+        query = OrderQuery(first.standing, self.query.datasets)
         parts = (children_of(self.epoch) if self.epoch is not None
                  else [None] * len(first.ends) if self.state is None
                  else self.state['children'])
         return [
-            asked.of_iterator(part) if end is None and self.epoch is not None
-            else asked.past(stream, part if end is None else end)
+            query.of_iterator(part) if end is None and self.epoch is not None
+            else query.past(stream, part if end is None else end)
             for stream, part, end in zip(
                 self.stage.inputs, parts, first.ends, strict=True)
-        ], asked.draws
+        ], query.draws
 
 
 def epoch_order(stream: StreamLike) -> EpochOrder:
     """Return the order of all ranks, of the epoch of a stream that is
     running, or that its next iterator begins."""
-    asked, stage = Asked(), stage_of(stream)
+    query, stage = OrderQuery(), stage_of(stream)
     shared = shared_draws(stream)
     if shared.now:
         return Unordered(shared.now)
-    asked.draws.unknown = shared.later
+    query.draws.unknown = shared.later
     with stage.lock:
         running = (None if stage.pending is not None or stage.is_left()
                    else stage.epoch)
-        return asked.next_epoch(stream) if running is None else (
-            asked.running(stream, running))
+        return query.next_epoch(stream) if running is None else (
+            query.running(stream, running))
 
 
-class Asked:
-    """A pipeline whose order is asked for.
+class OrderQuery:
+    """Computes the order of a pipeline.
 
     `draws`: what it draws.
     `known`: the copies of generators that were made.
     `datasets`: the numbers of the data sets, by their identities.
-    `standing`: from where streams draw that have drawn more since, by their
-        identities.
+    `drawn_positions`: the positions that streams drew from which have drawn
+        since, by the streams' identities.
     """
 
-    def __init__(self, standing: Sequence[Position] = (),
+    def __init__(self, drawn_positions: Sequence[Position] = (),
                  datasets: dict[int, int] | None = None) -> None:
         self.draws = Draws([], [])
         self.known: dict[int, Any] = {}
         self.datasets = {} if datasets is None else datasets
-        self.standing = {id(one.stream): one for one in standing}
+        self.drawn_positions = {id(one.stream): one for one in drawn_positions}
 
     def next_epoch(self, stream: StreamLike, state: State | None = None,
                    is_past: bool = False) -> EpochOrder:
@@ -237,7 +237,7 @@ class Asked:
         if stage.is_remote:
             return self._of_remote(stage)
         carried = (stage.stream.carried_iterators
-                   if isinstance(stage.stream, GoesOn) else ())
+                   if isinstance(stage.stream, CarriesInputs) else ())
         state = state or stage.pending
         if carried and state is None:
             inputs = list(map(self.of_iterator, carried))
@@ -248,7 +248,7 @@ class Asked:
                       else self.next_epoch(child, part)
                       for child, part in zip(
                           stage.inputs, parts, strict=True)]
-        return self._of_stage(stage, inputs, Begun(
+        return self._of_stage(stage, inputs, StageEpoch(
             self, stage, None, state, is_past))
 
     def past(self, stream: StreamLike, end: Any) -> EpochOrder:
@@ -274,7 +274,7 @@ class Asked:
         if stage.is_remote:
             return self._of_remote(stage, epoch)
         inputs = list(map(self.of_iterator, children_of(epoch)))
-        return self._of_stage(stage, inputs, Begun(self, stage, epoch))
+        return self._of_stage(stage, inputs, StageEpoch(self, stage, epoch))
 
     def of_iterator(self, iterator: Any) -> EpochOrder:
         """Return the order of the epoch of an iterator."""
@@ -313,8 +313,8 @@ class Asked:
         finally:
             self.known = known
 
-    def _of_stage(self, stage: Stage, inputs: list[EpochOrder], begun: Begun,
-                  ) -> EpochOrder:
+    def _of_stage(self, stage: Stage, inputs: list[EpochOrder],
+                  begun: StageEpoch) -> EpochOrder:
         """Return the order of a stage, from those of its inputs."""
         if stage.dataset is not None and not inputs:
             return self._of_dataset(stage, begun)
@@ -332,7 +332,7 @@ class Asked:
             return passed_on(stage, inputs[0])
         return Unordered(why_not_one_to_one(stage)[0])
 
-    def _of_dataset(self, stage: Stage, begun: Begun) -> EpochOrder:
+    def _of_dataset(self, stage: Stage, begun: StageEpoch) -> EpochOrder:
         """Return the order of a stream of a data set."""
         stream, scheme = stage.stream, stage.scheme
         number = self.datasets.setdefault(

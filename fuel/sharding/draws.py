@@ -33,7 +33,7 @@ from fuel.sharding.order import KINDS, Kind, UnknownOrderError
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.overrides import defines_together, is_original
+from fuel.utils.overrides import hook_covers_method, is_original
 
 
 class ModuleGenerators:
@@ -328,7 +328,7 @@ def why_unknown(scheme: Any) -> str:
     """Return why the requests of a scheme are not known, '' if they are."""
     name = type(scheme).__name__
     if not is_original(scheme, 'get_request_iterator'):
-        if all(defines_together(type(scheme), 'get_request_iterator', hook)
+        if all(hook_covers_method(type(scheme), 'get_request_iterator', hook)
                for hook in ('state_dict', 'load_state_dict')):
             return ''
         return (f'the iteration scheme {name} lacks the hooks state_dict() '

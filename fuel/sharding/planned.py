@@ -99,8 +99,8 @@ class ItemPlan:
         """Leave all as it is where the whole epoch ends; the rank has come
         to an item that it does not get."""
 
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before an item, and where inputs stand."""
+    def resume_point(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs and the inputs' positions at an item."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -223,12 +223,12 @@ class DealtItems:
         last = self.dealer.last
         return marks(count, last.repeats, last.rows)
 
-    def standing(self) -> tuple[object, list[Any]]:
-        """Return left-overs and positions of an order that is sought."""
+    def resume_point(self) -> tuple[object, list[Any]]:
+        """Return the left-overs and the inputs' positions at the next item."""
         items = self.order.num_items
-        standing: tuple[object, list[Any]] = self.order.standing(
+        point: tuple[object, list[Any]] = self.order.resume_point(
             items if self._is_over else min(self.dealer.next, items))
-        return standing
+        return point
 
     def skip(self, count: int) -> None:
         """Leave out the rank's next items."""

@@ -106,7 +106,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
         if shard.uneven == 'pad':
             _check_padding(stage)
         ours = copied_pipeline(stream, is_sought=True)
-        stage_of(ours).take_share(shard)
+        stage_of(ours).shard_own_items(shard)
         return ours
     check_draws(stage)
     ours = copied(stage, {})

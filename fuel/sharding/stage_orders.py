@@ -13,7 +13,7 @@ from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.schemes.requests import BatchSizeRequests
-from fuel.sharding.asking import Asked, Begun
+from fuel.sharding.asking import OrderQuery, StageEpoch
 from fuel.sharding.order import (
     ENDLESS, DatasetRows, EpochOrder, GivenOrder, ItemPart, Kind, Made,
     Merged, Unordered)
@@ -402,7 +402,7 @@ class OrderPlan(ItemPlan):
         stage, children = stage_of(stream), children_of(epoch)
         return cls(stage.stream.order_items(
             list(map(cls.order_below, children)),
-            Begun(Asked(), stage, epoch)), children, stream)
+            StageEpoch(OrderQuery(), stage, epoch)), children, stream)
 
     @staticmethod
     def order_below(child: DataIterator) -> EpochOrder:
@@ -446,8 +446,8 @@ class OrderPlan(ItemPlan):
             else read_rows_at(children[place], item, rows)
             for place, items, rows in parts for item in items])
 
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before an item, and where inputs stand."""
+    def resume_point(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs and the inputs' positions at an item."""
         leftover, places = self.order.before(item)
         for child, place in zip(self.children, places, strict=True):
             seek(child, place)

@@ -19,7 +19,8 @@ from fuel.storage.chunk_cache import Ahead, ChunkStore, Decoded, cache_of
 from fuel.storage.chunk_table import corner_of
 from fuel.storage.file_bytes import Ends, FileBytes, Versioned, files_at
 from fuel.storage.filters import (
-    OnlyHDF5Error, check_filter_lengths, codes, decode_chunk, raise_lack)
+    OnlyHDF5Error, check_filter_lengths, codes, decode_chunk,
+    raise_unless_damage)
 from fuel.storage.layout import is_known
 from fuel.storage.mapped import (
     DirectReader, IndexArray, PartNames, Parts, Wanted)
@@ -126,8 +127,8 @@ class ChunkReader(DirectReader):
             self._decode_later(*wanted)
             return nbytes
         for one in wanted:
-            self._remote.when_here(*self._ranges(numpy.array(one[:1])),
-                                   partial(self._decode_later, one))
+            self._remote.call_when_fetched(*self._ranges(numpy.array(one[:1])),
+                                           partial(self._decode_later, one))
         return nbytes
 
     def _decode_later(self, *wanted: tuple[int, int]) -> None:
@@ -369,8 +370,8 @@ class DecodedReader(ChunkReader):
                 slice(start, start + length) for start, length in zip(
                     corner, shape, strict=True))]
         except (OSError, RuntimeError) as error:
-            raise_lack(error, self.path, self.name,
-                       self._index.filters(array))
+            raise_unless_damage(error, self.path, self.name,
+                                self._index.filters(array))
             raise ValueError(f'HDF5 cannot decode its chunk: {error}'
                              ) from error
         # At the edge of the data set, a chunk is larger than its content.

@@ -130,8 +130,8 @@ class RemoteBytes(FileBytes, Protocol):
                 ) -> Sequence[object]:
         """Have byte ranges fetched, without waiting for them."""
 
-    def when_here(self, starts: Ends, stops: Ends,
-                  task: Callable[[], None]) -> None:
+    def call_when_fetched(self, starts: Ends, stops: Ends,
+                          task: Callable[[], None]) -> None:
         """Have byte ranges fetched, and then call a function."""
 
     def hold(self, starts: Ends, stops: Ends) -> AbstractContextManager[None]:
@@ -509,11 +509,11 @@ class JoinedFile:
         return [one for file, low, high in self._ranges(starts, stops)
                 for one in file.request(low, high, is_urgent)]
 
-    def when_here(self, starts: Ends, stops: Ends,
-                  task: Callable[[], None]) -> None:
+    def call_when_fetched(self, starts: Ends, stops: Ends,
+                          task: Callable[[], None]) -> None:
         """See :class:`RemoteBytes`."""
         for file, low, high in self._ranges(starts, stops):
-            task = functools.partial(file.when_here, low, high, task)
+            task = functools.partial(file.call_when_fetched, low, high, task)
         task()
 
     @contextlib.contextmanager

@@ -492,8 +492,8 @@ DECODERS: dict[int, Callable[[memoryview, ChunkFilter, Decoded], None]] = {
     ZSTD: _zstd}
 
 
-def raise_lack(error: BaseException, path: str, name: str,
-               filters: tuple[ChunkFilter, ...]) -> None:
+def raise_unless_damage(error: BaseException, path: str, name: str,
+                        filters: tuple[ChunkFilter, ...]) -> None:
     """Raise an error if what failed to read does not mean damage."""
     if is_lack_of_descriptors(error):
         raise with_advice(error, path) from error

@@ -18,7 +18,7 @@ from fuel.storage.layout import (
 from fuel.storage.paging import BLOCK
 from fuel.storage.part_index import PartIndex
 from fuel.storage.mapped import Field, element_of
-from fuel.storage.filters import raise_lack
+from fuel.storage.filters import raise_unless_damage
 from fuel.storage.reader import (
     Places, Reader, StoredPieces, own_objects, part_numbers)
 from fuel.storage.nodes import check_virtual
@@ -140,7 +140,7 @@ class H5PYReader(Reader):
             data = self._select_each(selection)
         except (OSError, RuntimeError) as error:
             self._check_file()
-            raise_lack(error, self.path, self.name, self._filters)
+            raise_unless_damage(error, self.path, self.name, self._filters)
             first = (selection.start if isinstance(selection, slice)
                      else int(selection[0]))
             reason = (f'HDF5 cannot read it or a later row of the batch: '

@@ -426,7 +426,7 @@ class MappedReader(DirectReader):
         """See :meth:`Reader.prefetch_budget`."""
         budget = (None if self._extent is None
                   else self._paging.begin(*self._extent))
-        self._rows.declines = self._paging.is_cold
+        self._rows.declines = self._paging.fetches_first
         return budget
 
     def pieces(self, rows: IndexArray) -> StoredPieces | None:
@@ -454,7 +454,7 @@ class MappedReader(DirectReader):
 
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.fetch_budget`."""
-        if self._remote is None or not self._paging.is_cold:
+        if self._remote is None or not self._paging.fetches_first:
             return None
         return self._remote.prefetch_budget()
 
@@ -471,16 +471,16 @@ class MappedReader(DirectReader):
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         batch = self._new_batch(len(rows))
-        self._rows.declines = self._paging.is_cold
+        self._rows.declines = self._paging.fetches_first
         if not (self._rows.declines and rows.size):
             return self._copy(rows, batch)
         self._check_rows(int(rows.min()), int(rows.max()))
-        with self._paging.bring(*self._pieces(rows)):
+        with self._paging.fetched(*self._pieces(rows)):
             return self._copy(rows, batch)
 
     def _read_ranges(self, starts: IndexArray,
                      counts: IndexArray) -> NDArray[Any]:
-        self._rows.declines = self._paging.is_cold
+        self._rows.declines = self._paging.fetches_first
         if self._rows.declines:
             return self._read_list(rows_of_ranges(starts, counts))
         return self._copy((starts, counts), self._new_batch(int(
@@ -488,7 +488,7 @@ class MappedReader(DirectReader):
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         batch = self._new_batch(stop - start)
-        if not (self._paging.is_remote and self._paging.is_cold
+        if not (self._paging.is_remote and self._paging.fetches_first
                 and start < stop):
             return self._copy((start, stop), batch)
         self._check_rows(start, stop - 1)
@@ -496,7 +496,7 @@ class MappedReader(DirectReader):
         for low in range(start, stop, step):
             high = min(stop, low + step)
             rows = numpy.arange(low, high, dtype=numpy.intp)
-            with self._paging.bring(*self._pieces(rows)):
+            with self._paging.fetched(*self._pieces(rows)):
                 self._copy((low, high), batch[low - start:high - start],
                            is_part=True)
         return self._in_native_order(batch)

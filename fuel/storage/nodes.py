@@ -44,7 +44,7 @@ def find_node(root: h5py.Group, path: str,
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
     """
-    found = find_at_once(root, path)
+    found = open_hard_linked(root, path)
     if found is None:
         found = _find_by_links(root, path, open_linked)
     make = MAKE_NODE.get(type(found))
@@ -89,10 +89,9 @@ def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
     return found
 
 
-def find_at_once(root: h5py.Group, path: str,
-                 ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Return the handle of what a path leads to; None unless all links are
-    hard ones.
+def open_hard_linked(root: h5py.Group, path: str,
+                     ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
+    """Open the object of a path whose links are all hard; else return None.
 
     The groups on the way are not opened: each takes as long as an array.
     """
@@ -169,7 +168,7 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
         parent, prefix, name = pending.pop()
         try:
             # As `find_node` does, which takes long for thousands of names.
-            found = find_at_once(parent, name)
+            found = open_hard_linked(parent, name)
             if found is None:
                 found = _find_by_links(parent, name, open_linked)
             make = MAKE_NODE.get(type(found))

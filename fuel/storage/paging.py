@@ -215,7 +215,7 @@ class LocalPaging:
         return PAGES_AHEAD if by_rows else None
 
     @property
-    def is_cold(self) -> bool:
+    def fetches_first(self) -> bool:
         """Whether rows are fetched before they are copied (bool)."""
         # Looked up once: another thread may begin an epoch meanwhile.
         ordered = self._ordered
@@ -233,8 +233,8 @@ class LocalPaging:
         return starts, starts + nbytes
 
     @contextlib.contextmanager
-    def bring(self, starts: Ends, nbytes: int) -> Iterator[None]:
-        """Read pieces, and keep them while the context is entered."""
+    def fetched(self, starts: Ends, nbytes: int) -> Iterator[None]:
+        """Read pieces, and keep them in memory within the context."""
         ordered = self._ordered
         if ordered is None:
             read_rows(self._file, starts, nbytes)
@@ -292,7 +292,7 @@ class RemotePaging:
         return None
 
     @property
-    def is_cold(self) -> bool:
+    def fetches_first(self) -> bool:
         """See :class:`LocalPaging`."""
         return not self._is_here
 
@@ -300,8 +300,8 @@ class RemotePaging:
         """See :class:`LocalPaging`."""
         self._file.request(*self.widen(starts, nbytes))
 
-    def bring(self, starts: Ends, nbytes: int | Ends,
-              ) -> AbstractContextManager[None]:
+    def fetched(self, starts: Ends, nbytes: int | Ends,
+                ) -> AbstractContextManager[None]:
         """See :class:`LocalPaging`."""
         return self._file.hold(*self.widen(starts, nbytes))
 

@@ -27,12 +27,12 @@ from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
 from fuel.utils.arguments import (
-    NamedArguments, checked_labels, is_dataset, safely, unknown_argument)
+    NamedArguments, checked_labels, is_dataset, try_call, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import cached, class_hook
 from fuel.utils.other_libraries import (
-    FOR_STREAMS, Elsewhere, names_shown, no_member)
+    FOR_STREAMS, OtherLibraryName, names_shown, no_member)
 
 if TYPE_CHECKING:
     from fuel.profiling import Measurements
@@ -884,17 +884,17 @@ def _are_assigned(cls: type[AbstractDataStream]) -> bool:
 
 def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
     """Return the error that streams have no method of another library."""
-    sources = safely((), lambda: tuple(stream.sources))
+    sources = try_call((), lambda: tuple(stream.sources))
     return no_member(stream, name, FOR_STREAMS, sources or ('data',),
                      _item_of(stream))
 
 
 def _item_of(stream: AbstractDataStream) -> str:
     """Return whether batches or examples come, as far as that is known."""
-    is_example = safely(False, lambda: stream.produces_examples)
+    is_example = try_call(False, lambda: stream.produces_examples)
     return 'example' if is_example is True else 'batch'
 
 
 for _name in FOR_STREAMS:
     setattr(AbstractDataStream, _name,
-            Elsewhere(AbstractDataStream, _name, _no_member))
+            OtherLibraryName(AbstractDataStream, _name, _no_member))

@@ -22,7 +22,7 @@ from fuel.schemes.sharded_requests import RowRequests, as_splittable
 from fuel.sharding.shard_pipeline import copied_pipeline
 from fuel.sharding.planned import source_of
 from fuel.typing import Batch, StreamLike
-from fuel.utils.arguments import safely
+from fuel.utils.arguments import try_call
 
 
 # Begins the note of an error that nothing was left out for.
@@ -125,7 +125,7 @@ def _examples_below(epoch: Epoch) -> list[int | None]:
     """Return which examples of the data set the item was made of that a
     stage has read last; one that is None if that is not known."""
     child = epoch.attributes['child_epoch_iterator']
-    found = safely(None, source_examples, child, 1)
+    found = try_call(None, source_examples, child, 1)
     return ([None] if found is None or not len(found.indices)
             else list(map(_as_number, found.indices)))
 

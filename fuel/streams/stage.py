@@ -23,7 +23,7 @@ from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import (
     class_hook,
-    defines_together,
+    hook_covers_method,
     is_original,
 )
 
@@ -79,7 +79,7 @@ class StreamStage(Stage):
             raise ValueError(
                 f"uneven='pad' repeats examples from the start of an epoch, "
                 f"but {source} is read in order: use uneven='drop'")
-        self.take_share(shard)
+        self.shard_own_items(shard)
 
     # --- an epoch ----------------------------------------------------------
 
@@ -244,9 +244,9 @@ class StreamStage(Stage):
             data_state = epoch.attributes.get('data_state')
             if epoch.shard is not None and self._is_planned:
                 reader: Any = self.reader_of(epoch)
-                kept, children = reader.standing()
+                kept, children = reader.resume_point()
             else:
-                kept = self.stream.get_leftover() if defines_together(
+                kept = self.stream.get_leftover() if hook_covers_method(
                     type(self.stream), 'get_data', 'get_leftover'
                     ) else self._without_leftover()
                 children = self._positions()

@@ -11,7 +11,7 @@ from fuel.epochs.stage import stage_of
 from fuel.exceptions import NotAStreamError
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
-from fuel.sharding.asking import Begun, passed_on
+from fuel.sharding.asking import StageEpoch, passed_on
 from fuel.sharding.order import EpochOrder
 from fuel.streams import AbstractDataStream
 from fuel.streams.arguments import KEPT, StreamOptions
@@ -19,7 +19,8 @@ from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils.arguments import has_own_constructor, is_dataset, is_stream
 from fuel.utils.other_libraries import class_for, short_repr
-from fuel.utils.overrides import cached, calls, covers, declares, stands_in
+from fuel.utils.overrides import (
+    cached, calls, covers, declares, replaces_methods)
 from fuel.utils.rng_state import generator_in
 from fuel.utils.signatures import constructors_of
 
@@ -185,7 +186,7 @@ class Transformer(AbstractDataStream):
             return BoundStageReader(epoch, self, method)
         return StageReader(
             self, child, self._transformation(epoch)
-            if stands_in(self, '_transformation')
+            if replaces_methods(self, '_transformation')
             else getattr(type(self), method))
 
     @calls('transform_example', 'transform_batch')
@@ -293,7 +294,7 @@ class Transformer(AbstractDataStream):
         # A method on batches may sort them.
         return found._replace(in_order=False)
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch: that of `data_stream`."""
         return passed_on(stage_of(self), inputs[0])

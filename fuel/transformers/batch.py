@@ -14,7 +14,7 @@ from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.ordered import size_requests
 from fuel.schemes.requests import warn_of_no_batch
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder, GivenOrder
 from fuel.sharding.planned import read_rows_at, seek
 from fuel.sharding.stage_orders import (
@@ -189,7 +189,7 @@ class Batch(LeftoverStage):
         self._kept, self._size = (), len(examples)
         return _joined(examples, self.data_stream.sources)
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return cut_order(
@@ -345,7 +345,7 @@ class Unpack(Expand):
         """Return the examples of a batch."""
         return examples_of(item, self.data_stream.sources)
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         if not covers(self, 'order_items', ('expand',)):

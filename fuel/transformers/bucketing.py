@@ -173,7 +173,7 @@ class BucketBatch(LeftoverStage, SeededTransformer):
     def get_leftover(self) -> dict[str, Any]:
         """Return which pool comes next, and how much of one was used."""
         pools: Any = self._kept
-        return {**self.kept_besides(),
+        return {**self.inherited_leftover(),
                 'number': self._num_pools - len(pools),
                 'used': pools[0].used if pools else None}
 

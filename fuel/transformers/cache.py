@@ -13,7 +13,7 @@ from fuel.epochs.pipeline import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.stage_orders import RowPlan, row_order
 from fuel.streams.arguments import LabelOptions
@@ -227,7 +227,7 @@ class Cache(LeftoverStage):
             chunk for chunk in self._kept if chunk.used < chunk.size])
         return tuple([join(piece) for piece in pieces])
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return row_order(

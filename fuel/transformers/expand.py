@@ -8,7 +8,7 @@ from fuel.epochs.pipeline import can_seek, length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import (
     EpochOrder, ItemPart, Made, UnknownOrderError, Unordered)
 from fuel.sharding.planned import seek
@@ -113,11 +113,11 @@ class PiecePlan(OrderPlan):
             seek(child, self.order.find(self.num_items)[0])
             position_of(child)
 
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before a piece, and where the input stands."""
+    def resume_point(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs and the input's position at a piece."""
         child = self.children[0]
         number, used = self.order.find(item)
-        besides = self.stream.besides_at(number)
+        besides = self.stream.inherited_leftover_at(number)
         seek(child, number)
         return ({**(besides or {}), 'used': used} if used else besides,
                 [position_of(child)])
@@ -272,7 +272,7 @@ class Expand(LeftoverStage):
     def _keep_next(self) -> None:
         """Read an item, and begin with its pieces."""
         position = position_of(self.child_epoch_iterator)
-        before = self.kept_besides()
+        before = self.inherited_leftover()
         item = self._pull()
         try:
             size = None if type(self).num_pieces is Expand.num_pieces else (
@@ -348,7 +348,7 @@ class Expand(LeftoverStage):
                 'class from Expand and SeededTransformer, and draw from '
                 'generator()')
         leftover = super().get_leftover()
-        besides = (self.kept_besides() if leftover is None
+        besides = (self.inherited_leftover() if leftover is None
                    else self._kept[0].before)
         if not isinstance(besides, dict | None) or 'used' in (besides or {}):
             raise TypeError(
@@ -370,7 +370,7 @@ class Expand(LeftoverStage):
         length, count = length_of(self.data_stream), self.pieces_of_each()
         return None if length is None or count is None else length * count
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         times = self.pieces_of_each()
@@ -389,7 +389,7 @@ class Expand(LeftoverStage):
         """
         if is_new:
             self._kept = ()
-            besides = self.besides_at(number)
+            besides = self.inherited_leftover_at(number)
             if besides is not None:
                 self.resume_plan(besides)
             self._keep_next()
@@ -400,8 +400,8 @@ class Expand(LeftoverStage):
                 raise self._wrong_count(self.num_pieces(), str(pieces.used))
         return found
 
-    def besides_at(self, number: int) -> Any:
-        """Return what is kept besides the pieces, before an item."""
-        besides = self.kept_besides()
+    def inherited_leftover_at(self, number: int) -> Any:
+        """Return the inherited left-overs, before an item."""
+        besides = self.inherited_leftover()
         # The count of a seeded stage is that of its items.
         return besides and {**besides, 'item': number}

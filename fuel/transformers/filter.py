@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from fuel.epochs.pipeline import length_of
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.stage_orders import OrderPlan, TakenOrder
 from fuel.streams.arguments import StreamOptions
@@ -129,7 +129,7 @@ class Take(Transformer):
         self._taken += 1
         return data
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return TakenOrder(inputs[0], self.count)

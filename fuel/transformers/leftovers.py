@@ -162,7 +162,7 @@ class LeftoverStage(Transformer):
     # Items that were read, the oldest first.
     _kept: tuple[Any, ...] = ()
     # True if a class behind this one keeps something, too.
-    _keeps_besides = False
+    _inherits_leftover = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -171,7 +171,7 @@ class LeftoverStage(Transformer):
             vars(base).get('epoch_attributes', ())
             for base in cls.__mro__[::-1])))
         place = cls.__mro__.index(LeftoverStage)
-        cls._keeps_besides = cls.__mro__[place + 1] is not Transformer
+        cls._inherits_leftover = cls.__mro__[place + 1] is not Transformer
 
     def _keep_next(self) -> object:
         """Read, and keep what was read."""
@@ -203,13 +203,13 @@ class LeftoverStage(Transformer):
             self._kept[0].skip(saved_count(leftover, 'used'))
 
     def resume_plan(self, leftover: dict[str, Any]) -> None:
-        """Take up what is kept besides."""
-        if self.kept_besides() is not None:
+        """Restore the left-overs of the inherited classes."""
+        if self.inherited_leftover() is not None:
             super().set_leftover(leftover)
 
-    def kept_besides(self) -> Any:
-        """Return what the classes behind this one keep, None for nothing."""
-        return super().get_leftover() if self._keeps_besides else None
+    def inherited_leftover(self) -> Any:
+        """Return the left-overs of the inherited classes, None for none."""
+        return super().get_leftover() if self._inherits_leftover else None
 
     def get_child_position(self) -> Any:
         """Return where the child stood before what was read first."""

@@ -10,7 +10,7 @@ from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.planned import seek
 from fuel.sharding.stage_orders import ChainedOrder, MergedOrder, OrderPlan
@@ -195,7 +195,7 @@ class Chain(SeveralStreams):
             self._place += 1
         raise StopIteration
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return ChainedOrder(inputs)
@@ -337,7 +337,7 @@ class Merge(SeveralStreams):
                 raise
         return tuple(data)
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return MergedOrder(inputs)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
-from fuel.sharding.asking import Begun
+from fuel.sharding.asking import StageEpoch
 from fuel.sharding.draws import Draws
 from fuel.sharding.order import EpochOrder, ItemPart
 from fuel.sharding.planned import ItemPlan, items_of, read_at, seek
@@ -76,8 +76,8 @@ class BufferPlan(ItemPlan):
         self._go_to(item)
         return read_at(self.child, self._pop(held))
 
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before an item, and where the input stands."""
+    def resume_point(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs and the input's position at an item."""
         self._go_to(item)
         stage, held = self.stage(), self.held
         assert stage is not None
@@ -176,7 +176,7 @@ class ShuffleBuffer(SeededTransformer):
             held.push(_when(
                 self._key, self.buffer_size, held, held.next), example)
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         leftover = begun.leftover

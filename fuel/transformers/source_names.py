@@ -6,7 +6,7 @@ from typing import Any
 
 from fuel.suggestions import did_you_mean
 from fuel.typing import StreamLike
-from fuel.utils.arguments import labels_in, safely
+from fuel.utils.arguments import labels_in, try_call
 
 
 def as_names(argument: str, names: object) -> tuple[str, ...]:
@@ -69,9 +69,9 @@ def as_labels(labels: Sequence[str] | None) -> Any:
 
 def item_of(stream: StreamLike, accepts: type = list) -> str:
     """Return what a function gets of a stream's items, in words."""
-    item = safely('item', lambda: 'example' if stream.produces_examples
-                  else 'batch')
-    names = safely(tuple[str, ...](), lambda: tuple(stream.sources))
+    item = try_call('item', lambda: 'example' if stream.produces_examples
+                    else 'batch')
+    names = try_call(tuple[str, ...](), lambda: tuple(stream.sources))
     if accepts is dict:
         return f'each {item}, a dict of {names}'
     return (f'each {item}, a tuple ({", ".join(map(str, names))}'

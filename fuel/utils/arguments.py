@@ -230,8 +230,8 @@ def checked_labels(owner: object, labels: Any) -> Any:
     return labels if isinstance(labels, Mapping) else labels or None
 
 
-def safely(default: Value, function: Callable[..., Value],
-           *args: object) -> Value:
+def try_call(default: Value, function: Callable[..., Value],
+             *args: object) -> Value:
     """Return what a function returns, or a default if it raises."""
     try:
         return function(*args)
@@ -241,7 +241,7 @@ def safely(default: Value, function: Callable[..., Value],
 
 def one_line(subject: object) -> str:
     """Return a class and its arguments, as far as the object keeps them."""
-    arguments = safely(list[str](), _arguments, subject)
+    arguments = try_call(list[str](), _arguments, subject)
     return f'{type(subject).__name__}({", ".join(arguments)})'
 
 

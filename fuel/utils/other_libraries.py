@@ -184,12 +184,12 @@ def no_member(owner: object, name: str, lines: Mapping[str, Line],
         f'{f" ({where})" if where else ""}', name=name)
 
 
-class Elsewhere:
-    """An attribute that only other libraries have: reading it says what does
-    the same.
+class OtherLibraryName:
+    """A name of other libraries: reading it raises an AttributeError that
+    names Fuel's equivalent.
 
-    To `hasattr` there is none. A user's class may have one, also by a base
-    behind `owner`.
+    `hasattr` returns False. A user's class may define the attribute, also in
+    a base behind `owner`.
     """
 
     def __init__(self, owner: type, name: str,
@@ -213,11 +213,12 @@ def names_shown(owner: object, names: Iterable[str]) -> list[str]:
     """Return those names of attributes that an object has."""
     cls, own = type(owner), vars(owner)
     return [name for name in names if name in own or not isinstance(
-        getattr_static(cls, name, None), Elsewhere) or hasattr(owner, name)]
+        getattr_static(cls, name, None), OtherLibraryName)
+            or hasattr(owner, name)]
 
 
 def class_for(data: object) -> str:
-    """Return what to write to make a data set of an object that is none."""
+    """Return how to make a data set of an object, for errors."""
     if isinstance(data, type):
         return f'make one, {data.__name__}(...)'
     if _are_paths(data):
@@ -225,7 +226,7 @@ def class_for(data: object) -> str:
     bases = type(data).__mro__
     names = {base.__name__ for base in bases}
     libraries = {base.__module__.partition('.')[0] for base in bases}
-    if comes_from(data, ('IterableDataset',), 'datasets'):
+    if is_named_class(data, ('IterableDataset',), 'datasets'):
         return 'put it into a HuggingFaceIterable, of fuel.interop.arrow'
     if libraries & {'datasets', 'pandas', 'polars', 'pyarrow'}:
         return 'put tables into an ArrowDataset, of fuel.interop.arrow'
@@ -256,7 +257,7 @@ def checked_path(reader: str, path: object) -> str:
 
 
 def short_repr(data: object) -> str:
-    """Return what an object is, in a few words."""
+    """Return a short description of an object, for errors."""
     if isinstance(data, (str, int, float, os.PathLike, type(None))):
         return f'{data!r:.80} ({type(data).__name__})'
     name = data.__name__ if isinstance(data, type) else type(data).__name__
@@ -267,13 +268,15 @@ def is_table(data: object) -> bool:
     """Return whether an object is a table of another library: indexed by the
     names of its columns, and iterated over by them or by rows as dicts."""
     names = ('DataFrame', 'DatasetDict', 'Dataset', 'IterableDataset', 'Table')
-    return comes_from(data, names, 'datasets', 'pandas', 'polars', 'pyarrow')
+    return is_named_class(
+        data, names, 'datasets', 'pandas', 'polars', 'pyarrow')
 
 
-def comes_from(data: object, names: Collection[str], *libraries: str) -> bool:
-    """Return whether an object is of a class of other libraries, which need
-    not be there, by the name of the class."""
-    # A loop, since each object that data sets are made of is asked.
+def is_named_class(data: object, names: Collection[str], *libraries: str,
+                   ) -> bool:
+    """Return whether an object is of a class of other libraries, by the names
+    of class and library: they need not be installed."""
+    # A loop is fast: each object that a data set is made of is checked.
     for base in type(data).__mro__:
         if base.__name__ in names and (
                 base.__module__.partition('.')[0] in libraries):
@@ -284,7 +287,7 @@ def comes_from(data: object, names: Collection[str], *libraries: str) -> bool:
 def is_labelled(data: Any) -> bool:
     """Return whether an object is a column of pandas whose index is not 0, 1,
     2, ...: a list of numbers takes rows from it by other labels."""
-    if not comes_from(data, ('Series',), 'pandas'):
+    if not is_named_class(data, ('Series',), 'pandas'):
         return False
     labels = numpy.asarray(data.index)
     # NumPy 1 warns of text that is compared with numbers.

@@ -101,20 +101,20 @@ def calls(*names: str) -> Callable[[Function], Function]:
     return mark
 
 
-def stands_in(stage: object, name: str) -> bool:
-    """Return whether a function that :func:`calls` has marked makes what the
-    methods of a stage make: none that it does not call was overridden."""
+def replaces_methods(stage: object, name: str) -> bool:
+    """Return whether a function marked by :func:`calls` can replace a stage's
+    methods: no method that it bypasses was overridden."""
     function: object = getattr(type(stage), name)
     return covers(stage, name, vars(function)['bypassed'])
 
 
 # Asked for every batch, of few classes.
 @cached
-def defines_together(cls: type, method: str, hook: str) -> bool:
-    """Return whether `hook` knows of `method`.
+def hook_covers_method(cls: type, method: str, hook: str) -> bool:
+    """Return whether `hook` accounts for what `method` does.
 
-    It does not if a subclass overrides the method alone: what that does is
-    then unknown to the inherited hook.  Fuel's own classes are trusted.
+    It does not if a subclass overrides the method alone: the inherited hook
+    cannot know what the new method does.  Fuel's own classes are trusted.
     """
     for base in cls.__mro__:
         if hook in vars(base):

@@ -211,17 +211,17 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         answer: ReceivedItem = item
         return answer
 
-    def _hear_end(self, epoch: AnyEpoch) -> None:
+    def _receive_end(self, epoch: AnyEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
 
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
         """Ask for more batches, after one was received."""
 
-    def hear_end(self, epoch: AnyEpoch) -> None:
+    def receive_end(self, epoch: AnyEpoch) -> None:
         """Take the last note of an epoch whose end another worker has told."""
         with self._given_up_if_interrupted():
-            self._hear_end(epoch)
+            self._receive_end(epoch)
 
     def report_anew(self) -> None:
         """Let another process report, whose sums begin at zero."""
@@ -375,7 +375,7 @@ class WorkerSession(RemoteSession[StreamLike]):
             for worker, part in zip(self.team.workers, self.parts,
                                     strict=True):
                 if part is not self.parts[place]:
-                    worker.hear_end(part)
+                    worker.receive_end(part)
             raise
         if self.most_skipped and len(self.parts) > 1:
             self._check_skipped(place)

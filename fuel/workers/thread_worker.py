@@ -16,7 +16,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from fuel.epochs.ahead import let_run
+from fuel.epochs.ahead import run_in_threads
 from fuel.epochs.pipeline import can_seek
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
@@ -178,7 +178,7 @@ def _run_ahead(iterator: Any, threads: Crew, *,
     if run and (not ends_early or (
             isinstance(below, DataIterator)
             and can_seek(below.data_stream))):
-        let_run(run[::-1], below, threads)
+        run_in_threads(run[::-1], below, threads)
     if not isinstance(below, DataIterator):
         return
     stage = stage_of(below.data_stream)

@@ -139,7 +139,7 @@ class Worker(EpochWorker[RemoteEpoch]):
             self._drop(item)
         epoch.items.clear()
 
-    def _hear_end(self, epoch: RemoteEpoch) -> None:
+    def _receive_end(self, epoch: RemoteEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
         deadline = time.monotonic() + MOMENT
         with suppress(ChannelClosed):

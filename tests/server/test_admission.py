@@ -8,7 +8,7 @@ from fuel.server.admission import (
     Continue,
     Join,
     Refuse,
-    SendAway,
+    ReportEnd,
     SetAside,
     Wait,
 )
@@ -152,7 +152,7 @@ def test_client_of_an_epoch_that_is_left_behind_is_sent_away():
     world.begin('a', number=3)
     late = world.ask('b', position(
         world.admission.run, 2, 'b', state={'a': 1}))
-    assert [SendAway(late)] == world.decide()
+    assert [ReportEnd(late)] == world.decide()
 
 
 @pytest.mark.parametrize(('run', 'refused', 'kind'), [

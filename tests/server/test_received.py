@@ -30,7 +30,7 @@ def take(slot, limit=1000):
 @pytest.mark.parametrize('limit', [0, 1000])
 @pytest.mark.parametrize('offset', [0, 7, 96])
 def test_batch_is_taken_of_its_slot(offset, limit):
-    """Lent, or copied if no more is lent."""
+    """LentSlot, or copied if no more is lent."""
     array, = take({'number': 1, 'segment': 1, 'extents': [[offset, 4]]},
                   limit)
     assert numpy.arange(offset, offset + 4).tolist() == array.tolist()

@@ -83,7 +83,7 @@ def test_batches_are_direct_as_soon_as_all_is_read(path, cold):
     epoch = stream.get_epoch_iterator()
     next(epoch)
     reader = stream.dataset._access.open().reader('x')
-    wait_until(lambda: not reader._paging.is_cold)
+    wait_until(lambda: not reader._paging.fetches_first)
     next(epoch)
     next(epoch)
     assert epoch.epoch.reader.is_open

@@ -199,7 +199,7 @@ class Client:
         """Send a message; it is under way for a while."""
         self.outbox.append(fields)
 
-    mention = report
+    report_later = report
 
     def join(self, resume):
         """Connect, and ask for a place in an epoch."""

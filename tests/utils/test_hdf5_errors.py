@@ -4,7 +4,7 @@ import errno
 import pytest
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage.filters import raise_lack
+from fuel.storage.filters import raise_unless_damage
 from fuel.utils.hdf5_errors import naming_file
 
 
@@ -18,7 +18,7 @@ def test_lack_of_descriptors_is_not_called_damage(number):
     assert not isinstance(caught.value, DamagedFileError)
     assert (number, lack) == (caught.value.errno, caught.value.__cause__)
     with pytest.raises(OSError, match=r'Too many.*raise the limit.*a\.hdf5'):
-        raise_lack(lack, 'a.hdf5', 'x', ())
+        raise_unless_damage(lack, 'a.hdf5', 'x', ())
 
 
 def test_other_errors_are_damage():
@@ -26,4 +26,4 @@ def test_other_errors_are_damage():
     with (pytest.raises(DamagedFileError, match="'a.hdf5', source 'x'.*EIO"),
           naming_file('a.hdf5', 'x')):
         raise OSError(errno.EIO, 'EIO')
-    raise_lack(OSError(errno.EIO, 'EIO'), 'a.hdf5', 'x', ())
+    raise_unless_damage(OSError(errno.EIO, 'EIO'), 'a.hdf5', 'x', ())

@@ -18,7 +18,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader, choose_reader, open_parts
 from fuel.storage.attributes import read_attribute
 from fuel.storage.linked_files import FEWEST_KEPT, LinkedFiles
-from fuel.storage.nodes import Node, find_arrays, find_at_once
+from fuel.storage.nodes import Node, find_arrays, open_hard_linked
 from fuel.storage.part_index import (
     Arrays, IndexBuilder, PartIndex, index_arrays, restored_index)
 from fuel.storage.ragged import read_text_value
@@ -69,7 +69,7 @@ class FileParts:
         self.files, self.names = files, names
         self.expected: list[str] = []
         # Answers to questions that were asked together, until they are needed.
-        self._asked: dict[str, IndexBuilder] = {}
+        self._built: dict[str, IndexBuilder] = {}
         self.cache_bytes = cache_bytes
         self._runs_given = runs
         self._runs: IndexArray | None = None
@@ -202,7 +202,7 @@ class FileParts:
         arrays, files = self.arrays(path), self.files.own_bytes()
 
         def make() -> Arrays:
-            index = PartIndex(arrays, axes, self._ask(path, axes))
+            index = PartIndex(arrays, axes, self._build_index(path, axes))
             made.append(index)
             return index_arrays(index, files)
 
@@ -225,12 +225,14 @@ class FileParts:
         return hashlib.sha256('\n'.join(self.names.names).encode(
             'utf-8', 'surrogateescape')).hexdigest()
 
-    def _ask(self, path: str, axes: int) -> IndexBuilder:
-        """Ask HDF5 for the arrays of a path, and for those of the paths that
-        are expected: of many parts, it has forgotten the first when it comes
-        to the last."""
-        if path in self._asked:
-            return self._asked.pop(path)
+    def _build_index(self, path: str, axes: int) -> IndexBuilder:
+        """Build the index of the arrays of a path from HDF5.
+
+        The indices of the expected paths are built with it: HDF5 forgets the
+        first parts before it comes to the last.
+        """
+        if path in self._built:
+            return self._built.pop(path)
         others = {other: IndexBuilder(1) for other in self.expected
                   if other != path}
         builder = IndexBuilder(axes)
@@ -247,14 +249,14 @@ class FileParts:
                         # It is raised where this one is asked for.
                         del others[other]
                 bar.advance(1)
-        self._asked.update(others)
+        self._built.update(others)
         return builder
 
     def _add(self, builder: IndexBuilder, number: int, path: str, file: int,
              group: Any, part: str) -> None:
         """Ask HDF5 for an array in a part, which lies where `place_of` has
         returned."""
-        found = find_at_once(group, join(part, path)) if number else None
+        found = open_hard_linked(group, join(part, path)) if number else None
         if not isinstance(found, h5py.h5d.DatasetID):
             # Links may have led to another file.
             found = self.array(number, path).id
@@ -415,7 +417,7 @@ def check_stated(parts: FileParts, name: str, array: str) -> None:
     `parts`: whose rows were counted.
     `array`: path of an array of so many rows, for the error.
     """
-    def ask() -> Arrays:
+    def read_stated() -> Arrays:
         return {'stated': numpy.array([
             _stated(parts, number, name) for number in range(len(parts))])}
 
@@ -426,7 +428,7 @@ def check_stated(parts: FileParts, name: str, array: str) -> None:
 
     assert parts.bounds is not None
     stated = parts.files.kept(
-        f'stated {name!r} {parts.digest()}', ask, are_stated)['stated']
+        f'stated {name!r} {parts.digest()}', read_stated, are_stated)['stated']
     lengths = numpy.diff(parts.bounds)
     wrong = (stated != UNSTATED) & (stated != lengths)
     for number in numpy.flatnonzero(wrong)[:1].tolist():
@@ -442,7 +444,7 @@ def _stated(parts: FileParts, number: int, name: str) -> int:
     with naming_file(parts.path_of(number)):
         _, above, path = parts.place_of(number)
         # To make h5py's group would take ten times as long.
-        part = find_at_once(above, path) or parts.group(number).id
+        part = open_hard_linked(above, path) or parts.group(number).id
         key = name.encode()
         if h5py.h5a.exists(part, key):
             attribute = h5py.h5a.open(part, key)

@@ -20,7 +20,7 @@ from fuel.interop.arrow.files import class_names_of, classes_of
 from fuel.interop.indexed_dataset import own_value
 from fuel.typing import State
 from fuel.utils.checks import saved_count
-from fuel.utils.other_libraries import class_for, comes_from, short_repr
+from fuel.utils.other_libraries import class_for, is_named_class, short_repr
 
 # Examples that are read at once.
 BLOCK = 16
@@ -375,13 +375,13 @@ class HuggingFaceIterable(Dataset):
 
     def __init__(self, dataset: Any, masks: Sequence[str] | str = (),
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        if isinstance(dataset, Mapping) and comes_from(
+        if isinstance(dataset, Mapping) and is_named_class(
                 dataset, ('IterableDatasetDict',), 'datasets'):
             raise TypeError(
                 f'dataset must be one data set, got those of '
                 f'{list(dataset)}: pass one of them, such as '
                 f'data[{next(iter(dataset), "train")!r}]')
-        if not comes_from(dataset, ('IterableDataset',), 'datasets'):
+        if not is_named_class(dataset, ('IterableDataset',), 'datasets'):
             raise TypeError(
                 'dataset must be an IterableDataset of Hugging Face, got '
                 f'{short_repr(dataset)}: {class_for(dataset)}')

@@ -155,7 +155,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         return answer._replace(data=load_batch(
             answer.data, self._leases.lend(item.buffers)))
 
-    def _hear_end(self, epoch: ActorEpoch) -> None:
+    def _receive_end(self, epoch: ActorEpoch) -> None:
         """Take the last note of an epoch, if that comes at once."""
         with suppress(RayError):
             if epoch.calls:
@@ -183,11 +183,11 @@ class ActorWorker(EpochWorker[ActorEpoch]):
                     failed, answer = self._get(epoch.answer)
                     epoch.record_opened(answer, failed=failed)
                 else:
-                    self._hear(epoch)
+                    self._receive_item(epoch)
             except ActorLostError as error:
                 self._replace(epoch, error)
 
-    def _hear(self, epoch: ActorEpoch) -> None:
+    def _receive_item(self, epoch: ActorEpoch) -> None:
         """Receive the next item of an epoch, unless it is too large."""
         if not epoch.calls:
             self._ask_for_more(epoch)

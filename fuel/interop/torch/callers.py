@@ -95,7 +95,7 @@ def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
         frame = frame.f_back
 
 
-def is_asked_by_loader() -> bool:
+def is_len_of_loader() -> bool:
     """Return whether the length of a data set is asked for by ``len()`` of a
     loader of PyTorch's own, which takes it for the number of its batches."""
     # The caller of len(), which called the __len__ that asks here.

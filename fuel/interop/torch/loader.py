@@ -269,9 +269,9 @@ class Loader(torch.utils.data.DataLoader[Any]):
         self._pass = None
         self._is_loaded = True
 
-    def be_read_for_program(self, progress: Progress) -> None:
-        """Let something else read the loader, which knows what it has given
-        to the program."""
+    def set_progress(self, progress: Progress) -> None:
+        """Set the progress of a framework that reads the loader, which counts
+        the batches that it has given to the program."""
         self._progress = progress
 
     def _begin(self) -> tuple[Pass, Iterator[Any]]:
@@ -282,7 +282,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         if progress is not None:
             progress.begin()
         if isinstance(progress, LightningProgress):
-            self._go_where_lightning_goes(progress)
+            self._load_lightning_checkpoint(progress)
         if before is not None and before.used == 0 and before.delivered:
             # Lightning drops a pass whose first batch it has prefetched.
             dataset.load_state_dict(before.state(0))
@@ -321,8 +321,8 @@ class Loader(torch.utils.data.DataLoader[Any]):
                 'it is over')
         return present.num_batches - present.delivered
 
-    def _go_where_lightning_goes(self, progress: LightningProgress) -> None:
-        """Load the state of a checkpoint that Lightning has not loaded."""
+    def _load_lightning_checkpoint(self, progress: LightningProgress) -> None:
+        """Load the loader's state in a checkpoint if Lightning has not."""
         before = self._pass
         if before is not None and isinstance(
                 before.progress, LightningProgress):
@@ -340,7 +340,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         if self._is_loaded:
             if progress.begins_epoch:
                 self.dataset.leave_empty_rest()
-        elif progress.goes_on_elsewhere(self.dataset.is_named()):
+        elif progress.resumes_without_state(self.dataset.is_named()):
             raise ValueError(
                 'Lightning goes on from a checkpoint that holds no state of '
                 'this loader, so batches would come twice or be left out: '

@@ -59,7 +59,7 @@ class LoaderDataset(StreamIterable):
 
     def __len__(self) -> int:
         """Return the number of examples; for a loader, of batches."""
-        if callers.is_asked_by_loader():
+        if callers.is_len_of_loader():
             return len(self.stream)
         count = count_examples(self._rank.whole)
         if count is None:

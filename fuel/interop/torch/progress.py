@@ -112,7 +112,7 @@ class LightningProgress:
                 return state
         return None
 
-    def goes_on_elsewhere(self, is_named: bool) -> bool:
+    def resumes_without_state(self, is_named: bool) -> bool:
         """Return whether Lightning goes on in a checkpoint that holds no
         state of the loader.
 

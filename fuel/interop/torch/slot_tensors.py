@@ -38,8 +38,8 @@ Key: TypeAlias = 'tuple[int, str]'
 Handle: TypeAlias = Any
 
 
-class Lent:
-    """A slot that was given to the stages of a batch.
+class LentSlot:
+    """A slot that the stages of a batch use.
 
     `sent`: whether the loader's side frees it.
     """
@@ -77,9 +77,9 @@ class SlotSender:
         self._control = Segment.create(_SIZE)
         self._flags = numpy.frombuffer(self._control.memory, numpy.uint8)
         self._key = os.getpid(), secrets.token_hex(8)
-        self._lent: list[Lent] = []
+        self._lent: list[LentSlot] = []
 
-    def lend(self, nbytes: int) -> Lent | None:
+    def lend(self, nbytes: int) -> LentSlot | None:
         """Return a slot of at least a size, None if none may be used."""
         self._collect()
         try:
@@ -93,7 +93,7 @@ class SlotSender:
             self._pool.release(slot.number)
             return None
         self._flags[slot.number] = _IN_USE
-        lent = Lent(slot, nbytes)
+        lent = LentSlot(slot, nbytes)
         self._lent.append(lent)
         return lent
 
@@ -115,7 +115,7 @@ class SlotSender:
                 kept.append(lent)
         self._lent = kept
 
-    def describe(self, lent: Lent) -> tuple[Any, ...]:
+    def describe(self, lent: LentSlot) -> tuple[Any, ...]:
         """Return the arguments of :func:`receive`, but for the type."""
         lent.sent = True
         slot = lent.slot
@@ -164,7 +164,7 @@ class SlotTensor(WorkerTensor):
     """A tensor in a slot, which is lent to the receiver."""
 
     sender: SlotSender
-    lent: Lent
+    lent: LentSlot
 
 
 def _send_value(tensor: ValueTensor) -> Any:

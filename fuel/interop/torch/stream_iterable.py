@@ -139,7 +139,7 @@ class StreamIterable(IterableDataset[Any]):
     def __len__(self) -> int:
         """Return the number of items of an epoch, if it is known."""
         count = len(self.stream)
-        if not callers.is_asked_by_loader():
+        if not callers.is_len_of_loader():
             self._warn_of_length(count)
         return count
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import child_streams
 from fuel.interop.torch.slot_tensors import (
-    Lent,
+    LentSlot,
     SlotSender,
     SlotTensor,
     ValueTensor,
@@ -33,7 +33,7 @@ class SlotOutputs(Outputs):
         self._sizes = list(sizes)
         self.takes_rows = takes_rows
         # By the address of their memory.
-        self._given: dict[int, Lent] = {}
+        self._given: dict[int, LentSlot] = {}
 
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
         """Return the memory of a slot, for a size that is expected."""

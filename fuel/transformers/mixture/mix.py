@@ -14,7 +14,7 @@ from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme, MixtureWeights, Weights
-from fuel.sharding.asking import Begun, GoesOn
+from fuel.sharding.asking import StageEpoch, CarriesInputs
 from fuel.sharding.order import EpochOrder, Unordered
 from fuel.transformers.base import ALL
 from fuel.transformers.mixture.order import (
@@ -31,7 +31,7 @@ from fuel.utils.overrides import covers
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
 
 
-class Mix(SeveralStreams, GoesOn):
+class Mix(SeveralStreams, CarriesInputs):
     """Mixes several streams by weights.
 
     Each item, a batch or an example, comes from one of the streams.
@@ -274,7 +274,7 @@ class Mix(SeveralStreams, GoesOn):
         """The iterators with which the next epoch goes on."""
         return self._carried or ()
 
-    def order_items(self, inputs: Sequence[EpochOrder], begun: Begun,
+    def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         for name, part in zip(self.names, inputs, strict=True):
@@ -295,12 +295,13 @@ class Mix(SeveralStreams, GoesOn):
             beginning = Beginning(orders, given, draws)
         else:
             beginning = Beginning(
-                inputs, *self._standing(begun, mixture))
+                inputs, *self._beginning_fields(begun, mixture))
         return MixedOrder(
             beginning, begun.draws, begun.add_scheme(self.iteration_scheme),
             self.stop, self.epoch_size)
 
-    def _standing(self, begun: Begun, mixture: Mixture | None) -> Any:
+    def _beginning_fields(self, begun: StageEpoch, mixture: Mixture | None,
+                          ) -> Any:
         """Return the other fields of the beginning of an epoch."""
         none = [0] * len(self.names)
         if self.stop != 'forever':

@@ -265,7 +265,7 @@ class MixStage(StreamStage):
         # One stream may be mixed with itself.
         self.replace_inputs([
             copied_pipeline(child, copies) for child in self.inputs])
-        self.take_share(shard)
+        self.shard_own_items(shard)
 
     def open_in_order(self, epoch: Epoch) -> MixtureInOrder:
         """Return all items of an epoch, one after another."""
@@ -418,8 +418,8 @@ class MixturePlan(ItemPlan):
         """Go to the end of the epoch, where the next one may go on."""
         self.reader.skip_to(self.num_items)
 
-    def standing(self, item: int) -> tuple[object, list[Any]]:
-        """Return the left-overs before an item, and where inputs stand."""
+    def resume_point(self, item: int) -> tuple[object, list[Any]]:
+        """Return the left-overs and the inputs' positions at an item."""
         self.reader.skip_to(item)
         return (self.mixture.state(),
                 list(map(position_of, self.reader.iterators)))
