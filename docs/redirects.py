@@ -11,10 +11,13 @@ __all__ = ['REDIRECTS', 'setup']
 
 #: The name of each page that has gone: a page, or a page and a section.
 REDIRECTS = {
+    'blocks': 'migration#blocks',
+    'chainer': 'migration#chainer',
     'dataset_cards': 'built_in_datasets#dataset_cards',
     'layouts': 'hdf5_layouts#layouts',
     'masked_arrays': 'your_data#masked_arrays',
     'new_dataset': 'built_in_datasets#new_dataset',
+    'paddle': 'migration#paddle',
     'profiling': 'watching#profiling',
     'scale': 'parallel#how-many-workers',
 }

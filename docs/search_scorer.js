@@ -3,7 +3,7 @@
 // Sphinx writes it into the manual (html_search_scorer in conf.py).
 const _lists = /^(changelog|development|contributing)$/;
 const _bridges = new RegExp(
-  "^(blocks|chainer|clusters|jax|keras|paddle|pytorch|scikit_learn)$");
+  "^(clusters|jax|keras|migration|pytorch|scikit_learn)$");
 
 var Scorer = {
   score: ([page, title, anchor, description, score, file, kind]) => {
