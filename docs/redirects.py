@@ -20,6 +20,7 @@ REDIRECTS = {
     'paddle': 'migration#paddle',
     'profiling': 'watching#profiling',
     'scale': 'parallel#how-many-workers',
+    'zarr': 'arrow#zarr',
 }
 
 _PAGE = """\
