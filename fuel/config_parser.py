@@ -141,7 +141,7 @@ class Configuration:
         self.__dict__.update(_must_load=False, _file=path)
 
     def origin(self, key: str) -> str:
-        """Return where the value of a setting comes from.
+        """Return the source of a setting's value.
 
         Parameters
         ----------
@@ -255,7 +255,8 @@ class Configuration:
 
 
 def _read_mapping(path: str) -> Mapping[Any, Any]:
-    """Return what a YAML file maps, nothing if it is empty or missing."""
+    """Return the mapping in a YAML file; an empty one if it is missing or
+    empty."""
     if not os.path.exists(path):
         if os.environ.get('FUEL_CONFIG'):
             logger.warning(
@@ -278,7 +279,7 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
 
 
 def _parse(text: str) -> object:
-    """Return what a YAML text means, unless it takes long to say so."""
+    """Parse a YAML text; refuse a text that would take long."""
     import yaml
     if len(text) > MAX_FILE:
         raise ValueError(f'it has more than {MAX_FILE} characters')

@@ -78,7 +78,7 @@ class DataIterator(EpochIterator):
         return True
 
     def __len__(self) -> int:
-        """Return how many items are left of the epoch."""
+        """Return the number of items left in the epoch."""
         count = _num_left(self)
         if count is None:
             raise TypeError(
@@ -112,7 +112,7 @@ class DataIterator(EpochIterator):
         return self.epoch.converted
 
     def get_position(self) -> Position | State | Exception:
-        """Return where the iterator stands, cheaply.
+        """Return the position of the iterator, cheaply.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class DataIterator(EpochIterator):
                 and stage_of(self.data_stream).only_counts(self.epoch))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the iterator stands, as plain data ready for JSON.
+        """Return the state of the iterator, as plain data ready for JSON.
 
         Returns
         -------
@@ -250,7 +250,7 @@ def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
 
 
 def _num_left(iterator: DataIterator) -> int | None:
-    """Return how many items are left of an epoch, None if not known."""
+    """Return the number of items left in an epoch, None if not known."""
     stage, epoch = stage_of(iterator.data_stream), iterator.epoch
     if epoch.finished:
         return 0
@@ -270,7 +270,7 @@ def _num_left(iterator: DataIterator) -> int | None:
 
 
 def _num_used(iterator: DataIterator, stage: Stage) -> int:
-    """Return how many items of all ranks were requested.
+    """Return the number of items of all ranks that were requested.
 
     Where ranks share the examples of a batch, a step takes several batches
     that are too small. The stage that requests them alone counts each.
@@ -286,7 +286,7 @@ def _num_used(iterator: DataIterator, stage: Stage) -> int:
 
 
 def _length_of_all(stage: Stage) -> int | None:
-    """Return how many items all ranks share, None if that is not known."""
+    """Return the number of items that all ranks share, None if not known."""
     if stage.own_shard is not None:
         return stage.num_items(of_all=True)
     if isinstance(stage.scheme, ShardedScheme):

@@ -276,7 +276,7 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def _fillers(kind: str) -> Mapping[str, Any]:
-    """Return what sets up the downloaders or converters of data sets."""
+    """Return the functions that set up downloaders or converters."""
     return find_datasets(f'fuel.{kind}', getattr(config, f'extra_{kind}'),
                          f'all_{kind}')
 
@@ -320,7 +320,7 @@ def _download(key: str, filename: str, kwargs: Mapping[str, Any],
 
 def _command(fill: Filler, kwargs: Mapping[str, Any]
              ) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
-    """Return what a command would call, and with which arguments.
+    """Return the function that a command would call, and its arguments.
 
     Positional arguments of the command, such as a format, are those of the
     data set that have the same names.

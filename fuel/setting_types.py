@@ -158,7 +158,7 @@ def required() -> int:
 
 
 def seconds(value: object) -> float:
-    """Return how long to wait; ``inf`` is without end."""
+    """Return a time to wait in seconds; ``inf`` means without limit."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise TypeError('a number of seconds is needed')
     seconds = float(value)
@@ -168,8 +168,8 @@ def seconds(value: object) -> float:
 
 
 def seconds_or_off(value: object) -> float:
-    """Return how long to wait; 0, None and ``'off'``, which YAML reads as
-    False, are without end."""
+    """Return a time to wait in seconds; 0, None and ``'off'``, which YAML
+    reads as False, mean without limit."""
     if value is None or value is False or value in ('off', 'none'):
         return math.inf
     return seconds(value) or math.inf

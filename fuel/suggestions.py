@@ -33,7 +33,7 @@ def did_you_mean(name: object, known: Iterable[str],
 
 
 def sources_of_fields(source: str, fields: Iterable[str]) -> str:
-    """Return what makes sources of the fields of an array of records.
+    """Return advice on making sources of the fields of an array of records.
 
     Examples
     --------

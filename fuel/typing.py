@@ -118,7 +118,7 @@ class EpochIterator(Protocol[Item_co]):
     def __next__(self) -> Item_co: ...
 
     def state_dict(self) -> State:
-        """Return where the iterator stands, as plain data."""
+        """Return the state of the iterator, as plain data."""
 
 
 class GetEpochIterator(Protocol):

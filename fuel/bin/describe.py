@@ -44,7 +44,7 @@ def describe_file(h5file: h5py.File) -> dict[str, Any]:
 
 
 def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
-    """Return what a file was made of: size and digest by name."""
+    """Return the size and digest of each input file, by name."""
     found = json.loads(written or '{}')
     if not isinstance(found, dict) or not all(
             isinstance(raw, dict) and isinstance(raw.get('size'), int)

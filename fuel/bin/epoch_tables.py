@@ -120,7 +120,8 @@ def _measure(scheme: BlockShuffledScheme, labels: Any) -> dict[str, Any]:
 
 
 def shuffle_rows(measured: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return what was measured as the rows of a table, a header first."""
+    """Return the measurements of shuffles as rows of a table, a header
+    first."""
     lags = list(measured[0]['autocorrelation'])
     return [
         ('window', 'examples', 'distance',

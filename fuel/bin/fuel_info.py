@@ -138,7 +138,7 @@ def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _counts(raw: Mapping[str, Any]) -> str:
-    """Return how many files of a folder were converted and left out."""
+    """Return the numbers of converted and of left out files, as text."""
     left_out = f', {raw["left_out"]} left out' if 'left_out' in raw else ''
     return f' ({raw["files"]} files{left_out})' if 'files' in raw else ''
 
@@ -152,8 +152,8 @@ MEANING]
 
 
 def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
-    """Return what is to do about a file that H5PYDataset could read, if it
-    had splits."""
+    """Yield advice about a file that H5PYDataset could read if it had
+    splits."""
     if facts['layout'].get('name') != PLAIN or not facts['sources']:
         return
     yield NO_SPLITS.format(file=facts['file'], rows={
@@ -162,7 +162,7 @@ def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
-    """Return what fuel.load makes of files that are not Fuel's own."""
+    """Yield lines about the layout in which fuel.load opens a foreign file."""
     layout = facts['layout']
     if 'problem' in layout:
         yield f'Layout\n\n    not recognised: {layout["problem"]}\n'
@@ -262,7 +262,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
-    """Return what is known of one file; draw it, if wanted."""
+    """Return the facts about one file; draw its examples if requested."""
     options, picture = arguments.storage_options, arguments.preview
     try:
         if not is_hdf5_file(filename):
@@ -293,8 +293,9 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
 def _layout_facts(filename: str, options: StorageOptions | None,
                   root: Mapping[str, Any],
                   picture: str | None) -> dict[str, Any]:
-    """Return what fuel.load makes of an HDF5 file that names no splits; draw
-    its examples, if wanted; those of arrays of the root by their classes.
+    """Return the facts about an HDF5 file without splits, as fuel.load opens
+    it; draw its examples if requested, those of arrays of the root by their
+    classes.
 
     `root`: the arrays in the root.
     """

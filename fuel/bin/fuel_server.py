@@ -93,7 +93,7 @@ def _port(text: str) -> int:
 
 
 def _build(parser: argparse.ArgumentParser, name: str) -> Any:
-    """Return what the user's function makes."""
+    """Call the user's function and return the stream that it makes."""
     module_name, colon, function_name = name.partition(':')
     if not colon:
         parser.error(f'expected module:function, got {name!r}: write '

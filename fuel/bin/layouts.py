@@ -97,7 +97,7 @@ def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
 
 
 def _facts(dataset: Dataset) -> dict[str, Any]:
-    """Return what a data set says of itself."""
+    """Return the facts about a data set."""
     runs = runs_in(dataset)
     known = dataset.known_types()
     return {
@@ -109,7 +109,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _split_sizes(dataset: Dataset) -> dict[str, int]:
-    """Return how many examples each split has that the files name."""
+    """Return the number of examples of each split that the files name."""
     below = dataset.dataset if isinstance(dataset, Runs) else dataset
     if not isinstance(below, HDF5Dataset):
         return {}
@@ -130,7 +130,7 @@ def _order_of(columns: OpenColumns, split: str) -> Order:
 
 
 def _source(known: SourceType) -> dict[str, Any]:
-    """Return what is known of an example of a source."""
+    """Return type, shape and layout of the examples of a source."""
     dtype, shape = known.dtype, known.shape
     return {
         'type': 'unknown' if dtype is None else
@@ -140,7 +140,7 @@ def _source(known: SourceType) -> dict[str, Any]:
 
 
 def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
-    """Return how the arrays of the first part are stored, by source."""
+    """Return the storage of the arrays of the first part, by source."""
     first = ''
     if call.parts is not None:
         # Any part: they are alike.
@@ -163,7 +163,7 @@ def _first_group(file: SeenFile, pattern: str) -> str:
 
 def _storage(file: SeenFile, first: str,
              column: FileColumn) -> Mapping[str, Any] | None:
-    """Return how the array of a column is stored, None of a single value."""
+    """Return the storage of the array of a column, None of a single value."""
     path = f'{first}{column.paths()[0]}'
     for below in ('', '/data', '/codes'):
         node = file.node(f'{path}{below}')

@@ -128,7 +128,7 @@ def _size(count: float | str) -> str:
 
 def _row_of_stage(stage: StageMeasurements, processes: int,
                   seconds: float) -> list[str]:
-    """Return what a stage took, which so many processes run."""
+    """Return the cells of a stage, whose processes run in parallel."""
     def share(part: float) -> str:
         return f'{part / seconds:.0%}' if seconds else f'{part:.1f} s'
     rate = f'{stage.items / seconds:.0f}/s' if seconds else str(stage.items)

@@ -166,7 +166,7 @@ class Connection(ServerChannel):
             raise LostError
 
     def _wait(self, find: Callable[[], Any], what: str) -> Any:
-        """Return what is wanted once it is there."""
+        """Wait until `find` returns something, and return it."""
         start = time.monotonic()
         patience = start + 30 * _WARNING_SECONDS
         while not (found := self._talk(find, _RECHECK_SECONDS)):

@@ -20,7 +20,7 @@ _KINDS: Any = {'str': str, 'int': int, 'float': float, 'Path': list}
 
 
 def take_stages(measured: list[Any]) -> list[StageMeasurements]:
-    """Return what the stages of the server took."""
+    """Return the checked measurements of the server's stages."""
     if len(measured) > MOST_STAGES:
         raise WireError(f'the server sent measures of {len(measured)} stages')
     return [_take_stage(fields) for fields in measured]
@@ -77,7 +77,7 @@ class ServerStatus(NamedTuple):
 
 
 def take_status(status: Mapping[str, Any]) -> ServerStatus:
-    """Return what a server says of itself."""
+    """Return the checked status of a server."""
     numbers = {name: value for name, value in status.items()
                if name not in ('stages', 'connections')}
     if len(numbers) > _MOST_NUMBERS:

@@ -174,7 +174,8 @@ class ServerSession(RemoteSession[Connector]):
                    default=0)
 
     def state(self) -> State | None:
-        """Return where another client, or another server, may continue."""
+        """Return a state from which another client, or another server,
+        continues."""
         if not self.epoch:
             resume: State | None = self.resume
             return resume

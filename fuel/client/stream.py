@@ -286,7 +286,7 @@ class ServerDataStream(RemoteStream):
                              f'are no requests; got {request!r}')
 
     def get_leftover(self) -> Any:
-        """Return where the server stood when the last batch was handed out.
+        """Return the state of the server when the last batch was handed out.
 
         See :meth:`AbstractDataStream.get_leftover`.
         """

@@ -81,7 +81,7 @@ def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
 
 
 def _as_part(part: Iterable[Any]) -> Part:
-    """Return what goes into one split of one source, lists as arrays."""
+    """Return the checked data of one source and split, lists as arrays."""
     part = tuple(part)
     if not 3 <= len(part) <= 4:
         raise ValueError(

@@ -51,7 +51,8 @@ class Texts:
         self.num_empty = 0
 
     def identity(self) -> list[Any]:
-        """Return what the documents depend on."""
+        """Return the identity of the documents: options, paths, sizes and
+        times."""
         return [self._documents, self._field, [
             [os.path.abspath(path), status.st_size, status.st_mtime_ns]
             for path, status in zip(

@@ -26,7 +26,7 @@ def add_fill_option(subparser: ArgumentParser) -> None:
 
 def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
                 mask: str | None = None) -> ImputeParameters:
-    """Return what to put in the place of the missing values of a source.
+    """Return the values that replace the missing values of a source.
 
     `stream`: of the training examples.
     `kind`: of the type of the source, as NumPy has it.

@@ -130,7 +130,7 @@ class _DiskSpace:
             raise self._full(self._promised)
 
     def _room(self) -> int:
-        """Return how long the file may get."""
+        """Return the largest size that the file can reach on its disk."""
         return allocated(os.stat(self._path)) + shutil.disk_usage(
             os.path.dirname(self._path)).free
 

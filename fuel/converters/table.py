@@ -91,7 +91,7 @@ class Column:
             'float64' if is_floating else None)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Return what `read` does of all rows, some at a time."""
+        """Read all rows, a block at a time."""
         for start in range(0, len(self), ROWS_AT_ONCE):
             yield self.read(slice(start, min(start + ROWS_AT_ONCE, len(self))))
 
@@ -188,7 +188,7 @@ def _warn_of_rounding(column: Column, filled: Column) -> None:
 
 
 def filled_by(columns: Mapping[str, Column]) -> dict[str, list[Any]]:
-    """Return what was put in the place of missing values, by source."""
+    """Return the values that replaced missing values, by source."""
     return {source: column.filled_with for source, column in columns.items()
             if column.filled_with}
 

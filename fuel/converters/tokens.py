@@ -159,7 +159,7 @@ class Encoder:
             self.end = [number]
 
     def identity(self) -> list[Any]:
-        """Return what the tokens depend on."""
+        """Return the identity of the tokeniser."""
         return [self._version, self.json, self.end]
 
     def encode(self, texts: list[str]) -> list[Tokens]:

@@ -57,7 +57,7 @@ def is_marker(cell: str) -> bool:
 
 
 def short_cell(cell: str) -> str:
-    """Return how a cell appears in an error."""
+    """Return a shortened cell, for an error."""
     return repr(cell) if len(cell) <= SHOWN else f'{cell[:SHOWN]!r}...'
 
 

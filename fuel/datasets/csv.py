@@ -251,7 +251,7 @@ class CSVDataset(RecordsDataset):
 
     def _look_at(self, sample: FirstRecords,
                  numbers: Iterable[int]) -> dict[int, CellColumn]:
-        """Return what is in some columns of the first records."""
+        """Return the contents of some columns of the first records."""
         index = self.records.index
         by_file = [{number: CellColumn() for number in numbers}
                    for _ in index.firsts]

@@ -187,7 +187,7 @@ class Dataset(NamedArguments):
         return False
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of an example of each source.
+        """Return the known types of an example of each source.
 
         A hook for descriptions. It reads no data.
 
@@ -206,7 +206,7 @@ class Dataset(NamedArguments):
         return count if isinstance(count, int) else None
 
     def details(self) -> Sequence[str]:
-        """Return where the data are, and how, in a few words.
+        """Return short texts about the data: file, storage and the like.
 
         A hook for descriptions. It reads no data.
         """
@@ -416,9 +416,8 @@ class Dataset(NamedArguments):
         return None
 
     def find_source(self, source: str) -> FoundSource:
-        """Return what reads the rows of a source; where only
-        :meth:`get_data` does, which rows of the files the examples are; None
-        if that is not known.
+        """Return the reader of a source; where only :meth:`get_data` reads,
+        the rows of the files that the examples are; None if that is not known.
 
         A hook for data sets over others, such as
         :class:`~fuel.datasets.Windows`.
@@ -426,7 +425,7 @@ class Dataset(NamedArguments):
         return None
 
     def find_stored_rows(self, source: str) -> FoundSource:
-        """Return what reads the rows of a source as they are stored.
+        """Return the reader of a source's rows as they are stored.
 
         A hook for :meth:`chunk_of_examples`, of data sets whose examples are
         not what :meth:`find_source` reads.
@@ -465,7 +464,7 @@ class Dataset(NamedArguments):
         return pieces_of_examples(self, source).numbers
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return where a row of the files lies, by its number.
+        """Return file, part and number of a row of the files.
 
         A hook for :class:`~fuel.datasets.Windows`.
         """

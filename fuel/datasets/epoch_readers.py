@@ -56,7 +56,7 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
                  sources: Sequence[str],
                  dtypes: Sequence[numpy.dtype[Any] | None],
                  ) -> dict[str, Any]:
-    """Return what a compiled reader converts, as its keywords."""
+    """Return the keywords of a compiled reader that converts data."""
     converters = [
         None if dtype is None or requests.requests_examples
         else converter_of(dtype, options.conversions.get(source))
@@ -179,8 +179,8 @@ class BytePrefetcher(RequestPrefetcher):
 
 def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
                   num_examples: int) -> Callable[[int], None] | None:
-    """Return what reads the next requests of an epoch in the background, to
-    be called with the number of the present one.
+    """Return a prefetcher of an epoch's requests, a function that is called
+    with the number of the present one.
 
     `upcoming`: takes the number of a request in the epoch and returns it, None
         after the last.
@@ -473,7 +473,8 @@ class OpenSources(list[Source]):
 
 
 def direct_batches(sources: OpenSources, num_examples: int) -> Batches | None:
-    """Return what reads plain batches in one call."""
+    """Return a compiled reader of plain batches, which needs one call for
+    each."""
     plain = []
     for source in sources:
         part = source.reader.direct()

@@ -59,7 +59,7 @@ class Cuts:
         return numpy.arange(len(self.bounds), dtype=numpy.intp)
 
     def find(self, examples: IndexArray) -> Spans:
-        """Return where examples lie."""
+        """Return runs and positions of examples."""
         return Spans(examples, numpy.zeros(len(examples), numpy.intp))
 
     @property

@@ -85,18 +85,18 @@ class RunDataset(RowsDataset):
 
     @abstractmethod
     def _cut(self, bounds: IndexArray) -> Cuts:
-        """Return where the examples lie in the runs."""
+        """Cut the runs into examples."""
 
     @abstractmethod
     def _make_reader(self, source: str, below: Source) -> SpanReader:
-        """Return what reads the examples of a source."""
+        """Return the reader of a source's examples."""
 
     def _added_sources(self) -> Sources:
         """Return the names of the sources that the data set below lacks."""
         return ()
 
     def _added_readers(self, first: Source) -> dict[str, SpanReader]:
-        """Return what reads the sources that the data set below lacks."""
+        """Return the readers of the sources that the data set below lacks."""
         return {}
 
     @property
@@ -115,7 +115,7 @@ class RunDataset(RowsDataset):
         return self._cuts.first_examples, numbers
 
     def provenance(self, example: int) -> Provenance:
-        """Return where an example comes from.
+        """Return file, run and row that an example begins with.
 
         Parameters
         ----------
@@ -144,7 +144,8 @@ class RunDataset(RowsDataset):
                           place.part, place.row)
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return where an example begins."""
+        """Return file, part and number of the row that an example begins
+        with."""
         found = self.provenance(row)
         return RowPlace(found.file, found.part, found.row_of_part)
 
@@ -180,7 +181,7 @@ class RunDataset(RowsDataset):
             self.dataset.has_rows_at_hand())
 
     def details(self) -> Sequence[str]:
-        """Return how many runs there are, and where the rows are."""
+        """Return the number of runs, and the details of the data set below."""
         below = self.dataset
         count = len(self._cuts.lengths)
         return [f'{count} run{"s" * (count != 1)} of {type(below).__name__}',
@@ -212,7 +213,7 @@ class RunDataset(RowsDataset):
         return text if shown.startswith('<') else f'{shown}\n{text}'
 
     def find_source(self, source: str) -> Source | None:
-        """Return what reads the examples of a source."""
+        """Return the reader of a source's examples."""
         held = self._follow()
         return self._source_in(self.readers, source)._replace(held=held)
 
@@ -413,14 +414,14 @@ def dense_sources(dataset: DatasetLike,
 
 
 def stored_sources(dataset: DatasetLike) -> StoredSources:
-    """Return what a data set says of each source: None if nothing."""
+    """Return the reader of each source of a data set, None if it has none."""
     return {name: dataset.find_source(name) if isinstance(dataset, Dataset)
             else None for name in dataset.sources}
 
 
 def find_sources(dataset: DatasetLike, sources: Sequence[str],
                  stored: StoredSources) -> dict[str, Source]:
-    """Return what reads the rows of some sources of a data set.
+    """Return the readers of some sources of a data set.
 
     `stored`: what it says of them.
     """

@@ -45,7 +45,7 @@ class SourceDataset(Dataset):
     _times_forgotten = 0
 
     def open_sources(self) -> OpenSources:
-        """Return what reads each of `sources`, of the files as they are open
+        """Return the readers of `sources`, in the files as they are open
         now."""
         names, opened = self.sources, self._open_files()
         found, now = self._open_sources, self._times_forgotten
@@ -67,11 +67,12 @@ class SourceDataset(Dataset):
 
     def _sources_in(self, opened: Any,
                     names: Sequence[str]) -> Iterable[Source]:
-        """Return what reads sources in open files."""
+        """Return the readers of sources in open files."""
         raise NotImplementedError
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return what reads plain batches without this object."""
+        """Return a compiled reader of plain batches, which bypasses this
+        object."""
         return direct_batches(found, self.num_examples)
 
     def _forget(self) -> None:
@@ -242,7 +243,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         vars(self).pop('_readers', None)
 
     def find_source(self, source: str) -> FoundSource:
-        """Return what reads the rows of a source."""
+        """Return the reader of a source."""
         return self._source_in(self.readers, source)
 
     def place_of_row(self, row: int) -> RowPlace:

@@ -48,7 +48,7 @@ class AskedRequests(RequestIterator):
         return self.asked
 
     def next_compact(self) -> Any:
-        """Return what is asked for."""
+        """Return the next index."""
         return next(self)
 
     @property
@@ -139,7 +139,7 @@ class StreamDataset(Dataset):
                 in unchanged_sources(self._stream).items() if name in known}
 
     def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
-        """Return what the data set below returns."""
+        """Return the uncut runs of the data set below."""
         below = self._bottom()
         if isinstance(below, Dataset):
             return below.find_uncut_runs()
@@ -159,7 +159,7 @@ class StreamDataset(Dataset):
         return _source(self._stream).dataset
 
     def get_data(self, state: object = None, request: Any = None) -> Any:
-        """Return what the pipeline makes of the examples of a request.
+        """Return the examples of a request as the pipeline makes them.
 
         Parameters
         ----------

@@ -161,7 +161,7 @@ class TextFile(Dataset, WithStorageOptions):
         return self.open_at(None)
 
     def get_position(self, state: TextPosition) -> dict[str, int]:
-        """Return where reading stands, ready for JSON."""
+        """Return the position of an open data set, ready for JSON."""
         return state.get_position()
 
     def open_at(self, position: State | None) -> TextPosition:

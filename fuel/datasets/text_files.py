@@ -360,7 +360,7 @@ class TextPosition(RequestPosition):
                 f'file {self.file}')
 
     def get_position(self) -> dict[str, int]:
-        """Return where reading stands, ready for JSON."""
+        """Return the position of the reader, ready for JSON."""
         reader = self.reader
         return {'file': self.file, 'start': reader.start if reader else 0,
                 'line': reader.line if reader else 0, 'used': self.position}
@@ -401,7 +401,7 @@ class TextPosition(RequestPosition):
                      'used': 0})
 
     def where(self, place: int) -> str:
-        """Return how to call a line, for an error."""
+        """Return file and number of a line, for an error."""
         reader: Any = self.reader
         return (f'{reader.path}, line '
                 f'{reader.line + self.position + place + 1}')

@@ -60,8 +60,8 @@ def check_unit(dtype: numpy.dtype[Any], source: str) -> None:
 
 
 def advice_on_times(source: str, dtype: numpy.dtype[Any]) -> str:
-    """Return how times of a type are written, and what to do about others,
-    for the error that a source has one."""
+    """Return an error's advice on writing times of a type, and on other
+    times."""
     unit, _ = numpy.datetime_data(dtype)
     form = FORMS[unit][1] if unit in FORMS else (
         '2024-02-29, 2024-02-29T12:30:00.5 or 2024-02-29 12:30+01:00')
@@ -107,7 +107,7 @@ def _ticks(texts: Sequence[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
 
 def _check(texts: Sequence[str], form: re.Pattern[str],
            ) -> list[re.Match[str]]:
-    """Return how texts match a form.
+    """Match texts against a form.
 
     Raises: ValueError if one does not.
     """

@@ -422,7 +422,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def unpickle(content: bytes) -> object:
-    """Return what a pickle of built-in types holds."""
+    """Unpickle built-in types only."""
     # Bytes that Python 2 pickled are text.
     return _PlainUnpickler(io.BytesIO(content), encoding='utf-8').load()
 
@@ -443,7 +443,7 @@ def number_tokens(tokens: list[object], name: str) -> dict[str, int]:
 
 
 def check_dictionary(found: object, name: str) -> dict[str, int]:
-    """Return what is a dictionary of tokens; refuse anything else."""
+    """Return a dictionary of tokens; refuse anything else."""
     if not isinstance(found, dict):
         raise ValueError(
             f'{name} must hold a dictionary of tokens, but holds '

@@ -269,5 +269,6 @@ class Windows(RunDataset):
         return found
 
     def details(self) -> Sequence[str]:
-        """Return how long windows are, and where the rows are."""
+        """Return the length of the windows, and the details of the data set
+        below."""
         return [f'windows of {self.length}', *super().details()]

@@ -34,7 +34,7 @@ class Box(NamedTuple):
 
     @classmethod
     def of(cls, stage: Described) -> Box:
-        """Return what is drawn of a stage."""
+        """Return the box of a stage."""
         is_elsewhere = stage.runs_in not in ('', HERE)
         sources = list(map(source_text, stage.sources))
         more = len(sources) - MOST_SOURCES
@@ -85,8 +85,8 @@ def drawing(title: str, stages: list[Box]) -> str:
 
 
 def _middles(stages: list[Box]) -> list[float]:
-    """Return where the middle of each box is, in pixels from the left: data
-    sets side by side, a stage in the middle of those that it reads."""
+    """Return the middle of each box, in pixels from the left: data sets side
+    by side, a stage in the middle of its inputs."""
     children: list[list[int]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         if stage.parent is not None:

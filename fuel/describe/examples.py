@@ -132,8 +132,8 @@ def pixels(array: Array) -> NDArray[numpy.uint8]:
 
 
 def shown_text(example: Any) -> str:
-    """Return what a person reads of an example, never ``b'...'``, and
-    nothing that steers a terminal."""
+    """Return an example as readable text, without ``b'...'`` and without
+    control characters of terminals."""
     if isinstance(example, numpy.ndarray):
         return ', '.join(shown_text(item) for item in example.ravel()[:100])
     if isinstance(example, bytes):

@@ -140,7 +140,7 @@ class Panel:
             edges, heights, strict=False)]
 
     def _count_texts(self) -> list[tuple[str, int]]:
-        """Return how often each text is found, if there are few."""
+        """Return the number of occurrences of each text, if there are few."""
         if any(one.ndim or one.dtype.kind not in 'USOT'
                for one in self.examples):
             return []

@@ -58,7 +58,7 @@ def try_method(owner: object, name: str, default: object = None) -> Any:
 
 
 def described(stream: object) -> list[Described]:
-    """Return what is known of the stages of a stream, outermost first."""
+    """Return descriptions of the stages of a stream, outermost first."""
     found: list[Described] = []
     try_call(None, _describe, stream, None, 0, HERE, found)
     return found
@@ -98,7 +98,7 @@ def stage_name(stream: object) -> str:
 def dataset_stage(dataset: object, number: int = 0,
                   parent: int | None = None, depth: int = 0,
                   runs_in: str = '') -> Described:
-    """Return what is known of a data set."""
+    """Return the description of a data set."""
     count = try_method(dataset, 'known_length')
     return Described(
         number, parent, depth, type(dataset).__name__,
@@ -165,7 +165,8 @@ def batch_size(stream: Any) -> int | None:
 
 
 def items_text(stream: object) -> str:
-    """Return what a stream produces: examples or batches, and how many."""
+    """Return a text about a stream's items: examples or batches, and
+    number."""
     examples = try_call(None, present, stream, 'produces_examples')
     count = try_call(None, length_of, stream)
     number = '' if count is None else f'{count} '

@@ -126,8 +126,8 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
 
 
 def _size_of(dataset: Any) -> int:
-    """Return how many bytes an example has, as far as that is known, else the
-    first one."""
+    """Return the number of bytes of an example; of the first one, if the types
+    are not known."""
     types = try_method(dataset, 'known_types', {})
     known = [types.get(source) for source in dataset.sources]
     sizes = [_bytes_of(one) for one in known]
@@ -138,7 +138,7 @@ def _size_of(dataset: Any) -> int:
 
 
 def _bytes_of(known: SourceType | None) -> int | None:
-    """Return how many bytes an example of a source has, if that is known."""
+    """Return the number of bytes of an example of a source, if it is known."""
     if known is None or known.dtype is None or known.dtype.hasobject:
         return None
     lengths = [length for length in known.shape or () if length is not None]
@@ -334,7 +334,7 @@ def label_source(sources: Sequence[str]) -> str | None:
 
 def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
             names: Sequence[str] = ()) -> list[Panel]:
-    """Return what is drawn of each source.
+    """Return the panels of each source.
 
     `names`: of the classes.
     """

@@ -40,7 +40,7 @@ class SourceType(NamedTuple):
         return self._replace(shape=self.shape and self.shape[1:])
 
     def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
-        """Return what a stage leaves that keeps ``'dtype'``, ``'shape'`` or
+        """Return the type after a stage that keeps ``'dtype'``, ``'shape'`` or
         both; None if nothing of it is known."""
         dtype = self.dtype if 'dtype' in keeps else None
         shape = self.shape if 'shape' in keeps else None
@@ -69,7 +69,7 @@ def type_of_rows(rows: object) -> SourceType | None:
 
 
 def types_of(stream: Any) -> SourceTypes:
-    """Return what a stream knows of its sources, of its rank's part."""
+    """Return the known types of a stream's sources, for its rank's part."""
     types: SourceTypes = getattr(stream, 'known_types', dict)()
     stage = stage_of(stream)
     shard = stage.own_shard or shard_of(stage.scheme)

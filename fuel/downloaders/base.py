@@ -294,7 +294,7 @@ def _offline(problems: Sequence[OSError], directory: str) -> str | None:
 
 
 def _one_bar(stack: ExitStack, name: str) -> BarMaker:
-    """Return what makes a bar at the first attempt, and then gives that."""
+    """Return a function that makes a bar once, for all attempts."""
     bars: list[Bar] = []
 
     def make_bar(total: int | None) -> AbstractContextManager[Bar]:
@@ -324,7 +324,8 @@ def _fetch_at_once(one: Callable[..., OSError | None],
 
 
 def filler_of(dataset: str, *names: str, prefix: bool = False) -> Filler:
-    """Return what fills the parser of ``fuel-download <dataset>``.
+    """Return the function that fills the parser of ``fuel-download
+    <dataset>``.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 @functools.lru_cache(maxsize=1)
 def registered() -> dict[str, Any]:
-    """Return what is known of the data sets, by their names."""
+    """Return the registry: the facts about each data set, by its name."""
     # It imports much, which a pipeline does not need.
     from importlib import resources
     text = resources.files('fuel.downloaders').joinpath(
@@ -40,7 +40,7 @@ def dataset_names() -> list[str]:
 
 
 def dataset_facts(dataset: str) -> Mapping[str, Any]:
-    """Return what the registry holds of a data set, by keyword."""
+    """Return the facts about a data set in the registry."""
     facts: Mapping[str, Any] = registered()[dataset]
     return facts
 
@@ -141,8 +141,8 @@ def owner_of(name: str, path: str) -> str | None:
 
 
 def known_file(name: str, url: str | None) -> RawFile:
-    """Return what is known of a file that is asked for by name and address;
-    a file without a public address is known by its name alone."""
+    """Return the known file of a name and address; a file without a public
+    address is known by its name alone."""
     if isinstance(name, RawFile):
         return name
     for dataset in dataset_names():

@@ -186,7 +186,7 @@ def _abort(reply: Reply) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what was at the bottom of an error, in plain words."""
+    """Return the first cause of an error as plain text."""
     while True:
         parts = [getattr(error, 'reason', None), *error.args]
         below = error.__cause__ or next(
@@ -242,7 +242,7 @@ def _place(reply: Reply, start: int, unpack: bool) -> Remainder:
 
 
 def _validator(headers: Mapping[str, str]) -> str | None:
-    """Return what If-Range accepts: a strong ETag, or a time."""
+    """Return the validator for If-Range: a strong ETag, or a time."""
     etag = headers.get('ETag')
     if etag and not etag.startswith('W/'):
         return str(etag)
@@ -306,8 +306,8 @@ def _is_asker(url: object) -> bool:
 
 def within(seconds: float, work: Callable[[], T],
            drop: Callable[[T], object]) -> T:
-    """Return what `work` returns in another thread; `SlowError` after so
-    many seconds. A result that comes too late goes to `drop`."""
+    """Run `work` in a thread and return its result; raise `SlowError` after
+    some seconds, and give a late result to `drop`."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -128,7 +128,7 @@ class Task(MeasuredItem):
         return not self._running.locked()
 
     def wait(self, threads: Threads) -> None:
-        """Return when it is made; make it here if no thread will."""
+        """Wait until the item is made; make it here if no thread will."""
         while not self._running.acquire(timeout=_POLL_SECONDS):
             if threads.is_halted:
                 self()
@@ -213,7 +213,7 @@ class ReadAhead:
             task, failure, _kept(position_of(self.source))))
 
     def get_position(self) -> Position | State | Exception:
-        """Return where `source` stood after what was handed out."""
+        """Return the position of `source` after the last item handed out."""
         return self._position
 
     @property

@@ -76,7 +76,7 @@ class _Known(NamedTuple):
 
 
 def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
-    """Return what a fingerprint is made of.
+    """Return the inputs of a stage's fingerprint.
 
     These are the sources, the share that the streams take which are read,
     and class, arguments and generator of the stream, its scheme and its data

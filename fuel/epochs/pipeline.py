@@ -29,7 +29,7 @@ def child_streams(stream: object) -> list[StreamLike]:
 
 
 def length_of(stream: object) -> int | None:
-    """Return how many items an epoch of a stream has, None if not known."""
+    """Return the number of items of an epoch of a stream, None if unknown."""
     stage = stage_of(stream)
     if stage.is_foreign or covers(
             stream, 'num_items', ('__len__',)):

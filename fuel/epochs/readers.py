@@ -165,7 +165,8 @@ class PrefetchedExamples(PrefetchReader):
 
 
 def count_to_prefetch(example: Batch) -> int:
-    """Return how many examples like this one to read at a time."""
+    """Return the number of examples, as large as this one, to read at a
+    time."""
     size = sum(count_bytes(part) for part in example)
     return max(1, min(PREFETCHED_EXAMPLES,
                       PREFETCHED_BYTES // max(1, size)))

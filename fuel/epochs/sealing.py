@@ -81,8 +81,8 @@ def find_counters(stage: Stage, epoch: Epoch) -> list[Counter] | None:
 
 
 def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
-    """Return how many items the stages delivered, and how many reads they
-    made; None if more than that changed."""
+    """Return the numbers of items and of requests of the stages; None if
+    anything else changed."""
     counts: list[tuple[int, int]] = []
     for _, epoch, child in counters:
         if epoch.failed or epoch.skipped or epoch.left_out.count or (

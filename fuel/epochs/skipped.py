@@ -107,7 +107,7 @@ class Skipped:
 
     @classmethod
     def of_plain(cls, saved: Any) -> Skipped:
-        """Return what a field of :meth:`as_field` holds, checked."""
+        """Return a checked field that :meth:`as_field` made."""
         count, listed = saved['count'], saved['examples']
         examples = tuple([SkippedExample(*each) for each in listed])
         if type(count) is not int or len(examples) != min(
@@ -121,7 +121,8 @@ class Skipped:
 
     @classmethod
     def in_state(cls, state: State, *, below: bool = True) -> Skipped:
-        """Return what a stage had left out when its state was saved.
+        """Return the examples that a stage had left out when its state was
+        saved.
 
         `below`: whether what the streams below it have left out is added.
         """
@@ -209,7 +210,7 @@ class SkipLimit:
 
 
 def skip_limit(max_skipped: float | None, examples: object) -> int:
-    """Return how many examples may be left out of an epoch.
+    """Return the number of examples that an epoch may leave out.
 
     `max_skipped`: their number, their part of the data set, or None.
     `examples`: how many the data set has, if that is known.

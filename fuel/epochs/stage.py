@@ -58,7 +58,8 @@ class Stage(Runtime):
         return None
 
     def num_items(self, of_all: bool = False) -> int | None:
-        """Return how many items an epoch of a rank (or all) has, if known."""
+        """Return the number of items of an epoch of a rank (or all), if
+        known."""
         return None
 
     def copy(self, is_sought: bool | None = False) -> Any:
@@ -96,7 +97,8 @@ class Stage(Runtime):
         return error
 
     def position(self, epoch: Epoch) -> Position | State | Exception:
-        """Return where an epoch stands, after its end too if data are left."""
+        """Return the position of an epoch, also after its end if data are
+        left."""
         raise self._has_no_position()
 
     def state_of(self, epoch: Epoch) -> State:
@@ -445,7 +447,7 @@ def children_of(epoch: Epoch) -> Sequence[Any]:
 
 
 def stage_of(stream: object) -> Stage:
-    """Return what there is to ask of a stream, which keeps it.
+    """Return the stage of a stream, which keeps it.
 
     Subclasses may have skipped every ``__init__``, so none is relied on.
     """

@@ -215,7 +215,7 @@ def _said_before(name: str, saved: object, present: object) -> bool:
 
 
 def _declaration(name: str, owner: object) -> str:
-    """Return what to declare on a user's class if an argument is free."""
+    """Return a hint to declare a free argument on a user's class."""
     if not isinstance(owner, str) or owner.startswith('fuel.') or (
             name in ('class', 'num_examples', 'rng', 'sources')):
         return ''

@@ -32,7 +32,7 @@ Changes = list[tuple[Path, Any]]
 
 
 def changes(old: object, new: object) -> Changes:
-    """Return what to change in `old` to have `new`."""
+    """Return the changes that turn `old` into `new`."""
     found: Changes = []
     _compare(old, new, [], found)
     return found
@@ -90,7 +90,7 @@ class StateDelta:
 
     @fault_point('state delta')
     def changes(self, iterator: DataIterator) -> Changes | Exception | None:
-        """Return what has changed since the first state."""
+        """Return the changes since the first state."""
         if isinstance(self.base, Exception):
             return None
         if self._counters is not None:
@@ -127,7 +127,7 @@ def _streams_of(position: object) -> list[object]:
 
 
 def _count(counters: list[Counter]) -> Changes | None:
-    """Return where the stages are now; None if more has changed."""
+    """Return the counts of the stages; None if anything else changed."""
     counts = count(counters)
     if counts is None:
         return None

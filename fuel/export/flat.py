@@ -142,7 +142,7 @@ def as_flat(measured: Measurements | None) -> dict[str, float]:
 
 
 def place_of(stage: StageMeasurements) -> str:
-    """Return where a stage is in the pipeline, such as ``'0-1'``."""
+    """Return the path of a stage in the pipeline, such as ``'0-1'``."""
     return '-'.join(map(str, stage.path))
 
 
@@ -168,7 +168,7 @@ class StepLog:
         self._is_checked = False
 
     def step(self) -> Measurements | None:
-        """Return what happened since so many steps, None in between."""
+        """Return the measurements of the last steps, None in between."""
         if self._last is None:
             return None
         self._steps += 1

@@ -95,8 +95,8 @@ class _ShardProgress:
         """Note nothing: the shard counts whole passes alone."""
 
     def used(self, running: Delivered) -> int | None:
-        """Return how many batches of the pass the program has been given;
-        None where it has seen the end."""
+        """Return the number of batches of the pass that the program was given;
+        None after its end."""
         if not running.is_over:
             return max(0, running.delivered - 1)
         return (running.delivered if self._num_passes == self._number

@@ -98,11 +98,11 @@ class DeviceStage(AgnosticTransformer):
         return stream_text(self)
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         return length_of(self.data_stream)
 
     def make_copier(self) -> Copier:
-        """Return what copies batches in this process."""
+        """Return a copier of batches to the device, for this process."""
         raise NotImplementedError
 
     def described(self, function: str, **options: object) -> str:
@@ -172,7 +172,8 @@ class DeviceStage(AgnosticTransformer):
             self._held = _ERROR, error
 
     def get_child_position(self) -> Any:
-        """Return where the stream stood before what was copied in advance."""
+        """Return the position of the stream before the batches copied in
+        advance."""
         return None if self._held[0] == _NOTHING else self._position
 
     def get_leftover(self) -> None:

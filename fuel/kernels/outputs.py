@@ -70,7 +70,7 @@ class Placement(Outputs):
         return region
 
     def get_kept(self) -> list[tuple[int, int]]:
-        """Return from where to where arrays lie that somebody holds."""
+        """Return the extents of the arrays that are still referenced."""
         return [extent for reference, extent in zip(
             self.references, self._given, strict=True)
             if reference() is not None]

@@ -137,7 +137,7 @@ def _check_out(out: NDArray[Any], images: NDArray[Any]) -> None:
 
 def _as_offsets(axis: str, offsets: ArrayLike, n_images: int,
                 most: int) -> Any:
-    """Return where windows begin on one axis, checked."""
+    """Return the checked offsets of windows on one axis."""
     if most < 0:
         raise ValueError(
             f'the windows are larger than the images by {-most} {axis}s: '

@@ -135,7 +135,7 @@ def _format_of_file(path: str) -> str:
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:
-    """Return what reads files of another format, by the end of their name."""
+    """Return advice on reading files of another format, by their suffix."""
     if ending in TEXTS:
         return (f'{ending} is text, which is read when the files are named, '
                 f'as in fuel.load(PATH)')

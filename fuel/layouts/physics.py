@@ -146,7 +146,8 @@ def recognise_the_well(seen: Seen) -> Call | None:
 
 
 def _column_of_field(file: SeenFile, path: str) -> FileColumn:
-    """Return how a field varies: by trajectory, by time, both or neither."""
+    """Return the column of a field, which may vary by trajectory, by time, by
+    both or neither."""
     by_sample, by_time = [bool(file.integer(name, path))
                           for name in ('sample_varying', 'time_varying')]
     if by_sample and by_time:

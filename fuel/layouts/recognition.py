@@ -214,7 +214,7 @@ def _of_packages() -> dict[str, Recogniser]:
 
 
 def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
-    """Return what the recogniser of a package finds; warn if it fails."""
+    """Call the recogniser of a package; log a warning if it fails."""
     try:
         found = entry.load()(seen)
         calls = [] if found is None else (

@@ -115,7 +115,7 @@ class SeenFile:
         return Array(path, node.shape, node.dtype)
 
     def length(self, path: str) -> int | None:
-        """Return how many rows an array has, None if it is none."""
+        """Return the number of rows of an array, None if it is not one."""
         found = self.array(path)
         return None if found is None else found.shape[0]
 

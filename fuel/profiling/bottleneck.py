@@ -110,7 +110,8 @@ def stages_in(place: str, stages: list[StageProfile],
 
 def _spare(reader: StageProfile, stages: Sequence[StageProfile],
            reading: float) -> float:
-    """Return how many times as many batches a reader's workers could make."""
+    """Return the possible rate of a reader's workers, relative to the present
+    one."""
     inner = next(inner for stage, inner in stages_in(HERE, list(stages))
                  if stage is reader)
     busy = sum(stage.seconds

@@ -297,7 +297,7 @@ def _process(pid: int) -> Process:
 
 
 def measure(stream: Any) -> Measurements:
-    """Return what a pipeline took so far, in all epochs."""
+    """Return the measurements of a pipeline, over all epochs."""
     meter = stage_of(stream).meter
     return Measurements(
         tuple(measure_stages(stream)),
@@ -307,7 +307,8 @@ def measure(stream: Any) -> Measurements:
 
 
 def measure_and_compare(stream: Any) -> Measurements:
-    """Return what a pipeline took, with what it took since the last call."""
+    """Return the measurements of a pipeline, with those since the last
+    call."""
     stage = stage_of(stream)
     with stage.measuring:
         found, last = measure(stream), stage.measured
@@ -316,7 +317,7 @@ def measure_and_compare(stream: Any) -> Measurements:
 
 
 def measure_stages(stream: Any) -> list[StageMeasurements]:
-    """Return what each stage took so far, the outermost first."""
+    """Return the measurements of each stage, the outermost first."""
     found: list[StageMeasurements] = []
     counts = {name: getattr(io_counts, name) for name in IO_COUNTS}
     for number, (depth, one) in enumerate(stages_here(stream)):
@@ -329,7 +330,7 @@ def measure_stages(stream: Any) -> list[StageMeasurements]:
 
 
 def take_spans(stream: Any) -> list[StageSpans]:
-    """Return when the stages made their items since the last call.
+    """Return the spans in which the stages made items since the last call.
 
     Nothing while not every item is timed.
     """
@@ -357,7 +358,7 @@ def _thread_names() -> dict[int | None, str]:
 
 
 def stage_paths(stream: Any) -> dict[StageMeter, Path]:
-    """Return where the stages are that have meters in this process."""
+    """Return the paths of the stages that have meters in this process."""
     return {stage_of(one).meter: (number,) for number, (_, one)
             in enumerate(stages_here(stream))}
 

@@ -143,7 +143,7 @@ class _Ready(NamedTuple):
 def _measure_headroom(now: Profile, ready: _Ready,
                       step: Callable[[Any], object],
                       warm_up: int) -> Headroom:
-    """Return how fast training is with a batch that is there."""
+    """Return the rate of training when each batch is ready."""
     seconds = 0.
     for number in range(-warm_up, now.batches):
         try:
@@ -238,7 +238,7 @@ class _Reading:
             spans.append((self._num_read, begin, end))
 
     def spans(self) -> list[StageSpans]:
-        """Return what this thread did, and the stages, here and elsewhere."""
+        """Return the spans of this thread and of all stages."""
         thread = threading.current_thread()
         waits = StageSpans(
             (), 'wait', 'wait', this_process(), threading.get_native_id(),
@@ -265,7 +265,7 @@ class _Reading:
         return best
 
     def num_skipped(self) -> int:
-        """Return how many examples were left out of all epochs."""
+        """Return the number of examples that were left out of all epochs."""
         return self._skipped + (0 if self._iterator is None else stage_of(
             self._stream).skipped.count)
 
@@ -276,7 +276,7 @@ class _Reading:
             if len(stage.path) == 1})
 
     def measured(self) -> list[StageMeasurements]:
-        """Return what each stage took."""
+        """Return the measurements of each stage."""
         return [stage - self._before[stage.path]
                 if stage.path in self._before else stage
                 for stage in measure_stages(self._stream)]

@@ -36,7 +36,7 @@ _GENERAL = f'use {WORKERS}'
 
 
 def remedy(stream: object) -> str:
-    """Return what usually helps if a stage takes the most time.
+    """Return the usual remedy if a stage takes the most time.
 
     Threads and workers compute on other cores, if there are any.
     """

@@ -314,7 +314,7 @@ _all = each_at_fork(Step.OWNERSHIP, in_child=DiskCache.start_in_child)
 
 
 def _place_of(entry: Path) -> str:
-    """Return what the entries of all states of a file have in common."""
+    """Return the common prefix of the entries of all states of a file."""
     return entry.name.partition('-')[0]
 
 

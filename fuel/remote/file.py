@@ -332,8 +332,8 @@ class RemoteFile:
             and table.is_here(0, count))
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return how many bytes of ranges are not here and not under
-        way."""
+        """Return the number of bytes of ranges that are neither here nor
+        requested."""
         table = self._transfers.table
         return self._transfers.missing_bytes(
             *table.pages_of(starts, stops))
@@ -346,7 +346,7 @@ class RemoteFile:
         return nbytes <= self._transfers.resident.budget
 
     def prefetch_budget(self) -> int:
-        """Return how many bytes may be fetched before they are needed."""
+        """Return the number of bytes that may be prefetched."""
         if self._transfers.entry is not None:
             return DISK_AHEAD
         return self._transfers.resident.budget // 2

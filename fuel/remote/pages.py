@@ -167,7 +167,8 @@ class PageTable:
         return self.states.find(CLAIMED, first, last) >= 0
 
     def missing(self, first: int, last: int) -> int:
-        """Return how many pages of a run are not here and not under way."""
+        """Return the number of pages of a run that are neither here nor
+        requested."""
         return (self.states.count(ABSENT, first, last)
                 + self.states.count(CLAIMED, first, last))
 

@@ -159,7 +159,7 @@ def size_of_whole(header: str) -> int | None:
 
 
 def validator_of(headers: Mapping[str, str]) -> str:
-    """Return what tells a state of a file from others.
+    """Return a text that identifies a state of a file.
 
     A weak ETag is joined with the time of the last change: servers give it
     to contents that are equal for a reader of pages, not of bytes.
@@ -172,7 +172,7 @@ def validator_of(headers: Mapping[str, str]) -> str:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """Return what a header ``Retry-After`` says, a number or a date."""
+    """Return the seconds in a header ``Retry-After``, a number or a date."""
     if not value:
         return None
     if value.strip().isdecimal():
@@ -190,7 +190,7 @@ def _origin_of(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _redirected(place: str, location: str) -> tuple[str, bool]:
-    """Return where a server redirects to, and whether that is another one.
+    """Return the URL of a redirection, and whether it names another server.
 
     Raises: OSError if it is nothing that may be followed.
     """
@@ -481,7 +481,7 @@ class FilesystemStore:
 
 
 def _meaning(error: Exception) -> OSError:
-    """Return what the error of some file system means to a reader."""
+    """Return the error of a file system as a reader's error."""
     for name in ('status', 'status_code', 'code'):
         status = getattr(error, name, None)
         if isinstance(status, int) and 400 <= status < 600:

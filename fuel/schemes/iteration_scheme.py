@@ -195,7 +195,7 @@ def keeps_generator_before(scheme: object) -> bool:
 
 
 def num_requests_of(scheme: Any) -> int | None:
-    """Return how many requests an epoch of a scheme makes, if known."""
+    """Return the number of requests of an epoch of a scheme, if known."""
     if 'num_requests' not in vars(scheme) and not hook_covers_method(
             type(scheme), 'get_request_iterator', 'num_requests'):
         return None
@@ -216,7 +216,8 @@ def num_examples_of(owner: object) -> Any:
 
 
 def batch_size_of(scheme: object) -> int | None:
-    """Return how many examples a batch has, if all but the last have it."""
+    """Return the number of examples of a batch, if only the last may be
+    shorter."""
     size = getattr(scheme, 'batch_size', None)
     return size if isinstance(size, int) else None
 

@@ -47,7 +47,7 @@ Points = NDArray[numpy.int64]
 
 
 def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
-    """Return where the interval of each stream ends, of those below 2**62.
+    """Return the end of each stream's interval, of those below 2**62.
 
     A stream of weight 0 has an empty interval.
     """
@@ -104,7 +104,8 @@ class MixingRequests(RequestIterator):
         return position, int(self.chunk_at(position)[position % CHUNK])
 
     def counts(self, start: int, stop: int, thresholds: Points) -> Points:
-        """Return how many items of a range of positions each stream has."""
+        """Return the number of items of each stream in a range of
+        positions."""
         if 0 < stop - start <= BLOCK and start // CHUNK == (
                 stop - 1) // CHUNK:
             return numpy.diff(
@@ -126,7 +127,8 @@ class MixingRequests(RequestIterator):
 
     def _count_points(self, start: int, stop: int, thresholds: Points
                       ) -> Points:
-        """Return how many points of a part of a chunk are below each."""
+        """Return the number of points of a part of a chunk below each
+        threshold."""
         if start >= stop:
             return numpy.zeros(len(thresholds), numpy.int64)
         begin = start % CHUNK
@@ -136,7 +138,7 @@ class MixingRequests(RequestIterator):
 
 
 def count_below(bound: int, count: int, offset: int) -> int:
-    """Return how many of the offsets of some blocks are below a bound.
+    """Return the number of offsets of some blocks that are below a bound.
 
     `offset`: of the first of them; those that follow are `_GOLDEN` apart,
         modulo `_OFFSETS`.

@@ -84,7 +84,8 @@ class RequestIterator(RequestPosition):
         return self._request(position)
 
     def compact_at(self, position: int) -> Any:
-        """Return what :meth:`request_at` does, as an array if possible."""
+        """Return the request of :meth:`request_at`, as an array if
+        possible."""
         if position >= self.num_requests:
             return None
         return self._compact(position)
@@ -218,7 +219,7 @@ class ShuffledOrder(Order):
             self._order if self._rng_before is None else None)}
 
     def _drawn(self) -> NDArray[Any]:
-        """Return what was drawn, anew after a pickle."""
+        """Return the drawn order; draw it again after unpickling."""
         if self._order is None:
             rng = self._rng_before
             if isinstance(rng, dict):
@@ -365,7 +366,7 @@ def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
 
 def num_batches(num_examples: int, batch_size: int,
                 drop_last: bool = False) -> int:
-    """Return how many batches hold all examples; or are full."""
+    """Return the number of batches that hold all examples, or of full ones."""
     if drop_last:
         return num_examples // batch_size
     return -(-num_examples // batch_size)

@@ -157,7 +157,7 @@ class BlockShuffledScheme(DrawnScheme):
 
 def _block_borders(block_size: ArrayLike, num_examples: int,
                    ) -> NDArray[numpy.intp]:
-    """Return where blocks start, and where the last one ends."""
+    """Return the bounds of the blocks."""
     if numpy.ndim(block_size) == 0:
         # NumPy counts in floating point by a step beyond 64 bits.
         starts = numpy.arange(0, num_examples, min(
@@ -493,7 +493,7 @@ def find_known(labels: Any, missing: object = None) -> NDArray[Any] | None:
 
 
 def _find_unsaid(labels: Any) -> NDArray[Any]:
-    """Return where the labels themselves say that none is known."""
+    """Return a mask of the examples without a label."""
     if isinstance(labels, numpy.ma.MaskedArray):
         return numpy.ma.getmaskarray(labels)
     if is_named_class(labels, (

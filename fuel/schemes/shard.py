@@ -208,14 +208,14 @@ class Round:
 
 
 def num_of_rank(total: int, shard: Shard) -> int:
-    """Return how many of all batches a rank gets that takes every n-th."""
+    """Return the number of batches of a rank that gets every n-th."""
     rounds, rest = divmod(total, shard.num_shards)
     return rounds + (place_of_rank(0, rest, shard) is not None)
 
 
 def share_of(total: int, shard: Shard, last: int | None = None,
              size: int = 0) -> int | None:
-    """Return how many of all items a rank gets, None if that is not known.
+    """Return the number of items of a rank, None if it is not known.
 
     `last`: how many examples the last batch has, if that is known.
     `size`: how many the others have.

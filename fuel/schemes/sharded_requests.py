@@ -57,7 +57,8 @@ class ChosenRequests(RequestIterator):
         return self._at(position, False)
 
     def compact_at(self, position: int) -> Any:
-        """Return what :meth:`request_at` does, as an array if possible."""
+        """Return the request of :meth:`request_at`, as an array if
+        possible."""
         return self._at(position, True)
 
 
@@ -139,12 +140,11 @@ class SoughtRequests:
         self._sized: tuple[int, Any] = -1, None
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many requests there are."""
+        """Return the number of requests."""
         return self.requests.num_requests
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples a request has, and how many if it is not
-        short."""
+        """Return the size of a request, and that of a full one."""
         full = self.full
         if item + 1 < self.requests.num_requests:
             return full, full
@@ -189,8 +189,8 @@ class RequestsInOrder(ReadInOrder):
             self.position = self.requests.position
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples a request has that was read, and how many
-        if it is not short."""
+        """Return the size of a request that was read, and that of a full
+        one."""
         return len(as_splittable(self._kept[item])), self.full
 
     def take(self, item: int, compact: bool) -> Any:
@@ -273,7 +273,7 @@ class RankRequests(ChosenRequests):
         return None if dealt is None else self._part(dealt)
 
     def _part(self, dealt: Dealt) -> Any:
-        """Return what was dealt of a request."""
+        """Return the rank's part of a request."""
         request = self._order.take(dealt.item, self._is_compact)
         rows = dealt.rows
         if rows is None:

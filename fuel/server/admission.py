@@ -241,7 +241,7 @@ class Admission:
         return Continue(run, ledger)
 
     def _decide(self, joiner: Joiner, later: list[Joiner]) -> Decision:
-        """Return what becomes of one client.
+        """Decide about one client.
 
         `later`: those who wait, it among them, and were not decided about.
         """
@@ -349,7 +349,7 @@ class Admission:
             if self._is_waiting(joiner)])
 
     def describe_wait(self) -> str:
-        """Return what other clients have to do, if something waits for it."""
+        """Return the reason why a client waits for others, '' if none does."""
         epoch = self.epoch
         if epoch is not None and (awaited := epoch.ledger.awaited()):
             seconds = max(account.deadline for account in awaited) \

@@ -94,7 +94,7 @@ class Attendance:
                 f'{"is" if count == 1 else "are"} there')
 
     def _expected(self, former: Ledger, joiners: list[Joiner]) -> set[str]:
-        """Return who took part in an epoch and may ask for the next."""
+        """Return the clients of an epoch that may still ask for the next."""
         now = self._clock()
         if self._sharing == SPLIT and 0 < self._patience <= now:
             # They can still join while it runs.

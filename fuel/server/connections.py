@@ -88,18 +88,19 @@ class ClientConnection:
         self._waited, self.waits_since = self.waited(), None
 
     def waited(self) -> float:
-        """Return how long its user has waited for batches."""
+        """Return the seconds that the client has waited for batches."""
         since = self.waits_since
         return self._waited + (
             0. if since is None else self._clock() - since)
 
     def connected(self) -> float:
-        """Return how long it has been connected."""
+        """Return the seconds since the client connected."""
         return self._clock() - self.since
 
     def check(self, fields: Fields, stream: StreamLike, sharing: str,
               num_clients: int) -> str:
-        """Return why the client cannot be served; empty if it can."""
+        """Return the reason not to serve the client; empty if there is
+        none."""
         version = get_field(fields, 'version', int)
         if version != VERSION:
             return (f'the server speaks version {VERSION} of the protocol, '
@@ -123,7 +124,8 @@ class ClientConnection:
         return ''
 
     def make_probe(self) -> Any:
-        """Return what a client on this host can open, for the welcome."""
+        """Return a memory that a client on this host can open, for the
+        welcome."""
         if not self._wants_memory or not HAS_MEMFD:
             return None
         self._probe, self._secret = make_probe()

@@ -39,7 +39,7 @@ class Member:
         self.revoked = 0.0
 
     def load(self) -> int:
-        """Return how many batches are under way to it, or being made."""
+        """Return the number of batches that are sent to it or being made."""
         return len(self.account.pending) + self.reserved
 
 

@@ -42,7 +42,7 @@ _LARGEST = 1 << 28
 
 
 def default_path(setting: str, host: str, port: int) -> Path | None:
-    """Return where the server at an address keeps its journal."""
+    """Return the path of the journal of the server at an address."""
     if setting == 'off' or not port:
         return None
     name = host.replace('*', 'all').replace(':', '-').replace('/', '-')

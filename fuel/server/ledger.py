@@ -157,7 +157,8 @@ class Ledger:
         self.final: State | None = None
 
     def ranks(self) -> int:
-        """Return how many clients share by rank; 0 if they share otherwise."""
+        """Return the number of clients that share by rank; 0 if they do
+        not."""
         return self.num_ranks if self.sharing == RANK else 0
 
     # Clients come and go.
@@ -221,7 +222,7 @@ class Ledger:
 
     def _forgotten(self, ended: list[Account],
                    claims: IndexSet) -> IndexSet:
-        """Return what ended clients delivered after the claims."""
+        """Return the batches that ended clients delivered after the claims."""
         forgotten = IndexSet()
         for one in ended:
             forgotten.update(one.delivered - claims)
@@ -320,7 +321,7 @@ class Ledger:
                    for account in self.accounts.values())
 
     def pending(self) -> IndexSet:
-        """Return what is under way, or held for a successor."""
+        """Return the batches that are sent, or held for a successor."""
         found = IndexSet()
         for account in self.accounts.values():
             found.update(account.pending)

@@ -243,7 +243,7 @@ class Listener:
 
 
 def _most_clients() -> int:
-    """Return how many clients there are descriptors for."""
+    """Return the number of clients that the limit of descriptors allows."""
     # Windows has no such module, and no server.
     import resource
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

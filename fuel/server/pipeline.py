@@ -61,7 +61,7 @@ class Pipeline:
         self._is_exact = False
 
     def stack(self) -> str:
-        """Return what the thread is doing (str)."""
+        """Return the stack of the thread (str)."""
         return stack_of(self._thread)
 
     def open(self, **request: object) -> None:
@@ -131,14 +131,14 @@ class Pipeline:
         return Result(MEASURED, request, {'stages': self._measured()}, [])
 
     def stages(self) -> list[StageMeasurements]:
-        """Return what the stages took so far; for any thread."""
+        """Return the measurements of the stages; for any thread."""
         # Of a user's stages, whatever they may raise when they are asked.
         found: list[StageMeasurements] = try_call(
             [], measure_stages, self.stream)
         return found
 
     def _measured(self) -> dict[Path, StageMeasurements]:
-        """Return what the stages took so far, by their paths."""
+        """Return the measurements of the stages, by their paths."""
         return {stage.path: stage for stage in measure_stages(self.stream)}
 
     def _produce(self, request: dict[str, Any]) -> Result:

@@ -249,7 +249,7 @@ class Service:
         connection.close(self.scheduler.pool)
 
     def status(self) -> dict[str, Any]:
-        """Return what ``fuel-server --status`` shows."""
+        """Return the status that ``fuel-server --status`` shows."""
         return {
             **self._numbers(), 'address': self.listener.address,
             'pid': os.getpid(),

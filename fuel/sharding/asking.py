@@ -67,13 +67,13 @@ class RequestOrder(EpochOrder):
         return int(self.requests.num_requests)
 
     def count_to(self, stop: int) -> int:
-        """Return how many items there are, or at least `stop`."""
+        """Return the number of items, or a number from `stop` on."""
         requests = self.requests
         return (requests.count_to(stop) if isinstance(
             requests, ListedRequests) else int(requests.num_requests))
 
     def make(self, item: int) -> Made:
-        """Return what a request asks for."""
+        """Return the rows of a request."""
         request = self.requests.request_at(item)
         if request is None:
             raise IndexError(f'the epoch has no item {item}')

@@ -32,16 +32,15 @@ class DealtOrder(Protocol):
     """An order whose items are dealt to ranks."""
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many items there are; any larger number if there are
-        `stop` of them.
+        """Return the number of items; any larger number if there are `stop` of
+        them.
 
         An order that is read in order is read up to there, and keeps the item
         with the number `wanted`; -1 for none.
         """
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples a batch has, and how many if it is not
-        short."""
+        """Return the number of examples of a batch, and of a full one."""
 
 
 class Dealer:
@@ -101,7 +100,7 @@ class Dealer:
         return found
 
     def find(self, first: int) -> Dealt | None:
-        """Return what a rank gets of a step, or of its first batch."""
+        """Return the part of a rank in a step, or in its first batch."""
         before, self.next = self.next, first
         try:
             return (self._deal(Round(self.shard)) if self._splits
@@ -158,8 +157,7 @@ class ReadInOrder:
         raise NotImplementedError
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples a batch has that is kept, and how many if
-        it is not short."""
+        """Return the number of examples of a kept batch, and of a full one."""
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:

@@ -70,7 +70,7 @@ class ListedRequests(RequestIterator):
         self._made: list[Any] = []
 
     def count_to(self, stop: int) -> int:
-        """Return how many requests there are, or at least `stop`."""
+        """Return the number of requests, or a number from `stop` on."""
         missing = stop - len(self._made)
         if missing > 0 and self._rest is not None:
             with (nullcontext() if self._generators is None
@@ -248,8 +248,8 @@ class Draws:
         return Draws, (self.starts, self.after, self.unknown)
 
     def at(self, place: int) -> Any:
-        """Return what is drawn at a place: a permutation when it is asked
-        for, with all others, since they may share a generator."""
+        """Return the draw at a place: a permutation is drawn on demand, with
+        all others, since they may share a generator."""
         if not self._copies:
             self._drawn = {}
             known: dict[int, Any] = {}
@@ -277,8 +277,8 @@ class Draws:
             for other in self._copies if other is not start))
 
     def following(self, places: Collection[int] | None = None) -> Draws:
-        """Return what is drawn for the next epoch: of all of the pipeline,
-        or of what draws at some places."""
+        """Return the draws of the next epoch: of the whole pipeline, or at
+        some places."""
         if places is None and self.unknown:
             raise UnknownOrderError(self.unknown)
         kept = list(map(self.at, range(len(self.starts))))
@@ -293,7 +293,7 @@ class Draws:
              for place, start in enumerate(left)])
 
     def earlier(self, count: int) -> Draws:
-        """Return what was drawn for an epoch before."""
+        """Return the draws of an earlier epoch."""
         known: dict[int, Any] = {}
         return Draws([
             (start if later is None else later).moved(
@@ -314,7 +314,7 @@ def is_of_fuel(scheme: Any) -> bool:
 
 
 def scheme_kind(scheme: Any) -> Kind:
-    """Return how a request of a scheme is found."""
+    """Return the kind of a scheme, which says how its requests are found."""
     scheme = whole_scheme(scheme)
     if not is_original(scheme, 'get_request_iterator'):
         return 'drawn' if is_random_access(scheme) else 'replayed'
@@ -325,7 +325,8 @@ def scheme_kind(scheme: Any) -> Kind:
 
 
 def why_unknown(scheme: Any) -> str:
-    """Return why the requests of a scheme are not known, '' if they are."""
+    """Return the reason why a scheme's requests are unknown, '' if they are
+    known."""
     name = type(scheme).__name__
     if not is_original(scheme, 'get_request_iterator'):
         if all(hook_covers_method(type(scheme), 'get_request_iterator', hook)
@@ -378,8 +379,8 @@ class UnknownOrders(NamedTuple):
 
 
 def shared_draws(stream: StreamLike) -> UnknownOrders:
-    """Return what is not known of the order of a pipeline, since generators
-    are shared."""
+    """Return the reasons why shared generators make a pipeline's order
+    unknown."""
     going_on = [stage for stage in _walk(stream) if not stage.goes_back]
     if len(set(map(id, going_on))) < len(going_on):
         return UnknownOrders(

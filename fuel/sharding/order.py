@@ -71,7 +71,7 @@ def example_ids(made: Made) -> list[tuple[int, Any]]:
 
 
 def num_rows(made: Made) -> int:
-    """Return how many rows an item has."""
+    """Return the number of rows of an item."""
     if isinstance(made, DatasetRows):
         return len(as_splittable(made.rows)) if isinstance(
             made.rows, _SEVERAL) else 1
@@ -189,7 +189,7 @@ class EpochOrder:
         return min(int(self.num_items), ENDLESS)
 
     def __getitem__(self, item: int) -> Made:
-        """Return what an item is made of."""
+        """Return the rows of an item."""
         count = self.num_items
         if item < 0:
             item += len(self)
@@ -216,7 +216,7 @@ class EpochOrder:
         raise NotImplementedError
 
     def make(self, item: int) -> Made:
-        """Return what an item is made of; there is one of that number."""
+        """Return the rows of an item, which must exist."""
         return self.made_of(self.parts(item))
 
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
@@ -228,16 +228,16 @@ class EpochOrder:
                 and not self.is_single else join_parts(found))
 
     def size(self, item: int) -> int:
-        """Return how many rows an item has."""
+        """Return the number of rows of an item."""
         return num_rows(self.make(item))
 
     def full_size(self, item: int) -> int | None:
-        """Return how many rows an item has if it is not short, if known."""
+        """Return the number of rows of a full item, if known."""
         size: int | None = self.batch_size
         return size
 
     def count_to(self, stop: int) -> int:
-        """Return how many items there are, or at least `stop`."""
+        """Return the number of items, or a number from `stop` on."""
         if self.num_items is not None:
             return len(self)
         while self._counted < stop:
@@ -316,7 +316,7 @@ class EpochOrder:
         return any(part.goes_on for part in self.inputs)
 
     def find_draws(self) -> Any:
-        """Return what the pipeline draws, None if it draws nothing."""
+        """Return the draws of the pipeline, None if it draws nothing."""
         return self.draws or next(filter(None, [
             part.find_draws() for part in self.inputs]), None)
 
@@ -410,12 +410,11 @@ class _Whole:
         self.shard = shard
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many items there are."""
+        """Return the number of items."""
         return self.order.count_to(stop)
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many rows an item has, and how many if it is not
-        short."""
+        """Return the number of rows of an item, and of a full one."""
         return self.order.size(item), (
             self.order.full_size(item) or self.shard.num_shards)
 
@@ -477,7 +476,7 @@ class RankOrder(EpochOrder):
                 self._starts.append(dealer.next)
 
     def make(self, item: int) -> Made:
-        """Return what the rank's item is made of."""
+        """Return the rows of the rank's item."""
         dealt = self.dealt(item)
         if dealt is None:
             raise IndexError(f'rank {self.shard.rank} has no item {item}')

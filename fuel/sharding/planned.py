@@ -53,8 +53,8 @@ class ItemPlan:
 
     @staticmethod
     def count_items(stream: StreamLike, epoch: Epoch) -> int | None:
-        """Return how many items an epoch has of a stage that makes one of
-        each; None if they are as many as those below."""
+        """Return the number of items of an epoch of a one-to-one stage; None
+        if it is that of the input."""
         return None
 
     @staticmethod
@@ -71,16 +71,15 @@ class ItemPlan:
         return epoch.requested
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return how many items there are."""
+        """Return the number of items."""
         return self.num_items
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples a batch has, and how many if it is not
-        short."""
+        """Return the number of examples of a batch, and of a full one."""
         raise NotImplementedError
 
     def take(self, dealt: Dealt) -> Batch:
-        """Return what was dealt."""
+        """Read the rank's part of an item."""
         rows = dealt.rows
         if rows is None:
             return self.read(dealt.item)
@@ -287,7 +286,7 @@ def _narrowed(iterator: DataIterator) -> RowRequests:
 
 
 def items_of(iterator: DataIterator) -> int:
-    """Return how many items an epoch of a one-to-one pipeline has."""
+    """Return the number of items of an epoch of a one-to-one pipeline."""
     stage = stage_of(iterator.data_stream)
     counted: int | None = None if stage.plan is None else (
         stage.plan.count_items(stage.stream, iterator.epoch))

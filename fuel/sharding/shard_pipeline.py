@@ -250,7 +250,7 @@ def check_agreement(stream: StreamLike, shard: Shard) -> None:
 
 
 def _names(stream: StreamLike) -> str:
-    """Return what ranks say alike of a pipeline: the names in it."""
+    """Return the names in a pipeline, which must be equal on all ranks."""
     stage = stage_of(stream)
     parts = [type(stream).__qualname__, repr(tuple(stream.sources))]
     if stage.dataset is not None:

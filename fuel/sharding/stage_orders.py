@@ -102,12 +102,12 @@ class CutOrder(EpochOrder):
         return range(start, min(stop, self.total_to(stop)))
 
     def total_to(self, stop: int) -> int:
-        """Return how many examples there are, or at least `stop`."""
+        """Return the number of examples, or a number from `stop` on."""
         return (self.inputs[0].count_to(stop) if self.total is None
                 else self.total)
 
     def make(self, item: int) -> Made:
-        """Return what a batch is made of."""
+        """Return the rows of a batch."""
         count = len(self.places(item))
         if not count or item >= self.num_requests or (
                 self.strictness == 1 and count < (
@@ -142,11 +142,11 @@ class CutOrder(EpochOrder):
                 yield from self.parts_at(found)
 
     def size(self, item: int) -> int:
-        """Return how many examples an item has."""
+        """Return the number of examples of an item."""
         return len(self.places(item))
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return where the stage stands before an item."""
+        """Return the stage's position before an item."""
         row = item * self.full
         return None, [row if self.total is None else min(row, self.total)]
 
@@ -169,7 +169,7 @@ class RowOrder(CutOrder):
         return size
 
     def total_to(self, stop: int) -> int:
-        """Return how many rows there are, or at least `stop`."""
+        """Return the number of rows, or a number from `stop` on."""
         ends = self._ends
         if self._size is None:
             below = self.inputs[0]
@@ -223,7 +223,7 @@ class RowOrder(CutOrder):
             row = stop
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return where the stage stands before an item."""
+        """Return the stage's position before an item."""
         _, (row,) = super().before(item)
         batch, start, _ = self._find(row)
         used = row - start
@@ -270,11 +270,11 @@ class MergedOrder(EpochOrder):
         return None if None in counts else min(counts)
 
     def count_to(self, stop: int) -> int:
-        """Return how many items there are, or at least `stop`."""
+        """Return the number of items, or a number from `stop` on."""
         return min([part.count_to(stop) for part in self.inputs])
 
     def make(self, item: int) -> Made:
-        """Return what an item is made of."""
+        """Return the rows of an item."""
         if self.num_items is None and self.count_to(item + 1) <= item:
             raise IndexError(f'the epoch has no item {item}')
         return super().make(item)
@@ -297,7 +297,7 @@ class MergedOrder(EpochOrder):
                              for part in parts]))
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return where the stage stands before an item."""
+        """Return the stage's position before an item."""
         return None, [item] * len(self.inputs)
 
 
@@ -327,7 +327,7 @@ class TakenOrder(EpochOrder):
         return count is not None and count <= self.most
 
     def make(self, item: int) -> Made:
-        """Return what an item is made of."""
+        """Return the rows of an item."""
         if item >= self.most:
             raise IndexError(f'the epoch has no item {item}')
         return super().make(item)
@@ -337,7 +337,7 @@ class TakenOrder(EpochOrder):
         return ItemPart(0, (item,)),
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return where the stage stands before an item."""
+        """Return the stage's position before an item."""
         return item, [item]
 
 
@@ -374,7 +374,7 @@ class ChainedOrder(EpochOrder):
         return ItemPart(place, (number,)),
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return where the stage stands before an item."""
+        """Return the stage's position before an item."""
         turn, number = self.find(item)
         return turn, [number if place == turn else
                       count if place < turn else 0
@@ -427,8 +427,7 @@ class OrderPlan(ItemPlan):
         return part
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples an item has, and how many if it is not
-        short."""
+        """Return the number of examples of an item, and of a full one."""
         return self.order.size(item), self.order.full_size(item) or 1
 
     def read(self, item: int) -> Batch:
@@ -463,7 +462,7 @@ class BatchesBelow(GivenOrder):
         self.batch_size = self._requests.batch_size
 
     def size(self, item: int) -> int:
-        """Return how many rows a batch has."""
+        """Return the number of rows of a batch."""
         return len(self._requests.compact_at(item))
 
 

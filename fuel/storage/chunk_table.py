@@ -52,7 +52,7 @@ def corner_of(chunk: int, shape: tuple[int, ...],
 
 def grid_of(shape: tuple[int, ...],
             chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return how many chunks there are along each axis."""
+    """Return the number of chunks along each axis."""
     return tuple([-(-length // part)
                   for length, part in zip(shape, chunk_shape, strict=True)])
 

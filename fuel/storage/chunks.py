@@ -76,8 +76,8 @@ class ChunkReader(DirectReader):
         """
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return what to fetch for chunks of a remote file: begin and end of
-        ranges."""
+        """Return the ranges to fetch for chunks of a remote file: begins and
+        ends."""
         raise NotImplementedError
 
     def pieces(self, rows: IndexArray) -> StoredPieces:
@@ -252,7 +252,7 @@ class DecodedReader(ChunkReader):
         return self._remote.prefetch_budget()
 
     def _find_blocks(self) -> Blocks | None:
-        """Return what widens ranges, None if there is nothing to fetch."""
+        """Return the widener of ranges, None if there is nothing to fetch."""
         addresses, sizes = self._parts.addresses, self._index.sizes
         stored = addresses >= 0
         if self._remote is None or not stored.any():
@@ -271,7 +271,7 @@ class DecodedReader(ChunkReader):
             slots[chunk] is None for chunk in chunks.tolist()]])
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return what to fetch for chunks: begin and end of ranges."""
+        """Return the ranges to fetch for chunks: begins and ends."""
         starts = self._parts.addresses[chunks]
         sizes = self._index.sizes[chunks]
         stored = starts >= 0

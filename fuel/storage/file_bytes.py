@@ -73,7 +73,8 @@ class ReadsFiles(Protocol):
 
 
 def version_of(reader: ReadsFiles) -> Version:
-    """Return what differs between two versions of the files of a reader."""
+    """Return the identities of a reader's files, which differ between
+    versions."""
     return tuple([file.identity for file in reader.files])
 
 
@@ -144,13 +145,13 @@ class RemoteBytes(FileBytes, Protocol):
         """Return a stream under a name, for HDF5."""
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return how many bytes are not here and not under way."""
+        """Return the number of bytes that are neither here nor requested."""
 
     def keeps(self, nbytes: int) -> bool:
         """Return whether so many bytes would stay here, once fetched."""
 
     def prefetch_budget(self) -> int:
-        """Return how many bytes may be fetched before they are needed."""
+        """Return the number of bytes that may be prefetched."""
 
 
 def is_remote(file: Versioned) -> TypeGuard[RemoteBytes]:
@@ -236,7 +237,7 @@ def settled_identity(descriptor: int) -> tuple[int, ...]:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells a file in one state from all others."""
+    """Return the identity of a file's state: device, inode, size and time."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
 

@@ -235,7 +235,7 @@ def _sizes(content: int, block: int, unit: int = 1) -> Iterator[int]:
 
 
 def _end_of_blocks(stored: Stored, sizes: Iterator[int]) -> int:
-    """Return where the blocks end: each tells its length, then comes."""
+    """Return the end of the blocks. Each block follows its length."""
     place = 12
     for _ in sizes:
         place += 4 + _number(stored, place, 4, '>')

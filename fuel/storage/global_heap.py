@@ -22,7 +22,8 @@ USUAL = 4096
 
 
 def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
-    """Return how addresses in a file are to be understood."""
+    """Return the size of a file's user block, and whether addresses have 8
+    bytes."""
     properties = handle.get_create_plist()
     return properties.get_userblock(), properties.get_sizes() == (8, 8)
 

@@ -80,7 +80,7 @@ class Groups(NamedTuple):
                 if isinstance(self.file, JoinedFile) else (self.file,))
 
     def lengths_of_files(self) -> list[int] | None:
-        """Return how many rows each file has, None where there is none."""
+        """Return the number of rows of each file, None without files."""
         if not self.files:
             return None
         lengths = [0] * len(self.files)

@@ -218,7 +218,7 @@ class JoinedArrays:
         self._readers: OrderedDict[int, H5PYReader] = OrderedDict()
 
     def _reader(self, array: int) -> H5PYReader:
-        """Return what reads an array; a few are remembered."""
+        """Return the reader of an array; a few are cached."""
         reader = self._readers.get(array)
         if reader is None:
             reader = H5PYReader(self._index.dataset(array),
@@ -256,7 +256,7 @@ class JoinedArrays:
         return self._pick(reader.read(int(place[0]))[(*place[1:], rows)])
 
     def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return what the source has of elements."""
+        """Return the source's field of elements."""
         if self._field is None:
             return rows
         picked = rows[self._field]

@@ -157,7 +157,7 @@ def _filter(found: tuple[Any, ...]) -> ChunkFilter:
 
 
 def obstacle_of_file(dataset: h5py.Dataset) -> str:
-    """Return what keeps Fuel from reading the file beside HDF5.
+    """Return the reason why only HDF5 can read the file, '' if there is none.
 
     The handle is asked, not the path: a file that this process has open for
     writing too shares HDF5's unwritten buffers.
@@ -206,7 +206,7 @@ def _obstacle_of_shape(dataset: h5py.Dataset, is_part: bool) -> str:
 
 def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
                       ) -> str:
-    """Return why the bytes in the file cannot be read as a NumPy array.
+    """Return the reason why the bytes in the file are not a NumPy array's.
 
     What NumPy's type becomes in HDF5 must be the file's own type: this rules
     out odd precisions and paddings, which HDF5 has to convert.
@@ -224,7 +224,7 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
 
 def _obstacle_of_ragged(dataset: h5py.Dataset,
                         filters: tuple[ChunkFilter, ...]) -> str:
-    """Return why rows of variable length cannot be found without HDF5."""
+    """Return the reason why only HDF5 finds rows of variable length."""
     if filters and not is_known(filters):
         return 'its rows have variable length, behind unusual filters'
     if not addressing(h5py.h5i.get_file_id(dataset.id))[1]:
@@ -263,7 +263,7 @@ FILLED = 0, int.from_bytes(b'fillfill', 'big'), 0
 
 
 def fill_value(dataset: h5py.Dataset) -> Any:
-    """Return what is in the place of chunks that were never written."""
+    """Return the value of chunks that were never written."""
     dtype = stored_type(dataset)
     room = numpy.zeros(1 + MOST_FILL_NBYTES // dtype.itemsize, dtype)
     value = room[:1].reshape(())

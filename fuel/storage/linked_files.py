@@ -108,7 +108,7 @@ def _checksum(path: str, arrays: Arrays) -> bytes:
 
 
 def _path_of(files: Sequence[Versioned], key: str) -> str | None:
-    """Return where arrays are kept; None if nothing is to be."""
+    """Return the path of kept arrays; None if none are kept."""
     folder: str = config.remote_cache_path
     if folder == 'off':
         return None
@@ -143,7 +143,7 @@ class LinkedFiles:
 
     def find(self, number: int, path: str,
              root: h5py.Group | None = None) -> Node | None:
-        """Return what a path in a file leads to, None if nothing is there.
+        """Return the node at a path in a file, None if nothing is there.
 
         `root`: a group in which the path begins. Default: that of the file.
         """

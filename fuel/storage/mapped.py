@@ -67,7 +67,7 @@ class Element(NamedTuple):
 
 
 def element_of(stored: numpy.dtype[Any], field: Field | None) -> Element:
-    """Return what rows have of elements of a type.
+    """Return the element that a field of stored elements makes.
 
     Raises: ValueError if there is no such field.
     """
@@ -193,8 +193,8 @@ class Parts:
         return mask
 
     def starts_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return where rows begin, and the bytes from one to the next;
-        without those that were never written.
+        """Return the begins of rows, and the bytes between them; without rows
+        that were never written.
 
         Of a row in several tiles, where the first of them is.
         """
@@ -459,8 +459,8 @@ class MappedReader(DirectReader):
         return self._remote.prefetch_budget()
 
     def _pieces(self, rows: IndexArray) -> tuple[Ends, Any]:
-        """Return where the bytes start that rows need, and how many bytes
-        each piece has: a row, or a chunk of a remote file."""
+        """Return the begins of the pieces that rows need, and the bytes of
+        each: a row, or a chunk of a remote file."""
         if not self._paging.is_remote:
             return self._row_pieces(rows)
         return self._parts.pieces_of(rows)
@@ -587,8 +587,8 @@ class ArrayReader(Reader):
 
 def _mapped(array: NDArray[Any], files: Sequence[Versioned],
             lengths: Sequence[int]) -> MappedRows:
-    """Return what copies rows of an array, and declines those of files that
-    have changed."""
+    """Return a copier of an array's rows that declines files that have
+    changed."""
     num_files = max(1, len(files))
     parts = parts_of_lengths(
         array.shape[1:], array.dtype, lengths,

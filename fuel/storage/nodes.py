@@ -37,7 +37,7 @@ MOST_LEVELS = 8
 
 def find_node(root: h5py.Group, path: str,
               open_linked: OpenLinked) -> Node | None:
-    """Return what a path leads to, None if nothing is there.
+    """Return the node at a path, None if nothing is there.
 
     `root`: where the path begins, unless it begins with a slash.
 
@@ -275,8 +275,8 @@ class StoredRows(NamedTuple):
 
 
 def row_maps(dataset: h5py.Dataset) -> list[RowMap] | None:
-    """Return where the rows of a virtual data set lie, in their order; None
-    if they are not whole rows, or some lie nowhere."""
+    """Return the origins of a virtual data set's rows, in order; None if they
+    are not whole rows, or some have no origin."""
     maps = []
     for found in dataset.virtual_sources():
         here, there = [_selected_rows(space) for space in (

@@ -108,7 +108,7 @@ class OpenFile:
 
     def reader(self, source: str, of_shapes: bool = False,
                cache_bytes: int | None = None) -> Reader:
-        """Return what reads the rows of a source.
+        """Return the reader of a source.
 
         `of_shapes`: read the shapes of a variable-length source instead.
         """

@@ -311,7 +311,7 @@ class RemotePaging:
 
 
 def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
-    """Return what brings rows of a file into memory."""
+    """Return the prefetcher of a file's rows into memory."""
     if is_remote(file):
         return RemotePaging(file)
     assert is_local(file)

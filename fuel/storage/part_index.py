@@ -142,7 +142,7 @@ class PartIndex:
         return int(self.first_chunks[array])
 
     def filters(self, array: int) -> tuple[ChunkFilter, ...]:
-        """Return what the chunks of an array went through."""
+        """Return the filters of the chunks of an array."""
         return self.kind_of(array).layout.filters
 
     def file_size(self, array: int) -> int:
@@ -351,7 +351,7 @@ class IndexBuilder:
         self._chunks.append(table)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what was found."""
+        """Return the arrays of the index that was built."""
         file, kind, is_chunked = numpy.array(self._arrays).T
         found = {'file': file, 'kind': kind,
                  'is_chunked': is_chunked.astype(bool),
@@ -401,8 +401,8 @@ OF_CHUNKS = ('addresses', 'sizes', 'masks')
 
 
 def index_arrays(index: PartIndex, files: Sequence[FileBytes]) -> Arrays:
-    """Return what makes the same index again; nothing where HDF5 reads some
-    arrays, or one lies in another file than `files`.
+    """Return the arrays that make the same index again; nothing where HDF5
+    reads some arrays, or one lies in another file than `files`.
 
     It is asked for before anything is divided.
     """

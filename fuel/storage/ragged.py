@@ -86,7 +86,7 @@ class RaggedReader(Reader):
 
     def _resolve(self, references: NDArray[Any],
                  rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return what references stand for."""
+        """Return the values that references refer to."""
         flat = references.ravel()
         result = numpy.empty(flat.size, object)
         values = flat.size // max(1, len(rows))

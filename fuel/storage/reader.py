@@ -125,8 +125,8 @@ class Reader(ABC):
         return self._read_list(rows_of_ranges(starts, counts))
 
     def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
-        """Return what all rows of runs have in common, also of runs without
-        rows; of readers that are `is_per_run`.
+        """Return the value that all rows of each run share, also of empty
+        runs; of readers that are `is_per_run`.
 
         `runs`: shape (batch,), dtype intp; numbers of runs before splits cut
             them.
@@ -134,7 +134,8 @@ class Reader(ABC):
         raise NotImplementedError
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """Return how many bytes may be prefetched; None if none should be."""
+        """Return the number of bytes that may be prefetched; None for no
+        prefetching."""
         return None
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int,
@@ -149,8 +150,8 @@ class Reader(ABC):
         return 0
 
     def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """Return how many bytes of a remote file may be fetched before they
-        are needed; None if nothing has to be fetched."""
+        """Return the number of bytes of a remote file that may be prefetched;
+        None if nothing is remote."""
         return None
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
@@ -171,7 +172,8 @@ class Reader(ABC):
         return None
 
     def direct(self) -> Part | None:
-        """Return what reads batches without this reader."""
+        """Return a compiled reader of batches, which bypasses this one, or
+        None."""
         return None
 
     @abstractmethod
@@ -197,7 +199,7 @@ class Reader(ABC):
         return damaged(f'{self._place_of(row)}: {reason}')
 
     def _place_of(self, row: int) -> str:
-        """Return where a row lies, for errors."""
+        """Return file, source and row, for errors."""
         return f'{self.path}, source {self.name!r}, row {row}'
 
 

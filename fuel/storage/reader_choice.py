@@ -150,7 +150,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
-    """Return what data sets consist of; None if one is to be read by HDF5."""
+    """Return the pieces of data sets; None if HDF5 must read one."""
     found: dict[h5py.Dataset, int] = {}
     places = []
     for number, dataset in enumerate(datasets):

@@ -217,7 +217,7 @@ class AbstractDataStream(NamedArguments):
         """Switch to the next epoch."""
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch of all ranks has.
+        """Return the number of items of an epoch of all ranks.
 
         A hook for stages whose items are not those that they read, or that
         the iteration scheme asks for.
@@ -385,7 +385,7 @@ class AbstractDataStream(NamedArguments):
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the stream stands, as plain data ready for JSON.
+        """Return the state of the stream, as plain data ready for JSON.
 
         That is the position of the epoch iterator made last: counts and
         states of generators, a few kilobytes, never data.
@@ -473,7 +473,7 @@ class AbstractDataStream(NamedArguments):
         return stage_of(self).skipped
 
     def get_leftover(self) -> Any:
-        """Return what the stage has kept of its child's last batch.
+        """Return what the stage keeps of its input's last batch, for a state.
 
         A hook for stages that do not deliver all of a child's batch at
         once.
@@ -659,7 +659,7 @@ class AbstractDataStream(NamedArguments):
         return stream_text(self)
 
     def measurements(self) -> Measurements:
-        """Return what the pipeline took so far, stage by stage.
+        """Return the measurements of the pipeline, stage by stage.
 
         The epochs of a stream are always measured. This reads the counters,
         and waits for nobody: what runs in workers and servers is reported
@@ -755,7 +755,7 @@ class AbstractDataStream(NamedArguments):
         return None
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the data of each source.
+        """Return the known types of each source.
 
         A hook of stages, for descriptions. It reads no data.
 

@@ -222,7 +222,8 @@ class DataStream(AbstractDataStream):
             [index for request in requests for index in request], True)
 
     def known_types(self) -> SourceTypes:
-        """Return what the data set knows, of batches if they come."""
+        """Return the known types of the data set, of batches if it makes
+        them."""
         types = types_of(self.dataset)
         # A stream may give its sources other names.
         types = {source: types[own] for source, own in zip(
@@ -234,7 +235,7 @@ class DataStream(AbstractDataStream):
                 for source, known in types.items()}
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch of all ranks has, if known."""
+        """Return the number of items of an epoch of all ranks, if known."""
         if self.on_error == 'skip' and self.produces_examples:
             return None
         if self.iteration_scheme is not None:

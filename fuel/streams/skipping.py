@@ -70,7 +70,7 @@ def _is_refused(error: Exception) -> bool:
 
 
 def _why_not(stage: Stage, epoch: Epoch, number: int) -> str:
-    """Return why nothing can be left out, '' if it can."""
+    """Return the reason why nothing can be left out, '' if something can."""
     if epoch.request_iterator is not None and (
             epoch.request_iterator.position == number):
         return 'the iteration scheme has failed'
@@ -242,7 +242,7 @@ class _Again:
         return batch
 
     def _below(self) -> int:
-        """Return how many items the stream below has delivered."""
+        """Return the number of items that the stream below has delivered."""
         below = children_of(self._iterator.epoch)
         return below[0].epoch.position if below else 0
 

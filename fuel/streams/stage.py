@@ -34,7 +34,7 @@ class StreamStage(Stage):
     __slots__ = ()
 
     def num_items(self, of_all: bool = False) -> int | None:
-        """Return how many items an epoch has; see :meth:`Stage.num_items`.
+        """Return the number of items of an epoch; see :meth:`Stage.num_items`.
 
         A user's `__len__` is not asked, since it may ask the stream itself.
         """
@@ -175,7 +175,7 @@ class StreamStage(Stage):
         return ItemsInOrder(self.open_items(epoch))
 
     def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
-        """Return what is left of an item, or the error, to be raised."""
+        """Return the rest of an item that failed, or the error to raise."""
         if epoch.limit is not None and number not in epoch.skipped:
             try:
                 is_done, rest = recover(self, epoch, number, error)
@@ -231,7 +231,7 @@ class StreamStage(Stage):
     # --- states ------------------------------------------------------------
 
     def position(self, epoch: Epoch) -> Position | State | Exception:
-        """Return where an epoch stands; see :meth:`Stage.position`."""
+        """Return the position of an epoch; see :meth:`Stage.position`."""
         if epoch.finished:
             end = epoch.end
             assert end is not None
@@ -261,8 +261,8 @@ class StreamStage(Stage):
                 epoch.left_out, epoch.attributes.get('_first_epochs'))
 
     def _dataset_position(self, data_state: object) -> object:
-        """Return where an epoch stands in the data set, or why that is not
-        known."""
+        """Return the position in the data set, or the error that it is
+        unknown."""
         found = position_in(self.dataset, data_state)
         if found is not None:
             return found
@@ -272,7 +272,7 @@ class StreamStage(Stage):
             'another value, such as 0, from which open_at(position) goes on')
 
     def _without_leftover(self) -> TypeError:
-        """Return why left-overs are not known of a class without the hook."""
+        """Return the error that a class has no hook for left-overs."""
         return TypeError(
             f'the position of the stage {self.name} cannot be saved as plain '
             'data, since its get_data may keep things from one call to the '

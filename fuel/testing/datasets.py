@@ -109,7 +109,8 @@ class DatasetCase:
         return found
 
     def read(self, dataset: Any, state: object) -> list[list[Frozen]]:
-        """Return what these requests give, of a state but the first each."""
+        """Return the data of the requests; of the first of each in a given
+        state."""
         return [[freeze(dataset.get_data(state, request))
                  for request in requests[:2 if state is None else 1]]
                 for requests in self.requests()]

@@ -101,7 +101,7 @@ def _follow(build: Callable[[], Any], saved: Saved) -> Followed:
 
 
 def follow(stream: Any, epoch: Iterator[Any]) -> Followed:
-    """Return what follows in an epoch of a stream, and in the next."""
+    """Return the rest of an epoch of a stream, and its next epoch."""
     with counted_requests(stream) as requests:
         rest = freeze_all(epoch)
     return Followed(
@@ -298,7 +298,7 @@ def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def replaying(another_process: ReplayProcess | bool) -> Iterator[Replay]:
-    """Return what continues from saved positions, for one block."""
+    """Yield a function that continues from saved positions."""
     if isinstance(another_process, ReplayProcess):
         yield another_process.replay
     elif another_process:

@@ -204,7 +204,7 @@ class Transformer(AbstractDataStream):
                 'scheme to the stream that it reads')
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the data of each source.
+        """Return the known types of each source.
 
         See :meth:`~fuel.streams.AbstractDataStream.known_types`.
         """
@@ -300,7 +300,7 @@ class Transformer(AbstractDataStream):
         return passed_on(stage_of(self), inputs[0])
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         if self.iteration_scheme is None and (
                 type(self).get_data is Transformer.get_data):
             return length_of(self.data_stream)
@@ -363,7 +363,7 @@ def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
 
 
 def as_tuple(data: object) -> Any:
-    """Return what a user's function returned, an iterator read out.
+    """Return a user's function's result as a tuple, an iterator read out.
 
     Lists stay lists: scripts may change them in place.
     """

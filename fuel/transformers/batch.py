@@ -212,7 +212,7 @@ class Batch(LeftoverStage):
             requests) == 1 else None
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         examples, scheme = length_of(self.data_stream), self.iteration_scheme
         if examples is None or self.strictness == 2 or (
                 type(scheme) is not ConstantScheme):

@@ -166,7 +166,7 @@ class BucketBatch(LeftoverStage, SeededTransformer):
                 'source that holds sequences as length_source') from error
 
     def num_items(self) -> None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         # The lengths of the sequences decide how many batches they make.
         return
 

@@ -234,7 +234,7 @@ class Cache(LeftoverStage):
             inputs[0], begun.requests(self.iteration_scheme))
 
     def num_items(self) -> None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         # The stream may end before the scheme does.
         return
 

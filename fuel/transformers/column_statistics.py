@@ -15,7 +15,7 @@ from fuel.utils.masked import is_masked, mask_of, without_hidden
 
 
 def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
-    """Return where values are missing."""
+    """Return a mask of the missing values."""
     if is_masked(batch):
         hidden: NDArray[numpy.bool_] = mask_of(batch)
         return hidden | missing_in(without_hidden(batch), mask)

@@ -102,7 +102,7 @@ class DecodingStage(SourcewiseTransformer):
         raise NotImplementedError
 
     def _why(self, error: Exception) -> str:
-        """Return what an error of the decoder says of a file."""
+        """Return the text of a decoder's error."""
         return str(error)
 
     def _bytes_of(self, file: object, which: str) -> bytes:

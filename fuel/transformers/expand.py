@@ -217,7 +217,7 @@ class Expand(LeftoverStage):
         raise NotImplementedError(missing(self, 'expand'))
 
     def num_pieces(self, item: Batch | None = None) -> int | None:
-        """Return how many pieces an item makes, if that is known before.
+        """Return the number of pieces of an item, if it is known before.
 
         A hook for stages that know. They have a length then, and ranks share
         the pieces as they share the items of other stages, each reading the
@@ -290,8 +290,8 @@ class Expand(LeftoverStage):
         self._kept = Pieces(position, found, size, before, item),
 
     def _as_pieces(self, found: Any, size: int | None) -> Any:
-        """Return what :meth:`expand` has returned as a sequence, or as an
-        iterator, which makes a piece when it is asked for."""
+        """Return the result of :meth:`expand` as a sequence, or as an iterator
+        that makes pieces on demand."""
         if not isinstance(found, Iterable):
             raise TypeError(
                 f'expand of {type(self).__name__} must return the pieces of '
@@ -339,7 +339,7 @@ class Expand(LeftoverStage):
         raise explained from error
 
     def get_leftover(self) -> Any:
-        """Return how many pieces of the item were delivered."""
+        """Return the number of pieces of the item that were delivered."""
         if stage_of(self).draws == 'in_order':
             raise TypeError(
                 f'the position of {type(self).__name__} cannot be saved as '
@@ -360,13 +360,13 @@ class Expand(LeftoverStage):
             **(besides or {}), **leftover}
 
     def pieces_of_each(self, item: Batch | None = None) -> int | None:
-        """Return what :meth:`num_pieces` says, checked."""
+        """Return the checked result of :meth:`num_pieces`."""
         count = self.num_pieces(item)
         name = f'num_pieces of {type(self).__name__}'
         return None if count is None else not_negative(name, count)
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         length, count = length_of(self.data_stream), self.pieces_of_each()
         return None if length is None or count is None else length * count
 

@@ -135,7 +135,7 @@ class Take(Transformer):
         return TakenOrder(inputs[0], self.count)
 
     def get_leftover(self) -> int:
-        """Return how many items were taken."""
+        """Return the number of items taken."""
         return self._taken
 
     def set_leftover(self, leftover: int) -> None:
@@ -143,6 +143,6 @@ class Take(Transformer):
         self._taken = not_negative('taken', leftover)
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         length = length_of(self.data_stream)
         return None if length is None else min(length, self.count)

@@ -94,7 +94,7 @@ class Pieces(Leftover):
         self.made: Iterator[Any] = self._from(0)
 
     def _from(self, used: int) -> Iterator[Any]:
-        """Return what is left behind some pieces."""
+        """Return the rest after some pieces."""
         found = self.parts
         if type(found) is LazyPieces:
             return map(found.make, range(used, found.size))
@@ -183,7 +183,7 @@ class LeftoverStage(Transformer):
         super().start_epoch()
 
     def _oldest(self) -> Leftover | None:
-        """Return what was read first, of what is not used up."""
+        """Return the first input item that is not used up."""
         for each in self._kept:
             if each.is_left():
                 kept: Leftover = each
@@ -191,7 +191,7 @@ class LeftoverStage(Transformer):
         return None
 
     def get_leftover(self) -> Any:
-        """Return how much was used of what was read first."""
+        """Return the number of pieces used of the first input item."""
         oldest = self._oldest()
         return None if oldest is None else {'used': oldest.used}
 
@@ -212,6 +212,6 @@ class LeftoverStage(Transformer):
         return super().get_leftover() if self._inherits_leftover else None
 
     def get_child_position(self) -> Any:
-        """Return where the child stood before what was read first."""
+        """Return the position of the input before its first item in use."""
         oldest = self._oldest()
         return None if oldest is None else oldest.position

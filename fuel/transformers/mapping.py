@@ -153,7 +153,7 @@ class Mapping(AgnosticTransformer):
         return tuple(sources) + tuple(self.add_sources)
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of sources that the function does not touch."""
+        """Return the known types of the sources that the function keeps."""
         return types_of(self.data_stream) if self.add_sources else {}
 
     def _check_first(self, image: object, came: int) -> None:
@@ -186,7 +186,7 @@ class Mapping(AgnosticTransformer):
         return name
 
     def _returned(self, what: str) -> str:
-        """Return what the function returned, and what is expected."""
+        """Return a text on the function's result and the expected one."""
         sources = tuple(self.add_sources or self.sources)
         kind = 'dict' if self.mapping_accepts is dict else 'tuple'
         return (f'the function {self._function} of {type(self).__name__} '

@@ -73,7 +73,7 @@ class FilterSources(AgnosticTransformer):
                       if source in self._kept])
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the sources that are kept."""
+        """Return the known types of the sources that are kept."""
         kept = self.sources
         return {source: known for source, known
                 in types_of(self.data_stream).items() if source in kept}
@@ -167,7 +167,7 @@ class Rename(AgnosticTransformer):
                       for source in self.data_stream.sources])
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the data, by their new names."""
+        """Return the known types, by the new names."""
         return {self._names.get(source, source): known for source, known
                 in types_of(self.data_stream).items()}
 

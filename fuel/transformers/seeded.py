@@ -170,7 +170,7 @@ class SeededTransformer(Transformer):
         self._count(count)
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         if self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)
@@ -205,7 +205,7 @@ class SeededTransformer(Transformer):
         return [self._key, self._number + self._offset]
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
-        """Return what is drawn for the rows of the present batch.
+        """Draw values for the rows of the present batch.
 
         Where a batch is split over ranks, all of it is drawn for, and the
         rank's rows are returned, so that they do not depend on the ranks.

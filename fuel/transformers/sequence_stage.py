@@ -111,7 +111,7 @@ class SequenceStage(Expand):
         raise NotImplementedError
 
     def _begin_of(self, number: int) -> int:
-        """Return where a piece of the present sequence begins."""
+        """Return the begin of a piece of the present sequence."""
         raise NotImplementedError
 
     def _number_of(self, begin: int) -> int:
@@ -119,11 +119,11 @@ class SequenceStage(Expand):
         raise NotImplementedError
 
     def _items_needed(self) -> int:
-        """Return how many items a sequence must have to be delivered."""
+        """Return the least length of a sequence that is delivered."""
         raise NotImplementedError
 
     def get_leftover(self) -> Any:
-        """Return where in the child's example the next piece begins."""
+        """Return the begin of the next piece in the input's example."""
         leftover = super().get_leftover()
         if self._oldest() is not None:
             leftover['begin'] = self._begin_of(leftover.pop('used'))
@@ -258,11 +258,11 @@ class Chunk(SequenceStage):
                     usable, self._last_begin(), has_target), max(0, count))
 
     def _usable(self) -> int:
-        """Return how many items can be in chunks."""
+        """Return the number of items that can be in chunks."""
         return len(self._sequences[0]) - (self.target_source is not None)
 
     def _last_begin(self) -> int:
-        """Return where a chunk begins at the latest."""
+        """Return the latest begin of a chunk."""
         usable = self._usable()
         return max(0, usable - self.length) if (
             self.last == 'shift') else usable

@@ -211,7 +211,7 @@ class Chain(SeveralStreams):
         self._place = leftover
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         lengths = self._lengths()
         return None if lengths is None else sum(lengths)
 
@@ -292,7 +292,7 @@ class Merge(SeveralStreams):
         self.strict = strict
 
     def known_types(self) -> SourceTypes:
-        """Return what the streams know, by the names of this one."""
+        """Return the known types of the streams, by the names of this one."""
         found: dict[str, SourceType] = {}
         names = iter(self.sources)
         for stream in self.data_streams:
@@ -363,7 +363,7 @@ class Merge(SeveralStreams):
             'makes this an error', stacklevel=2)
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         lengths = self._lengths()
         return None if lengths is None else min(lengths)
 

@@ -186,7 +186,7 @@ class ShuffleBuffer(SeededTransformer):
                            begun.add_key(self.rng, key))
 
     def get_leftover(self) -> dict[str, Any]:
-        """Return how far the order has come, and which example is oldest."""
+        """Return the position in the order, and the oldest example held."""
         held = self._held
         first = held.get_position()[0] if held.positions else held.next
         return {**super().get_leftover(), 'last': held.last, 'first': first}
@@ -206,7 +206,7 @@ class ShuffleBuffer(SeededTransformer):
         self._held.popped = saved_count(leftover, 'item')
 
     def get_child_position(self) -> Any:
-        """Return where the child stood before the oldest example held."""
+        """Return the input's position before the oldest example held."""
         return self._held.get_position()[1] if self._held.positions else None
 
 
@@ -289,7 +289,7 @@ class _Held:
 
 
 def _held_from(leftover: dict[str, Any]) -> _Held:
-    """Return what was held, without examples, from checked left-overs."""
+    """Return the held examples' order, from checked left-overs."""
     last = leftover['last']
     if last is not None:
         when, place = last
@@ -300,7 +300,7 @@ def _held_from(leftover: dict[str, Any]) -> _Held:
 
 
 def _when(key: int, size: int, held: _Held, place: int) -> float:
-    """Return when an example comes out: they do in this order.
+    """Return the sort key of the moment at which an example is delivered.
 
     The first buffer comes out one for one with what is read behind it,
     in an order in which all are equally likely. What follows is held

@@ -68,7 +68,7 @@ def as_labels(labels: Sequence[str] | None) -> Any:
 
 
 def item_of(stream: StreamLike, accepts: type = list) -> str:
-    """Return what a function gets of a stream's items, in words."""
+    """Return a text on what a function gets of a stream's items."""
     item = try_call('item', lambda: 'example' if stream.produces_examples
                     else 'batch')
     names = try_call(tuple[str, ...](), lambda: tuple(stream.sources))

@@ -131,7 +131,7 @@ class SourcewiseTransformer(Transformer):
         return names
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the data; see :meth:`type_after`."""
+        """Return the known types; see :meth:`type_after`."""
         chosen = {name for _, name in self._chosen_places()[1]}
         found = {}
         for source, known in types_of(self.data_stream).items():

@@ -127,7 +127,7 @@ class Window(SequenceStage):
         self._assign(self.sentence, index)
 
     def _num_used(self) -> int:
-        """Return how many windows of the sequence were made."""
+        """Return the number of windows made of the sequence."""
         return self._kept[0].used if self._kept else len(self._cut())
 
     def _assign(self, sentence: Any, index: int) -> None:
@@ -156,13 +156,13 @@ class Window(SequenceStage):
             max(0, len(sentence) - first - self._reach(distance) + 1))
 
     def _distance(self) -> int:
-        """Return how far the target begins behind the source."""
+        """Return the distance of the target's begin from the source's."""
         if self.overlapping:
             return self.offset
         return self.offset + self.source_window
 
     def _reach(self, distance: int) -> int:
-        """Return how far a pair of windows goes from the source's begin."""
+        """Return the length of a pair of windows, from the source's begin."""
         return max(self.source_window, distance + self.target_window)
 
     def _begin_of(self, number: int) -> int:

@@ -230,7 +230,7 @@ class WorkerStage(RemoteStream, Transformer):
     keeps = ALL
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch of `data_stream` has."""
+        """Return the number of items of an epoch of `data_stream`."""
         return length_of(self.data_stream)
 
     @property

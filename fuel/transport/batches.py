@@ -29,7 +29,7 @@ class ArrayPickler(pickle.Pickler):
     makes_writable = True
 
     def reducer_override(self, instance: object) -> Any:
-        """Return how an array is rebuilt."""
+        """Return a way to rebuild an array without copying its memory."""
         if type(instance) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         array = numpy.asarray(instance)
@@ -85,7 +85,7 @@ def dump_batch(batch: object,
 
 
 def load_batch(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
-    """Return what :func:`dump_batch` was given."""
+    """Rebuild the batch that :func:`dump_batch` was given."""
     if description[0] == _PLAIN:
         return _load_plain(description, buffers)
     return pickle.loads(description, buffers=buffers)

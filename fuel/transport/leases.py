@@ -71,7 +71,7 @@ class Leases:
     def lend(self, slot: int, segment: int,
              extents: Sequence[tuple[int, int]],
              build: Callable[[list[Any]], Any]) -> Any:
-        """Return what `build` makes of the arrays' memory.
+        """Call `build` with the arrays' memory and return its result.
 
         `extents`: where the arrays are: offset in the segment and size in
             bytes.

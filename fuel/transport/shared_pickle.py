@@ -148,7 +148,7 @@ class _Pickler(ArrayPickler):
     maps: _Maps
 
     def reducer_override(self, instance: object) -> Any:
-        """Return how an array is rebuilt, or opened again."""
+        """Return a way to rebuild an array, or to open its file again."""
         if type(instance) in (numpy.ndarray, numpy.memmap):
             assert isinstance(instance, numpy.ndarray)
             place = _find_in_file(instance, self.maps)
@@ -177,7 +177,7 @@ class _Place(NamedTuple):
 
 
 def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
-    """Return where an array lies in a mapped file.
+    """Return the file and offset of an array in a mapped file.
 
     None if it lies elsewhere, or in a map that is not written to the file.
     """
@@ -250,7 +250,7 @@ class _Maps:
 
 def _file_of(line: str, address: int,
              ) -> tuple[str, tuple[int, ...], int] | None:
-    """Return what :meth:`_Maps.find` does, of a line of the system's."""
+    """Return the result of :meth:`_Maps.find` for a line of the system's."""
     where, rights, offset, _, number, *path = line.split(None, 5)
     low = int(where.partition('-')[0], 16)
     if not path or not path[0].startswith('/') or 's' not in rights:

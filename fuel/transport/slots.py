@@ -215,7 +215,7 @@ def write_into(slot: Slot, buffers: Buffers,
 
 def _find_places(slot: Slot, extents: list[Extent],
                  placement: Placement | None) -> list[Extent] | None:
-    """Return where in a slot each array goes, None if there is no room.
+    """Return the offset of each array in a slot, None if there is no room.
 
     Arrays that are in the slot already stay there.  So does what the stages
     made there on the way, for as long as somebody holds it.
@@ -259,7 +259,7 @@ def detach(buffers: Buffers, placement: Placement | None) -> None:
 
 
 def _num_references(buffers: Buffers, place: int) -> int:
-    """Return how many references the memory of an array has."""
+    """Return the number of references to an array's memory."""
     root: Any = buffers[place]
     while isinstance(root, numpy.ndarray) and isinstance(
             root.base, numpy.ndarray):

@@ -38,7 +38,7 @@ class PlainArgument:
     not by their class alone."""
 
     def plain(self) -> Mapping[str, object]:
-        """Return what decides the values that are made with it."""
+        """Return the facts that decide the values made with it."""
         raise NotImplementedError
 
 
@@ -232,7 +232,7 @@ def checked_labels(owner: object, labels: Any) -> Any:
 
 def try_call(default: Value, function: Callable[..., Value],
              *args: object) -> Value:
-    """Return what a function returns, or a default if it raises."""
+    """Call a function and return its result, or a default if it raises."""
     try:
         return function(*args)
     except Exception:  # noqa: BLE001 (a description never raises)

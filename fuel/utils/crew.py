@@ -176,7 +176,7 @@ class Crew:
         self._end_threads(time.monotonic() + _JOIN_SECONDS)
 
     def stacks(self) -> str:
-        """Return what the threads are doing."""
+        """Return the stacks of the threads."""
         return '\n'.join(
             f'{thread.name}:\n{stack_of(thread.ident)}'
             for thread in list(self._threads) if thread.ident is not None)

@@ -8,15 +8,15 @@ __all__ = ['check_enough_space', 'disk_usage', 'safe_mkdir']
 
 
 def allocated(status: os.stat_result) -> int:
-    """Return how many bytes of the disk a file takes; its length, where the
-    system does not report it."""
+    """Return the number of bytes that a file takes on the disk; its length,
+    where the system does not report it."""
     if sys.platform == 'win32':
         return status.st_size
     return status.st_blocks * 512
 
 
 def disk_usage(path: str) -> tuple[int, int]:
-    """Return how large the disk of a folder is, and how full.
+    """Return the size of a folder's disk, and the used part.
 
     Parameters
     ----------

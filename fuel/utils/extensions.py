@@ -15,9 +15,9 @@ F = TypeVar('F', bound=Callable[..., Any])
 
 def filler_of(function: F, *flags: str, **settings: Any
               ) -> Callable[[ArgumentParser], F]:
-    """Return what fills the parser of a converter or downloader that takes at
-    most one argument, added with these flags and settings, beside those that
-    all have."""
+    """Return a function that fills the parser of a converter or downloader,
+    whose only argument has these flags and settings, beside the common
+    ones."""
     def fill_subparser(subparser: ArgumentParser) -> F:
         """Set up the parser; return the function."""
         if flags:
@@ -55,9 +55,9 @@ class NotingParser(ArgumentParser):
 
 def find_datasets(package: str, extra_packages: Iterable[str],
                   attribute: str) -> dict[str, Filler]:
-    """Return what fills the parser of each data set of several packages;
-    ImportError if one lacks the attribute, and ConfigurationError if two of
-    them have a data set of one name."""
+    """Return the functions that fill the parsers of several packages' data
+    sets; raise ImportError if a package lacks the attribute, and
+    ConfigurationError if two data sets have one name."""
     found: dict[str, Filler] = {}
     origin: dict[str, str] = {}
     for name in [package, *extra_packages]:

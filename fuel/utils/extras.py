@@ -28,7 +28,8 @@ def how_to_install(extra: str) -> str:
 
 
 def packages_of(extra: str) -> list[str]:
-    """Return what an extra requires, from the metadata of the installed Fuel.
+    """Return the requirements of an extra, from the metadata of the installed
+    Fuel.
 
     Nothing if there are no metadata, or no such extra.
     """

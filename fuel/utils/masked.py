@@ -80,7 +80,7 @@ def as_kept(data: object) -> NDArray[Any]:
 
 
 def mask_of(data: object) -> NDArray[Any]:
-    """Return where values are hidden, of the shape of the data."""
+    """Return the mask of hidden values, in the shape of the data."""
     if is_masked(data):
         mask: NDArray[Any] = numpy.ma.getmaskarray(data)
         return mask

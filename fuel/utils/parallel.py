@@ -296,7 +296,7 @@ class _PlainSocket(zmq.Socket[Any]):
         return super().poll(timeout, flags)
 
     def _wait(self, flags: int) -> None:
-        """Return when there is a message, or if waiting has an end."""
+        """Wait for a message, or until it cannot come any more."""
         producer = self.producer
         if producer is None:
             return

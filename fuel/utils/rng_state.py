@@ -188,7 +188,7 @@ def check_generator_state(rng: object, state: object) -> Any:
 
 
 def _read_python_state(state: Any) -> tuple[int, tuple[int, ...], Any]:
-    """Return what :meth:`random.Random.setstate` takes."""
+    """Return the arguments of :meth:`random.Random.setstate`."""
     try:
         version, text, gauss = state
         words = _as_words(text, numpy.empty(625, numpy.uint32))

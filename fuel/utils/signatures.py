@@ -237,7 +237,7 @@ def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _annotation(function: Any, parameter: inspect.Parameter) -> object:
-    """Return what a parameter is annotated with, None if it has no value."""
+    """Return the annotation of a parameter, None if it has no value."""
     annotation: object = parameter.annotation
     if not isinstance(annotation, str):
         return annotation

@@ -90,7 +90,7 @@ def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
 
 @functools.lru_cache(16)
 def _empty(rows: int, columns: int) -> SparseRows:
-    """Return what a batch is a copy of: to make one takes far longer."""
+    """Return an empty batch to copy: making a new one takes far longer."""
     from scipy.sparse import csr_array
     batch: SparseRows = csr_array((rows, columns))
     # Of any length, since each copy gets others.
@@ -106,7 +106,7 @@ def _native(array: NDArray[Any], dtype: numpy.dtype[Any]) -> NDArray[Any]:
 
 
 def count_rows(data: Any) -> int:
-    """Return how many examples the data of a source have.
+    """Return the number of examples in the data of a source.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def arrays_of(batch: SparseRows) -> tuple[NDArray[Any], ...]:
 
 
 def count_bytes(data: Any) -> int:
-    """Return how many bytes the arrays have that data are; 0 of others."""
+    """Return the number of bytes of the arrays of data; 0 of other data."""
     if is_sparse(data):
         return sum(array.nbytes for array in arrays_of(data))
     nbytes: int = getattr(data, 'nbytes', 0)
@@ -235,7 +235,7 @@ def stack_rows(batches: Sequence[SparseRows]) -> SparseRows:
 
 
 def _narrowed(indptr: IntegerArray, dtype: numpy.dtype[Any]) -> IntegerArray:
-    """Return where rows begin as the type that was there, if that holds it."""
+    """Return row pointers in their former type, if it can hold them."""
     fits = indptr[-1] <= numpy.iinfo(dtype).max
     return indptr.astype(dtype, copy=False) if fits else indptr
 

@@ -53,7 +53,7 @@ _thread = _Thread()
 
 
 def number_of_threads() -> int:
-    """Return how many threads a stage may use: ``config.num_threads``."""
+    """Return the number of threads of a stage: ``config.num_threads``."""
     threads: int = config.num_threads
     return threads
 
@@ -165,7 +165,7 @@ def end_thread_at_exit() -> None:
 
 
 def stack_of(thread: int) -> str:
-    """Return what a thread is doing, the user's lines first; empty if it has
+    """Return the stack of a thread, the user's lines first; empty if it
     ended."""
     frame = sys._current_frames().get(thread)
     if frame is None:

@@ -45,7 +45,7 @@ def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
 
 
 def _count_ragged(item: dict[str, Any]) -> int:
-    """Return how many ragged arrays an item describes."""
+    """Return the number of ragged arrays in the description of an item."""
     kind = item['type']
     if kind == 'ragged':
         count: int = item['count']

@@ -38,7 +38,8 @@ class Limits(NamedTuple):
     arrays: int = 1 << 20
 
     def most_arrays(self, total: int) -> int:
-        """Return how many ragged arrays a message of some bytes may have."""
+        """Return the most ragged arrays that a message of some bytes may
+        have."""
         return self.arrays + total // _BYTES_AN_ARRAY
 
 

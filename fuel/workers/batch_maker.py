@@ -243,7 +243,7 @@ class BatchMaker(Generic[Description]):
             stage_of(self.stream).epoch is self._opened.epoch)
 
     def _note(self, *, is_last: bool = False) -> Note:
-        """Return what the batch took that was made last in this thread."""
+        """Return the measurements of the batch made last in this thread."""
         if self._paths is None:
             self._paths = stage_paths(self.stream)
         slowest, seconds = last_wait()

@@ -82,7 +82,7 @@ def _open(pid: int | None, name: str) -> IO[str]:
 
 
 def usage_of(pid: int) -> Usage | None:
-    """Return what a process has had, None if that is unknown."""
+    """Return the usage of a process, None if it is unknown."""
     try:
         with _open(pid, 'stat') as file:
             fields = file.read().rpartition(')')[2].split()
@@ -121,8 +121,8 @@ class UsageWatch:
             self._seen.popleft()
 
     def seconds_without_processor(self) -> float:
-        """Return how long, of the time that it was looked at, the process
-        was ready but had no processor."""
+        """Return the seconds of the window in which the process was ready but
+        had no processor."""
         if self._first_delay is None:
             return 0.0
         return self._seen[-1][1].delay - self._first_delay
@@ -132,7 +132,7 @@ class UsageWatch:
         return self._describe()[0]
 
     def describe(self) -> str:
-        """Return what the process does, with its last seconds as reasons."""
+        """Return a description of the process's state, by its last seconds."""
         if self._seen and (
                 self._seen[-1][0] - self._seen[0][0] < _LEAST_SECONDS):
             time.sleep(1.1 * _LEAST_SECONDS)

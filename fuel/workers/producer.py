@@ -253,7 +253,7 @@ def run_worker(connection: socket.socket, consumer: int, max_batches: int,
 
 
 def _receive_stream(channel: Channel) -> tuple[StreamLike, Generators]:
-    """Return what the consumer sends.
+    """Receive the pipeline that the consumer sends.
 
     If that does not load, the error is sent, and there is nothing to do.
     """

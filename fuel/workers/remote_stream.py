@@ -111,7 +111,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         raise NotImplementedError
 
     def state(self) -> Any:
-        """Return what another session of the epoch can go on from."""
+        """Return a state from which another session of the epoch continues."""
         raise NotImplementedError
 
     @property

@@ -296,7 +296,8 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _ask_activity(self, is_there: Callable[[], bool] = lambda: False,
                       ) -> Activity | None:
-        """Return what the worker does, None if unknown or a condition is true.
+        """Return the worker's activity, None if unknown or a condition is
+        true.
 
         Its pipeline may be in the middle of something.
         """
@@ -313,7 +314,8 @@ class Worker(EpochWorker[RemoteEpoch]):
         return None if self.pid is None else activity_seen_by_system(self.pid)
 
     def _get_stacks(self) -> str:
-        """Return where the worker is, which was asked just before."""
+        """Return the stacks of the worker, just after its activity was
+        requested."""
         if self._activity is not None:
             return self._activity.stack
         stacks = ''

@@ -273,7 +273,7 @@ def _read_names(matrix: Matrix) -> list[str]:
 
 
 def _read_cell(stream: BinaryFile, order: str) -> tuple[Any, int]:
-    """Return what is in a cell, and how many bytes it takes."""
+    """Return the content of a cell, and its number of bytes."""
     kind, length = struct.unpack(f'{order}II', stream.read(8))
     if kind != MATRIX:
         raise EOFError(f'a cell of kind {kind}')

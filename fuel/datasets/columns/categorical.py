@@ -118,8 +118,8 @@ class Categorical(PathColumn):
 
 
 def names_referred_to(array: h5py.Dataset) -> Node | None:
-    """Return what the attribute ``categories`` of codes refers to, as AnnData
-    0.7 writes it; None without one."""
+    """Return the array that the attribute ``categories`` of codes refers to,
+    as AnnData 0.7 writes it; None without one."""
     if 'categories' not in array.attrs:
         return None
     reference = read_attribute(array, 'categories')

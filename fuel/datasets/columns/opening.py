@@ -186,7 +186,8 @@ class OpenColumns(dict[str, Reader]):
         return found if any(found.values()) else None
 
     def summary(self) -> dict[str, object]:
-        """Return what a saved state must fit, beside the columns."""
+        """Return the facts, beside the columns, that a saved state must
+        fit."""
         parts, order = self.parts, self.order
         assert parts.bounds is not None
         names = '\n'.join(parts.names.names).encode('utf-8', 'surrogateescape')

@@ -100,8 +100,9 @@ def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def files_in_order(paths: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return what a state says of several files, whose rows have an order;
-    nothing of one, which may have another name when it is taken up."""
+    """Return the names of several files, whose rows have an order, for a
+    state; nothing of one file, which may be renamed before the state is
+    restored."""
     paths = as_list(paths)
     return {} if len(paths) < 2 else {
         'files': relative_names(list(map(located, paths)))}
@@ -219,7 +220,7 @@ class PartNames:
         return None
 
     def known(self) -> list[str]:
-        """Return what parts are called, the shortest name of each."""
+        """Return the shortest name of each part."""
         return list(self._by(0))
 
     def _by(self, kind: int) -> dict[str, list[int]]:
@@ -270,7 +271,8 @@ class PartNames:
 # looked for.
 @functools.lru_cache(1 << 10)
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
-    """Return what sorts names with numbers as people do: a_2 before a_10."""
+    """Return a sort key that orders numbers in names by value: a_2 before
+    a_10."""
     # Numbers by their lengths, since some are too long for `int`.
     return tuple([
         (-1, part) if place % 2 == 0

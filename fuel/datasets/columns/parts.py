@@ -90,7 +90,7 @@ class FileParts:
         return self.files.paths[self.names.file_numbers[number]]
 
     def rows_of_files(self) -> list[int]:
-        """Return how many rows each file has."""
+        """Return the number of rows of each file."""
         assert self.bounds is not None
         rows = numpy.zeros(len(self.files.paths), numpy.intp)
         numpy.add.at(rows, self.names.file_numbers, numpy.diff(self.bounds))
@@ -98,7 +98,7 @@ class FileParts:
         return found
 
     def describe(self, number: int) -> str:
-        """Return what a part is called in errors."""
+        """Return the name of a part for errors."""
         name = self.names.names[number]
         path = self.path_of(number)
         return f'{path}, group {name!r}' if name else path
@@ -146,7 +146,7 @@ class FileParts:
             lambda _: self.describe(number))
 
     def find(self, number: int, path: str) -> Node | None:
-        """Return what a path leads to in a part."""
+        """Return the node at a path in a part."""
         key = number, path
         if key in self._nodes:
             return self._nodes[key]
@@ -197,7 +197,7 @@ class FileParts:
         return node
 
     def index(self, path: str, axes: int) -> PartIndex:
-        """Return what HDF5 says of the arrays of a path."""
+        """Return the index of the arrays of a path."""
         made: list[PartIndex | None] = []
         arrays, files = self.arrays(path), self.files.own_bytes()
 
@@ -336,7 +336,8 @@ class FileParts:
             f'{shown}{more}{remedy}')
 
     def _below_hint(self, path: str, have: Sequence[str]) -> str:
-        """Return what to write for a path that begins with a part."""
+        """Return the correct path, as a hint, if a path begins with a part's
+        name."""
         below = next((path.removeprefix(f'{name}/')
                       for name in self.names.names
                       if name and path.startswith(f'{name}/')), '')
@@ -345,8 +346,8 @@ class FileParts:
                 ) if below in have else ''
 
     def field_hint(self, number: int, path: str) -> str:
-        """Return how the field of an array is read, where a path means
-        one; else nothing."""
+        """Return a hint to read a field, if a path ends with the name of
+        one."""
         above, _, field = path.rpartition('/')
         array = self.find(number, above) if above else None
         fields = array.dtype.names or () if isinstance(

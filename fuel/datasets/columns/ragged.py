@@ -90,8 +90,7 @@ class Ragged(FileColumn):
 
     def _bounds(self, parts: FileParts, number: int,
                 num_values: int) -> NDArray[numpy.intp]:
-        """Return where the examples of a part begin, and the end of the
-        last, among the rows of the part."""
+        """Return the bounds of the examples of a part among its rows."""
         kind, where = next((name, where) for name, where in self._given()
                            if where is not None)
         path, column = where if isinstance(where, tuple) else (where, None)

@@ -402,6 +402,6 @@ class Flat(PathColumn):
         return bounds
 
     def divisions(self, parts: FileParts) -> IndexArray:
-        """Return how many indices of the first axes each part has."""
+        """Return the number of indices of the first axes of each part."""
         return numpy.array([math.prod(array.shape[:self.axes - 1])
                             for array in parts.arrays(self.path)], numpy.intp)

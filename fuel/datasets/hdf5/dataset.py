@@ -451,8 +451,8 @@ class H5PYDataset(SourceDataset):
             return super().chunk_of_examples(source)
 
     def find_stored_rows(self, source: str) -> FoundSource:
-        """Return what reads the rows of the file, also of what is in memory
-        or has a shape of its own."""
+        """Return the reader of a source's rows in the file, also if the data
+        set is in memory or the source has shapes."""
         opened = self._access.open()
         if not isinstance(opened.file[source], h5py.Dataset):
             return None
@@ -519,7 +519,7 @@ class H5PYDataset(SourceDataset):
             self._out_of_memory_close()
 
     def find_source(self, source: str) -> FoundSource:
-        """Return what reads the rows of a source, and which they are."""
+        """Return the reader of a source, with the order of its rows."""
         if source not in self.sources:
             refuse_unknown_sources((source,), self.sources)
         place = self.sources.index(source)
@@ -680,7 +680,8 @@ class H5PYDataset(SourceDataset):
 
     def _source_in(self, opened: OpenFile, selection: Selection,
                    place: int, name: str) -> Source:
-        """Return what reads a source, the one at a place among `sources`."""
+        """Return the reader of a source, which stands at `place` among
+        `sources`."""
         stored = RowsOf(selection.orders[place], selection.num_rows[place])
         return Source(
             self._reader_of(opened, name), stored.order, stored, opened,
@@ -688,7 +689,7 @@ class H5PYDataset(SourceDataset):
             if name in self.vlen_sources else None)
 
     def _reader_of(self, opened: OpenFile, source: str) -> Reader:
-        """Return what reads the rows of a source, as they come out."""
+        """Return the reader of a source's rows in their final shape."""
         reader = opened.reader(source, cache_bytes=self.cache_bytes)
         if source not in self._flat:
             return reader
@@ -704,7 +705,8 @@ class H5PYDataset(SourceDataset):
             for source, labels in self.default_axis_labels.items()}
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return what reads plain batches without this object.
+        """Return a compiled reader of plain batches, which bypasses this
+        object.
 
         Not from a handle of the user's, who may close it, nor if a subclass
         reads in its own way.

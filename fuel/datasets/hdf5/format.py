@@ -381,7 +381,7 @@ def summarize(h5file: h5py.File, sources: Sequence[str],
 
 
 def _layout(node: h5py.Dataset) -> str:
-    """Return how the rows of a source lie in its file."""
+    """Return the storage of a source: contiguous or chunks, and filters."""
     if node.chunks is None:
         return 'contiguous'
     packed = f', {node.compression}' if node.compression else ''

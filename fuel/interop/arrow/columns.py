@@ -241,7 +241,7 @@ def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
              ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return where a column has no null."""
+    """Return a mask of the values that are not null."""
     return _decoded(column).is_valid()
 
 
@@ -257,7 +257,7 @@ def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
                    are_below: bool) -> NDArray[Any]:
-    """Return what the numbers of a dictionary stand for."""
+    """Return the values that the numbers of a dictionary stand for."""
     values, places = column.dictionary, column.indices
     if type_of(column.type)[0] != OBJECT:
         # Of nulls, only those that a row has matter.

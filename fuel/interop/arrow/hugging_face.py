@@ -52,7 +52,7 @@ class HuggingFaceStream(Protocol):
         """Choose the order of the next iteration."""
 
     def state_dict(self) -> State:
-        """Return where the last iteration stands."""
+        """Return the position of the last iteration."""
 
     def load_state_dict(self, state_dict: State) -> None:
         """Let the next iteration begin there."""
@@ -121,8 +121,8 @@ def _is_exact(part: object) -> bool:
 
 
 def part_order(part: object) -> list[Any]:
-    """Return what decides the order of a part: its numbers, generators, and
-    the rank."""
+    """Return the facts that decide the order of a part: its numbers,
+    generators, and the rank."""
     return [type(part).__name__, *(
         (name, value.bit_generator.state if isinstance(
             value, numpy.random.Generator) else value)
@@ -426,7 +426,7 @@ class HuggingFaceIterable(Dataset):
         return class_names_of(self.categories, self.sources)
 
     def open(self) -> HuggingFaceReading:
-        """Return where reading stands: before the first example."""
+        """Return a position before the first example."""
         return HuggingFaceReading(self, self.dataset.epoch)
 
     def next_epoch(self, state: HuggingFaceReading) -> HuggingFaceReading:
@@ -440,7 +440,7 @@ class HuggingFaceIterable(Dataset):
             state.close()
 
     def get_position(self, state: HuggingFaceReading) -> dict[str, Any]:
-        """Return where reading stands."""
+        """Return the position of reading."""
         return state.position
 
     def open_at(self, position: Any) -> HuggingFaceReading:

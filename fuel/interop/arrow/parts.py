@@ -118,7 +118,7 @@ def _field(metadata: bytes, table: int, field: int, code: str) -> int:
 
 
 def _place(metadata: bytes, table: int, field: int) -> int:
-    """Return where a field of a table is stored, 0 if it is not."""
+    """Return the offset of a field of a table, 0 if it is not stored."""
     fields = table - _number(metadata, table, '<i')
     offset = 4 + 2 * field
     if offset >= _number(metadata, fields, '<H'):
@@ -196,7 +196,8 @@ class ArrowPart(ABC):
         return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
 
     def mask(self, name: str, group: int) -> NDArray[numpy.bool_]:
-        """Return where a group of a column has no null."""
+        """Return a mask of the values of a group of a column that are not
+        null."""
         return rows_of(is_there(self._checked(name, group)), name)
 
     def _checked(self, name: str, group: int) -> Any:
@@ -497,7 +498,7 @@ class Column:
         return part.rows(self._name, number, self.arrow, are_blanked=True)
 
     def read_mask(self, group: int) -> NDArray[numpy.bool_]:
-        """Return where a group has no null."""
+        """Return a mask of the values of a group that are not null."""
         part, number = self._groups[group]
         return part.mask(self._name, number)
 

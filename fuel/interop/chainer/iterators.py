@@ -200,7 +200,7 @@ class PrefetchingIterator(SweepIterator):
 
     @abstractmethod
     def _open(self) -> Iterates[Read]:
-        """Return what makes the batches that come next."""
+        """Return an iterator over the next batches."""
 
     def __next__(self) -> list[Example]:
         if self._sweeps.is_over:

@@ -198,7 +198,7 @@ class GrainIterable(Dataset):
             iterator.close()
 
     def open(self) -> GrainReading:
-        """Return where reading stands: before the first element."""
+        """Return a position before the first element."""
         return GrainReading(self.dataset)
 
     def close(self, state: GrainReading | None) -> None:
@@ -207,7 +207,7 @@ class GrainIterable(Dataset):
             state.close()
 
     def get_position(self, state: GrainReading) -> Any:
-        """Return where reading stands."""
+        """Return the position of reading."""
         return state.position
 
     def open_at(self, position: object) -> GrainReading:

@@ -136,7 +136,7 @@ class StreamIterator(grain.DatasetIterator):
         raise StopIteration
 
     def get_state(self) -> dict[str, Any]:
-        """Return where the iterator stands, as plain data."""
+        """Return the position of the iterator, as plain data."""
         return {'epoch': self._epoch, 'stream': (
             self._state if self._iterator is None
             else self._iterator.state_dict())}

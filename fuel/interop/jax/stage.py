@@ -132,7 +132,7 @@ class ToJax(DeviceStage):
             which_sources=self.which_sources)
 
     def make_copier(self) -> DeviceCopier:
-        """Return what copies batches in this process."""
+        """Return a copier of batches to the device, for this process."""
         return DeviceCopier(self.placement, self.sources, self.which_sources)
 
     def transform_any(self, data: Batch) -> Batch:

@@ -110,7 +110,7 @@ class Backup(keras.callbacks.Callback):
             self.batches.keep_states()
 
     def _find(self) -> dict[str, Any] | None:
-        """Return what the last backup says, None if there is none."""
+        """Return the content of the last backup, None if there is none."""
         path = self.folder / _FILE
         try:
             text = path.read_text()

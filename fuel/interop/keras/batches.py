@@ -263,7 +263,7 @@ class BatchesDataset(keras.utils.PyDataset):
         self._history = deque(maxlen=_MOST_AHEAD)
 
     def state_dict(self) -> State:
-        """Return where the batches stand, as plain data ready for JSON.
+        """Return the state of the batches, as plain data ready for JSON.
 
         That is after the last one that Keras asked for.  During `fit`, let
         :class:`Backup` save it.

@@ -39,7 +39,7 @@ class StreamReader:
             yield entry
 
     def state_dict(self) -> State:
-        """Return where the pass stands, as plain data."""
+        """Return the state of the pass, as plain data."""
         state: State = self.stream.state_dict()
         return state
 

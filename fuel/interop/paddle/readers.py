@@ -233,7 +233,7 @@ class One:
         self.function = function
 
     def __call__(self, data: tuple[Any, ...]) -> tuple[Any]:
-        """Return what the function makes of the entries."""
+        """Return the function's result for the entries."""
         return (self.function(*data),)
 
 
@@ -241,7 +241,7 @@ class Apply(One):
     """A user's function, whose result is an entry as it is."""
 
     def __call__(self, *entries: Any) -> Any:
-        """Return what the function makes of the entries."""
+        """Return the function's result for the entries."""
         return self.function(*entries)
 
 

@@ -69,7 +69,7 @@ class ActorEpoch(RemoteEpoch):
         self.open(answer, failed=failed)
 
     def options_to_go_on(self) -> dict[str, Any]:
-        """Return what another actor goes on with, after what was received.
+        """Return the options with which another actor continues.
 
         Raises: why there is no state to go on from.
         """
@@ -165,7 +165,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
                     self.take_note(epoch, reply.answer.note)
 
     def _count_ready(self, epoch: ActorEpoch) -> int:
-        """Return how many batches were made and not delivered."""
+        """Return the number of batches that were made and not delivered."""
         asked = [reference for reference, _ in epoch.calls]
         return len(ray.wait(asked, num_returns=len(asked), timeout=0)[0]
                    ) if asked else 0

@@ -109,7 +109,7 @@ def _stream_of(columns: dict[str, Any],
 
 def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
            columns: dict[str, Any]) -> dict[str, Any]:
-    """Return what a pipeline makes of a batch, by source."""
+    """Apply a pipeline to a batch; return its sources."""
     # Stages may write into what they are given.
     stage = pipeline(_stream_of({
         name: column if column.flags.writeable and not column.dtype.hasobject

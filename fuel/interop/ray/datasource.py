@@ -77,7 +77,7 @@ class _Source(Datasource):  # type: ignore[misc]
         return type(self.dataset).__name__
 
     def estimate_inmemory_data_size(self) -> int:
-        """Return how many bytes all examples have."""
+        """Return the number of bytes of all examples."""
         size: int = self.row_bytes * self.num_rows
         return size
 

@@ -234,8 +234,8 @@ def refuse_other_ranks(data: object, rank: RankShare,
 
 
 def _saved_ranks() -> int:
-    """Return how many ranks have saved the Trainer's checkpoint that is
-    resumed, 0 if that is not known."""
+    """Return the number of ranks that saved the Trainer's checkpoint that is
+    resumed, 0 if it is not known."""
     for folder in _values_of('resume_from_checkpoint'):
         if isinstance(folder, (str, os.PathLike)):
             return len(glob.glob(os.path.join(

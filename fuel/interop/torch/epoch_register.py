@@ -96,7 +96,8 @@ class EpochRegister:
         return record['pending'] is not None and record['number'] is None
 
     def next_start(self) -> State | None:
-        """Return where the next epoch starts, if that was said."""
+        """Return the state that the next epoch starts from, if one was
+        given."""
         start: State | None = self.read()['pending']
         return start
 
@@ -126,7 +127,7 @@ class EpochRegister:
 
     def _start_of(self, stream: Any, record: dict[str, Any],
                   number: int) -> State:
-        """Return where an epoch starts, and leave the stream there."""
+        """Return the state that an epoch starts from, and load it."""
         first, after = record['number'], False
         state = record['pending']
         if number < first:
@@ -228,7 +229,7 @@ def _entry(session: Session | None, worker: int | None,
 
 
 def _counted(record: dict[str, Any]) -> dict[str, Any]:
-    """Return what changes where the next epoch is begun."""
+    """Return the changes of a record when the next epoch begins."""
     number = record['number']
     # An epoch before the first number is not gone back to.
     return {'number': None if number is None else number + 1,
@@ -236,7 +237,8 @@ def _counted(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state_or_none(stream: Any, pending: State | None) -> State | None:
-    """Return where the next epoch starts; None if that cannot be saved."""
+    """Return the state that the next epoch starts from; None if it cannot be
+    saved."""
     if pending is not None:
         return pending
     with suppress(TypeError):
@@ -333,7 +335,7 @@ def skip_items(iterator: Any, count: int | None) -> None:
 
 
 def _count_left(iterator: Any) -> int | None:
-    """Return how many items can be left out; None if that is not known."""
+    """Return the number of items that can be skipped; None if unknown."""
     try:
         require_one_to_one(iterator.data_stream)
     except ValueError:
@@ -342,7 +344,7 @@ def _count_left(iterator: Any) -> int | None:
 
 
 def items_left(iterator: Any) -> int | None:
-    """Return how many items an epoch still has, None if not known."""
+    """Return the number of items left in an epoch, None if unknown."""
     try:
         return len(iterator)
     except TypeError:

@@ -13,8 +13,7 @@ from fuel.typing import StreamLike
 
 
 def count_examples(stream: StreamLike) -> int | None:
-    """Return how many examples an epoch of all ranks is made of, None if
-    that is not known.
+    """Return the number of examples in an epoch of all ranks, None if unknown.
 
     Those that ranks repeat do not count, nor is anything missing that ranks
     leave out.
@@ -43,7 +42,8 @@ def count_examples(stream: StreamLike) -> int | None:
 
 
 def _count_chosen(stage: Stage) -> int | None:
-    """Return how many examples a scheme chooses, or a data set has."""
+    """Return the number of examples that a scheme chooses, or of a data
+    set."""
     scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
         scheme = scheme.scheme

@@ -32,7 +32,7 @@ def is_narrow(dtype: numpy.dtype[Any]) -> bool:
 
 
 def num_axes(stream: StreamLike) -> int:
-    """Return how many axes the data have if an example is one number."""
+    """Return the number of axes of data whose examples are single numbers."""
     return 0 if stream.produces_examples else 1
 
 

@@ -313,7 +313,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return started
 
     def _left_of(self, present: Pass) -> int:
-        """Return how many batches are left of a pass."""
+        """Return the number of batches left in a pass."""
         if present.num_batches is None:
             raise TypeError(
                 'how many batches are left of an epoch of '
@@ -390,7 +390,7 @@ class _Reading(Iterator[Any]):
         return batch
 
     def __len__(self) -> int:
-        """Return how many batches are left of the pass."""
+        """Return the number of batches left in the pass."""
         if self._pass is None:
             return self._loader.dataset.count_next()
         if self._pass.is_over:

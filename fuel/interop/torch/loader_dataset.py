@@ -85,7 +85,7 @@ class LoaderDataset(StreamIterable):
             self._token, self._is_read_by_loader = None, False
 
     def session_of_worker(self) -> Session:
-        """Return what the workers of this pass have in common."""
+        """Return the session that the workers of this pass share."""
         if self._token is None:
             return super().session_of_worker()
         return Session(self._token, self._begun)
@@ -118,12 +118,12 @@ class LoaderDataset(StreamIterable):
         return self._register.is_named()
 
     def next_start(self) -> State | None:
-        """Return where the next iteration begins, if that was said by a
-        state or by set_epoch(), and is not just where the last one ended."""
+        """Return the state that the next iteration starts from, if a state or
+        set_epoch() gave one that is not just the end of the last."""
         return self._register.next_start()
 
     def count_next(self) -> int:
-        """Return how many batches the next iteration has.
+        """Return the number of batches of the next iteration.
 
         A TypeError if that is not known.
         """
@@ -133,8 +133,8 @@ class LoaderDataset(StreamIterable):
         return len(self.stream) if count is None else count
 
     def _count_from(self, start: State) -> int | None:
-        """Return how many items are left after a state, None if that is not
-        known; the next epoch goes on with it."""
+        """Return the number of items left after a state, None if unknown; the
+        next epoch starts from it."""
         self.stream.load_state_dict(start)
         count = items_left(self.stream.get_epoch_iterator())
         self.stream.load_state_dict(start)

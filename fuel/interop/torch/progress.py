@@ -66,8 +66,8 @@ class LightningProgress:
         return number
 
     def used(self, running: Delivered) -> int | None:
-        """Return how many batches of the pass were trained on; None where
-        Lightning trains on nothing more of it.
+        """Return the number of batches of the pass that were trained on; None
+        where Lightning trains on nothing more of it.
 
         After the last batch, Lightning may go on within the epoch, whose end
         it then has to see.

@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 
 
 def send(instance: object) -> Any:
-    """Return what is pickled in the place of an object.
+    """Return the object that is pickled instead of an instance.
 
     Where a worker is started: a :class:`Sent`, whose large arrays lie in
     memory that all workers of this pass of the loader share.  Elsewhere: the

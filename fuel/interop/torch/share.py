@@ -104,7 +104,7 @@ class Share(Iterator[Any]):
         return self._iterator
 
     def state(self) -> State:
-        """Return where the worker stands, as plain data."""
+        """Return the position of the worker, as plain data."""
         return share_state(
             self.worker, self.num_workers, self.taken,
             self.iterator.state_dict() if self.ended is None

@@ -147,7 +147,7 @@ class ToTorch(DeviceStage):
         return super().__iter__()
 
     def state_dict(self) -> State:
-        """Return where the stream stands, as plain data ready for JSON.
+        """Return the state of the stream, as plain data ready for JSON.
 
         See :meth:`~fuel.streams.AbstractDataStream.state_dict`.
         """
@@ -155,7 +155,7 @@ class ToTorch(DeviceStage):
         return super().state_dict()
 
     def make_copier(self) -> DeviceCopier:
-        """Return what copies batches in this process."""
+        """Return a copier of batches to the device, for this process."""
         assert self.device is not None
         return DeviceCopier(self.device, self.pin_memory)
 

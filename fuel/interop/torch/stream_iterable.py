@@ -181,7 +181,7 @@ class StreamIterable(IterableDataset[Any]):
         return self._share
 
     def session_of_worker(self) -> Session:
-        """Return what the workers of this pass have in common."""
+        """Return the session that the workers of this pass share."""
         info = get_worker_info()
         assert info is not None
         return Session(info.seed - info.id, self._begun)
@@ -276,7 +276,7 @@ class StreamIterable(IterableDataset[Any]):
             for source in self.stream.sources])
 
     def _worker_reader(self) -> Callable[[EpochIterator[Batch]], Any]:
-        """Return what reads the items of an epoch in a worker."""
+        """Return a function that reads the items of an epoch in a worker."""
         if self._sender is None and not self.stream.produces_examples:
             self._sender = make_sender(config.shared_memory_bytes)
         if self._sender is None:
@@ -293,7 +293,7 @@ class StreamIterable(IterableDataset[Any]):
             self.stream, tensors, self.as_dict) if self.as_dict else tensors
 
     def state_dict(self) -> State:
-        """Return where this process stands, as plain data ready for JSON.
+        """Return the state of this process, as plain data ready for JSON.
 
         `StatefulDataLoader` calls it, in each worker.
 
@@ -387,7 +387,7 @@ class StreamIterable(IterableDataset[Any]):
         return of_stream(self._advanced(epoch['state'], count))
 
     def _share_here(self) -> Share | None:
-        """Return what this process reads, unless it is read in advance."""
+        """Return the share that this process reads, unless it prefetches."""
         share = self._share
         if share is None or self._reads_ahead or not (
                 share.has_begun or get_worker_info() is not None):

@@ -224,7 +224,7 @@ def _groups(array: zarr.Array[Any], name: str, path: str,
 def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
              dtype: numpy.dtype[Any], folder: Folder | None,
              secrets: Secrets | None) -> Callable[[int], NDArray[Any]]:
-    """Return what decodes the chunks that share their first index.
+    """Return a function that decodes the chunks that share their first index.
 
     `secrets`: of a store at a URL, which errors must not show.
     """

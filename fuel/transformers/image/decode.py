@@ -165,7 +165,8 @@ class ImagesFromBytes(DecodingStage):
                 return data
 
     def known_types(self) -> SourceTypes:
-        """Return what is known; how many images are skipped is not."""
+        """Return the known types; the number of skipped images is not
+        known."""
         types = super().known_types()
         if self.on_error != 'skip' or self.produces_examples:
             return types
@@ -240,7 +241,7 @@ class ImagesFromBytes(DecodingStage):
                 f': {which}' if which else '')
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         if self.on_error == 'skip' or self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)

@@ -80,7 +80,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
                 'become shares: leave it out of which_sources')
 
     def known_types(self) -> SourceTypes:
-        """Return what is known of the data: targets become shares."""
+        """Return the known types; targets become shares."""
         found = dict(types_of(self.data_stream))
         if self.target_source is not None:
             known = found.pop(self.target_source, None)

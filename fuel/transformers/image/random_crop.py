@@ -153,7 +153,7 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
 
     def _draw_one(self, image: Image, which: str,
                   shares: Any) -> tuple[int, int]:
-        """Return where the window of an image lies."""
+        """Draw the position of an image's window."""
         rows, columns = slack_of(image, self.window_shape, which)
         if self.draws_by_seed:
             top, left = shares[0]

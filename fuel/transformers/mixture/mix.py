@@ -233,12 +233,13 @@ class Mix(SeveralStreams, CarriesInputs):
 
     def mixture_reader(self, mixture: Mixture, iterators: list[Any]
                        ) -> MixtureItems:
-        """Return what reads an epoch, item by item."""
+        """Return a reader of an epoch's items."""
         return MixtureItems(mixture, self.data_streams, iterators,
                              self.names, self._finish(), self.is_sought)
 
     def _finish(self) -> Finish | None:
-        """Return what adds the number of the stream, if anything does."""
+        """Return a function that adds the stream's number, None if none is
+        added."""
         return None if self.origin_source is None else partial(
             _with_origin, len(self.data_streams[0].sources),
             self.iteration_scheme.requests_examples)
@@ -326,8 +327,8 @@ class Mix(SeveralStreams, CarriesInputs):
             given, taken, strict=True)], begun.draws
 
     def read_in_order(self) -> str:
-        """Return why items are read one after another: which stream has to
-        be; '' if any item is known by its number."""
+        """Return the reason why items are read in order: the stream that
+        requires it; '' if any item is found by its number."""
         for name, stream in zip(self.names, self.data_streams, strict=True):
             if not can_seek(stream, forward=True):
                 return f'the stream {name!r}'
@@ -351,7 +352,7 @@ class Mix(SeveralStreams, CarriesInputs):
         """Do nothing: the next read skips what the requests left out."""
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch has, None if it is not known."""
+        """Return the number of items of an epoch, None if it is not known."""
         if self.stop == 'forever':
             return self.epoch_size
         lengths = self._lengths()
@@ -364,7 +365,7 @@ class Mix(SeveralStreams, CarriesInputs):
             total, self.epoch_size)
 
     def get_leftover(self) -> Any:
-        """Return how many items of each stream were taken, and the like."""
+        """Return the number of items taken of each stream, and the like."""
         if self._mixture is None:
             return None
         # A state is that of all ranks, at the position of the requests.

@@ -71,7 +71,7 @@ class Mixture:
         return int(self.taken.sum())
 
     def counts(self, start: int, stop: int) -> Counts:
-        """Return how many of some items each of the present streams has."""
+        """Return the number of items of each present stream in a range."""
         return self.points.counts(start, stop, self.thresholds)
 
     def first_beyond(self, start: int, stop: int, left: Counts,
@@ -91,7 +91,7 @@ class Mixture:
         return start
 
     def count_all(self, find_lengths: Callable[[], list[int]]) -> int:
-        """Return how many items the epoch has, if no stream begins anew."""
+        """Return the number of items of the epoch, if no stream restarts."""
         if self._total is None:
             lengths = find_lengths()
             self.lengths[:] = lengths
@@ -364,17 +364,17 @@ class MixedOrder(EpochOrder):
         return place, int(number), stretch.inputs[place]
 
     def make(self, item: int) -> Made:
-        """Return what an item is made of."""
+        """Return the rows of an item."""
         _, number, part = self.find(item)
         return part.make(number)
 
     def size(self, item: int) -> int:
-        """Return how many rows an item has."""
+        """Return the number of rows of an item."""
         _, number, part = self.find(item)
         return part.size(number)
 
     def full_size(self, item: int) -> int | None:
-        """Return how many rows a batch of its stream has."""
+        """Return the number of rows of a full batch of an item's stream."""
         _, number, part = self.find(item)
         return part.full_size(number)
 

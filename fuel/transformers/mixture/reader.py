@@ -122,7 +122,7 @@ class MixtureItems:
         return place
 
     def _left(self, place: int) -> int:
-        """Return how many items a stream has left in its epoch."""
+        """Return the number of items left in a stream's epoch."""
         iterator, lengths = self.iterators[place], self.mixture.lengths
         if lengths[place] is None:
             known = None if self._is_sought else self._lengths[place]
@@ -349,7 +349,7 @@ class MixturePlan(ItemPlan):
 
     @staticmethod
     def count_items(stream: Any, epoch: Epoch) -> int:
-        """Return how many items an epoch has."""
+        """Return the number of items of an epoch."""
         most = int(stream.epoch_size or ENDLESS)
         if stream.stop == 'forever':
             return most
@@ -393,8 +393,8 @@ class MixturePlan(ItemPlan):
         return place, number, self._rows[place]
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return how many examples an item has, and how many a batch of its
-        stream that is not short."""
+        """Return the number of examples of an item, and of a full batch of its
+        stream."""
         _, number, plan = self._find(item)
         return plan.sizes(number)
 

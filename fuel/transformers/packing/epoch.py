@@ -131,7 +131,7 @@ class PackedEpoch(Leftover):
         self._is_over = False
 
     def report(self) -> PackingReport:
-        """Return what was packed."""
+        """Return the report about packing."""
         return PackingReport(self._length, self._delivered,
                              self.delivered_items, *self._counts)
 
@@ -251,13 +251,13 @@ class PackedEpoch(Leftover):
                              if number >= sequences]
 
     def _open_rows(self) -> State:
-        """Return how much of each open row was used, the number of the
-        oldest, and what was read."""
+        """Return the used length of each open row, the number of the oldest,
+        and the counts."""
         return {'used': self._packer.used, 'first': self._packer.first,
                 'counts': list(self._counts)}
 
     def state(self) -> State:
-        """Return where packing stands, as plain data."""
+        """Return the state of packing, as plain data."""
         # If no block has begun, nothing was read yet, or since a restart.
         return {
             'delivered': self._delivered, 'items': self.delivered_items,

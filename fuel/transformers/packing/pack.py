@@ -222,7 +222,8 @@ class Pack(LeftoverStage):
                          if part is not None])
 
     def get_leftover(self) -> Any:
-        """Return where the open rows began, and how much was used there."""
+        """Return the position at which the open rows began, and their used
+        length."""
         return self._kept[0].state() if self._kept else None
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:

@@ -106,7 +106,7 @@ def check_lengths(sources: Sequence[str], lengths: list[Any],
 
 
 def pieces_of(length: int, most: int, mode: str) -> list[slice]:
-    """Return what is kept of a sequence, in pieces of at most a row."""
+    """Return the kept pieces of a sequence, each at most a row long."""
     if mode == 'cut' or length <= most:
         return [slice(0, min(length, most))]
     return [slice(start, min(start + most, length))
