@@ -14,6 +14,7 @@ REDIRECTS = {
     'blocks': 'migration#blocks',
     'chainer': 'migration#chainer',
     'dataset_cards': 'built_in_datasets#dataset_cards',
+    'keras': 'frameworks#keras',
     'layouts': 'hdf5_layouts#layouts',
     'masked_arrays': 'your_data#masked_arrays',
     'new_dataset': 'built_in_datasets#new_dataset',
@@ -21,6 +22,7 @@ REDIRECTS = {
     'profiling': 'watching#profiling',
     'scale': 'parallel#how-many-workers',
     'zarr': 'arrow#zarr',
+    'scikit_learn': 'frameworks#scikit_learn',
 }
 
 _PAGE = """\

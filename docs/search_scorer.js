@@ -3,7 +3,7 @@
 // Sphinx writes it into the manual (html_search_scorer in conf.py).
 const _lists = /^(changelog|development|contributing)$/;
 const _bridges = new RegExp(
-  "^(clusters|jax|keras|migration|pytorch|scikit_learn)$");
+  "^(clusters|frameworks|jax|migration|pytorch)$");
 
 var Scorer = {
   score: ([page, title, anchor, description, score, file, kind]) => {

@@ -175,7 +175,7 @@ def test_sidebar_has_five_groups_whose_pages_describe_their_own():
     """A page of a group has a line there that says what it is for."""
     groups = children('index')
     assert ['start', 'data', 'pipelines', 'training', 'reference'] == groups
-    assert set(children('frameworks')) >= {'pytorch', 'jax', 'keras'}
+    assert set(children('frameworks')) >= {'pytorch', 'jax'}
     for group in groups:
         text = (DOCS / f'{group}.rst').read_text('utf-8')
         described = re.findall(r'^:doc:`(\S+)`\n   \S', text, re.MULTILINE)
