@@ -11,6 +11,7 @@ __all__ = ['REDIRECTS', 'setup']
 
 #: The name of each page that has gone: a page, or a page and a section.
 REDIRECTS = {
+    'bad_records': 'resuming#bad-records',
     'blocks': 'migration#blocks',
     'chainer': 'migration#chainer',
     'dataset_cards': 'built_in_datasets#dataset_cards',
