@@ -24,6 +24,7 @@ REDIRECTS = {
     'scale': 'parallel#how-many-workers',
     'zarr': 'arrow#zarr',
     'scikit_learn': 'frameworks#scikit_learn',
+    'testing': 'api/testing',
 }
 
 _PAGE = """\
