@@ -147,8 +147,8 @@ class DataIterator(EpochIterator):
         return sealed_epoch(stage, self.epoch)
 
     def present_state(self) -> State:
-        """Return the state as the pipeline itself carries it: without what
-        it is a state of."""
+        """Return the state without its identity, as the pipeline itself
+        carries it."""
         return stage_of(self.data_stream).state_of(self.epoch)
 
     def __reduce__(self) -> Any:

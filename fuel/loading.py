@@ -139,7 +139,7 @@ def load(name: Files,
 
 
 def _as_list(names: object) -> list[str | os.PathLike[str]]:
-    """Return paths as a list; refuse what is none."""
+    """Return paths as a list; refuse other values."""
     if isinstance(names, (Sequence, Iterator, AbstractSet, numpy.ndarray)):
         found = list(names)
         others = [one for one in found

@@ -174,7 +174,7 @@ class EpochReader(Protocol):
         """Skip requests without reading their data."""
 
     def close(self) -> None:
-        """Release what the reader holds, such as prefetched chunks."""
+        """Release the reader's resources, such as prefetched chunks."""
 
 
 class ArrayWriter(Protocol):

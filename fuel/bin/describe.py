@@ -147,8 +147,8 @@ def storage_facts(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _size(dataset: h5py.Dataset, shapes: Shapes | None) -> int:
-    """Return bytes on disk; where examples differ in length, those of the
-    references to them and of what they refer to."""
+    """Return the bytes on disk; of examples of several lengths, those of the
+    references and of their targets."""
     size = int(dataset.id.get_storage_size())
     if is_ragged(dataset):
         item = h5py.check_vlen_dtype(dataset.dtype).itemsize

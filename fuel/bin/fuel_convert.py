@@ -107,8 +107,8 @@ def _is_in_data_path(folder: str) -> bool:
 
 
 def _report(paths: Iterable[str], is_own: bool) -> None:
-    """Print on the error stream what was written, and whether data sets find
-    it: the output of this command is empty, for scripts.
+    """Print the written files on the error stream, and whether data sets find
+    them: the command has no output, for scripts.
 
     `is_own`: whether it is data of the user's own, which no class looks for.
     """

@@ -98,7 +98,7 @@ def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
 
 
 def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
-    """Take what `Options` holds out of the arguments."""
+    """Move the fields of `Options` out of the arguments."""
     timeout = arguments.pop('timeout', Options.read_timeout)
     return Options(
         check=checker if arguments.pop('check', False) else None,

@@ -144,7 +144,7 @@ def _counts(raw: Mapping[str, Any]) -> str:
 
 
 def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:
-    """Return the table of windows and what its numbers mean."""
+    """Return the table of windows and the meaning of its numbers."""
     if not measured:
         return []
     return [*_table('Shuffled by blocks', shuffle_rows(measured)),
@@ -227,7 +227,7 @@ def _save(preview: Preview, path: str) -> None:
 
 @pipe_friendly('fuel-info')
 def main(args: Sequence[str] | None = None) -> int:
-    """Print what is known about an HDF5 file.
+    """Print the facts about an HDF5 file.
 
     Parameters
     ----------

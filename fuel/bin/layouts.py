@@ -30,8 +30,8 @@ from fuel.remote.urls import StorageOptions, is_url
 
 
 def is_hdf5_file(name: str) -> bool:
-    """Return whether a name is that of one HDF5 file, as a URL is, and what is
-    not there; not of a folder, a pattern or another format."""
+    """Return whether a name is that of one HDF5 file or of a missing file; a
+    URL is taken for one, but no folder, pattern or other format."""
     if os.path.exists(name):
         return not os.path.isdir(name) and format_of(name) == 'hdf5'
     return is_url(name) or MAGIC.search(name) is None

@@ -220,7 +220,7 @@ class Screen:
 
 
 def watch(address: str, curve: str | None = None) -> int:
-    """Show what a server does until Ctrl-C; return the exit status."""
+    """Show the work of a server until Ctrl-C; return the exit status."""
     screen = Screen(sys.stdout)
     before: TimedStatus | None = None
     gone_since, note = 0., ''

@@ -122,7 +122,7 @@ class ServerChannel:
         self.wake_up.close()
 
     def say_goodbye(self) -> None:
-        """Send what is left, and close the socket."""
+        """Send the queued messages, and close the socket."""
         try:
             if self._socket is not None and self.welcome is not None:
                 self.flush()
@@ -131,7 +131,7 @@ class ServerChannel:
             self._cut()
 
     def exchange(self, timeout: float) -> None:
-        """Send and receive what there is; wait for more if there is none."""
+        """Send and receive all messages; wait for one if there is none."""
         try:
             if self.closing.is_set():
                 return
@@ -177,7 +177,7 @@ class ServerChannel:
             'shared_memory': self.options.shared_memory})
 
     def _cut(self) -> None:
-        """Close the socket and forget what the server had sent."""
+        """Close the socket and drop the state of the server."""
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close()
@@ -188,7 +188,7 @@ class ServerChannel:
         self._lose()
 
     def _listen(self, timeout: float) -> None:
-        """Take in what comes, while the server stays."""
+        """Receive messages, while the server stays."""
         self.is_waiting = timeout > 0
         self.last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))
@@ -228,7 +228,7 @@ class ServerChannel:
             protect_client(socket, self.options.curve)
 
     def flush(self) -> None:
-        """Send what waits for a server that is there."""
+        """Send the queued messages if a server is connected."""
         while self.outgoing and self.welcome is not None:
             self._send(self._socket, self.outgoing.popleft())
 
@@ -338,7 +338,7 @@ class ServerChannel:
                             'indices': given.ranges()})
 
     def _lose(self) -> None:
-        """Forget what the server that is gone had sent."""
+        """Drop the state of the server that is gone."""
         if self.welcome is not None:
             self.since = time.monotonic()
         self.welcome = None

@@ -149,7 +149,7 @@ class Connection(ServerChannel):
         return delivery
 
     def ask_measures(self, *, is_exact: bool) -> None:
-        """Ask at times what the served stages take.
+        """Request the measurements of the served stages now and then.
 
         `is_exact`: whether each item is to be timed, and each batch asks.
         """
@@ -216,7 +216,7 @@ class Connection(ServerChannel):
             return found
 
     def _run(self) -> None:
-        """Answer the server while nobody waits for it."""
+        """Answer the server while no thread waits for it."""
         try:
             while not self.closing.wait(_POLL_SECONDS):
                 if self._turn.acquire(blocking=False):

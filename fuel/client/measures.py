@@ -27,7 +27,7 @@ def take_stages(measured: list[Any]) -> list[StageMeasurements]:
 
 
 def take_took(fields: Fields) -> tuple[Path | None, float]:
-    """Return which stage took most of a batch, and what the batch took."""
+    """Return the stage that took most of a batch, and the batch's seconds."""
     took = get_field(fields, 'took', list, None)
     if took is None:
         return None, 0.

@@ -25,7 +25,7 @@ class Connector(Protocol):
 
     @property
     def sources(self) -> Sources:
-        """The names of what arrives (tuple of str)."""
+        """The names of the sources that the server sends (tuple of str)."""
         ...
 
     def _connection_for(self, session: ServerSession) -> Connection:
@@ -105,7 +105,7 @@ class ServerSession(RemoteSession[Connector]):
         return connection
 
     def _on_joined(self, connection: Connection, joined: Fields) -> None:
-        """Take over where the server stands, and what it knows of us."""
+        """Take over the server's position, and its record of this client."""
         run = get_field(joined, 'run', str)
         epoch = get_field(joined, 'epoch', int)
         start = get_field(joined, 'start', int)
@@ -205,11 +205,11 @@ class ServerSession(RemoteSession[Connector]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for what the server has not sent (bool)."""
+        """Whether it waits for a batch of the server (bool)."""
         return self.connection is not None and self.connection.is_waiting
 
     def leave(self) -> None:
-        """Tell the server that nobody reads this epoch any more."""
+        """Report to the server that this client leaves the epoch."""
         if self.left or self.finished:
             return
         self.left = True

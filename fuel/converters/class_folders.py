@@ -97,7 +97,7 @@ class ClassFolder:
             os.path.abspath(self.directory)) + '.hdf5'
 
     def decoded(self, decode: Callable[[bytes, str], T]) -> Iterator[T]:
-        """Iterate over what comes of all files, decoded in threads.
+        """Iterate over the decoded files, in threads.
 
         `decode`: takes the content and the path of a file, and raises
             `BadInputFile` if it is damaged.
@@ -147,8 +147,8 @@ class ClassFolder:
                        for split, part in self.splits.items()}
 
     def write_classes(self, h5file: h5py.File, source: str) -> None:
-        """Write the targets with the names of the classes, the splits of
-        these and of another source, and what the files were."""
+        """Write the targets with the names of the classes, the splits of these
+        and of another source, and a digest of the files."""
         create_source(h5file, 'targets', self._targets.shape,
                       self._targets.dtype)[...] = self._targets
         write_splits(h5file, consecutive(
@@ -286,7 +286,7 @@ def _content_of(path: str) -> bytes:
 
 
 def add_folder_options(subparser: ArgumentParser, kind: Kind) -> None:
-    """Add the folder, what to do with bad files, and the splits."""
+    """Add options for the folder, bad files, and the splits."""
     subparser.add_argument(
         'directory', nargs='?', default=SUPPRESS, metavar='FOLDER',
         help='the folder, instead of -d')

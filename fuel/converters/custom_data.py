@@ -37,8 +37,8 @@ def advise(function: F) -> F:
 
 
 class Rows(Examples):
-    """Chosen rows of an array, or of what a reader reads, all by default,
-    copied a part at a time."""
+    """Chosen rows of an array or a reader, all by default, copied a part at a
+    time."""
 
     def __init__(self, array: Array | Reader,
                  rows: Array | None = None) -> None:
@@ -56,8 +56,10 @@ def divided(arrays: Collection[tuple[str, Array | Reader]],
             hold_out: Sequence[tuple[str, float]] | None, seed: int,
             stratify: bool, advice: str = '') -> list[tuple[str, str, Rows]]:
     """Divide sources, of as many examples each, into splits, with random
-    examples held out; return what `fill_hdf5_file` takes. The `advice` is for
-    who wants the same share of every class, but names no classes."""
+    examples held out; return the arguments of `fill_hdf5_file`.
+
+    `advice`: how users who name no classes can stratify, for an error.
+    """
     splits = split_rows(len(next(iter(arrays))[1]), hold_out, seed, stratify,
                         dict(arrays).get('targets'), advice)
     return [(split, source, Rows(array, rows))

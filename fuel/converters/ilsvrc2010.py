@@ -87,7 +87,7 @@ def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
 
 def prepare_metadata(devkit_archive: Archive, test_groundtruth_path: Archive
                      ) -> tuple[int, list[int], list[int], dict[str, int]]:
-    """Gather what must be known before images are read.
+    """Gather the metadata that reading images needs.
 
     `devkit_archive`: the archive of the development kit.
     `test_groundtruth_path`: the classes of the test images.

@@ -78,7 +78,7 @@ def _test_tar(directory: Folder) -> str:
 def prepare_metadata(devkit_archive: Archive,
                      test_archive: Archive | None = None
                      ) -> tuple[int, list[int], int, dict[str, int]]:
-    """Gather what must be known before images are read.
+    """Gather the metadata that reading images needs.
 
     `devkit_archive`: the archive of the development kit.
     `test_archive`: the archive of the test images. Default: the one in the

@@ -97,7 +97,7 @@ def _unpacked(content: bytes, path: str, name: str) -> bytes:
 def load_from_tar_or_patch(tar: tarfile.TarFile, image_filename: str,
                            patch_images: Mapping[str, bytes]
                            ) -> tuple[bytes, bool]:
-    """Read an image, or what takes its place.
+    """Read an image, or its patch.
 
     `tar`: an open archive.
     `image_filename`: the image's name in it.

@@ -185,8 +185,8 @@ class ConvertedFile(H5PYFile):  # type: ignore[misc]
 
 
 def check_room(dataset: object) -> None:
-    """Raise an error if what was written through h5py's low-level calls did
-    not fit on the disk."""
+    """Raise an error if data written through h5py's low-level calls did not
+    fit on the disk."""
     if isinstance(dataset, _CheckedDataset):
         dataset.disk.check()
 
@@ -324,8 +324,8 @@ def write_names(h5file: h5py.File, kind: str,
 
 def write_inputs(h5file: h5py.File,
                  inputs: Mapping[str, Mapping[str, object]]) -> None:
-    """Write what a file was made of: for each name 'size' and 'sha256'; of a
-    folder the number of 'files', and of others that were 'left_out'."""
+    """Write the inputs of a file: for each name 'size' and 'sha256'; of a
+    folder the number of 'files', and of those 'left_out'."""
     h5file.attrs[INPUTS_ATTRIBUTE] = json.dumps(inputs, sort_keys=True)
 
 

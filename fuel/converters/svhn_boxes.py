@@ -87,7 +87,7 @@ class _References:
         return numpy.stack(found, axis=1)
 
     def _open(self, key: Key) -> Any:
-        """Open what a reference, or a name in the group, leads to."""
+        """Open the object of a reference, or of a name in the group."""
         if isinstance(key, h5py.Reference):
             return h5py.h5r.dereference(key, self._file)
         name = key if isinstance(key, bytes) else key.encode('utf8')
@@ -110,7 +110,7 @@ def _length(dataset: h5py.h5d.DatasetID) -> int:
 
 
 def _num_digits(dataset: h5py.h5d.DatasetID) -> int:
-    """Return the length of what is about the digits of one image."""
+    """Return the number of digits of one image."""
     count = _length(dataset)
     if not 0 < count <= MAX_DIGITS:
         raise ValueError(f'expected 1 to {MAX_DIGITS} digits, got {count}')

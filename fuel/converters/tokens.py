@@ -208,7 +208,7 @@ class Pieces:
             self._lock.remove()
 
     def complete(self, texts: Texts, encoder: Encoder) -> Iterator[Place]:
-        """Write the pieces that are missing; yield what follows each."""
+        """Write the missing pieces; yield the place after each."""
         try:
             os.makedirs(self._folder, 0o700)
         except FileExistsError:

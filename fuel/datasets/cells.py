@@ -117,8 +117,8 @@ def cell_array(cells: Sequence[str],
 
 
 def _check_numbers(cells: Sequence[str]) -> None:
-    """Refuse what Python would take for a number, such as 1_000, and long
-    cells that are none."""
+    """Refuse cells that only Python takes for numbers, such as 1_000, and long
+    cells that are not numbers."""
     if max(map(len, cells), default=0) > LONG and not all(
             len(cell) <= LONG or NUMBER.fullmatch(cell) for cell in cells):
         raise ValueError('it is not a number')

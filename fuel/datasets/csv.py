@@ -331,8 +331,7 @@ class CSVDataset(RecordsDataset):
 
     def _check_markers(self, source: str,
                        found: Mapping[int, CellColumn]) -> None:
-        """Warn if a source is text only because of what programs write for
-        missing values."""
+        """Warn if only the markers of missing values make a source text."""
         for number in self._fields[source][0]:
             markers = found[number].markers
             if markers:

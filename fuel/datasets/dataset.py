@@ -286,7 +286,8 @@ class Dataset(NamedArguments):
         self._use_sources()
 
     def _use_sources(self) -> None:
-        """Let what depends on the sources follow their change: a hook."""
+        """Update attributes that depend on the sources after they change: a
+        hook."""
 
     @property
     def example_iteration_scheme(self) -> Any:
@@ -328,7 +329,7 @@ class Dataset(NamedArguments):
             or source not in self.provides_sources])}
 
     def open(self) -> Any:
-        """Return a state: what reading needs to remember, or None."""
+        """Return a new state for reading, or None."""
         return None
 
     def next_epoch(self, state: Any) -> Any:
@@ -483,7 +484,7 @@ class Dataset(NamedArguments):
         return bounds, numpy.arange(len(bounds) - 1)
 
     def read_stored(self, name: str) -> Any:
-        """Return an array of the files, by its name, whatever the splits are.
+        """Return a whole array of the files by its name, regardless of splits.
 
         A hook for :class:`~fuel.datasets.Windows`. By default those of
         `sources` are there.

@@ -69,7 +69,7 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
 
 
 class RequestPrefetcher:
-    """Prefetches what the next requests of an epoch need.
+    """Prefetches the data of the next requests of an epoch.
 
     `upcoming`: takes the number of a request and returns it, None after the
         last.
@@ -115,7 +115,7 @@ class RequestPrefetcher:
         self._refused_at = -1
 
     def __call__(self, position: int) -> None:
-        """Prefetch what comes after request number `position`."""
+        """Prefetch data of the requests after number `position`."""
         if self._next <= position:
             self._next = position + self.FIRST
             self._refused_at = -1
@@ -294,7 +294,7 @@ class VersionedData(RequestedData):
 
 
 class FileBatches(VersionedData):
-    """Reads batches of a file, and prefetches what the next requests need."""
+    """Reads batches of a file, and prefetches data of the next requests."""
 
     def __init__(self, dataset: Any, requests: RequestIterator) -> None:
         super().__init__(dataset, requests, dataset.open_sources)
@@ -336,7 +336,7 @@ class FileBatches(VersionedData):
         return data
 
     def prefetch(self) -> None:
-        """Prefetch what the requests after the next one need."""
+        """Prefetch data of the requests after the next one."""
         if self._prefetch is None:
             return
         requests: Any = self.requests
@@ -356,8 +356,8 @@ class FileBatches(VersionedData):
         return data
 
     def _open(self) -> BatchReader | None:
-        """Look at what should be prefetched, now that the file is needed;
-        return what reads plain batches, if anything does."""
+        """Start prefetching, now that the file is needed; return a compiled
+        reader of plain batches, or None."""
         requests: Any = self.requests
         # A rank counts its own requests.
         step = requests.step
@@ -380,7 +380,7 @@ class FileBatches(VersionedData):
         return compiled
 
     def close(self) -> None:
-        """Release what was prefetched."""
+        """Release the prefetched data."""
         self._is_open, self._prefetch = False, None
         compiled = self.compiled
         if compiled is not None:
@@ -388,8 +388,8 @@ class FileBatches(VersionedData):
 
 
 class FileExamples(PrefetchedExamples):
-    """Reads single examples of a file; of a remote one, what the next
-    examples need is fetched."""
+    """Reads single examples of a file, and prefetches those of a remote
+    one."""
 
     def __init__(self, dataset: Any, requests: IndexRequests) -> None:
         super().__init__(requests, VersionedData(
@@ -421,7 +421,7 @@ class FileExamples(PrefetchedExamples):
         return [index for index in indices if index is not None] or None
 
     def close(self) -> None:
-        """Release what was prefetched."""
+        """Release the prefetched data."""
         self._is_open, self._fetch = False, None
         super().close()
 
@@ -450,7 +450,7 @@ def read_file(dataset: Any, requests: RequestIterator | None,
 
 
 class OpenSources(list[Source]):
-    """The sources that a data set uses, as long as what reads them is open.
+    """The sources that a data set uses, while their readers are open.
 
     `names`: of the sources.
     `opened`: what they were made of; it holds the files open.

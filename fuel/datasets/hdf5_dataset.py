@@ -344,13 +344,13 @@ class HDF5Dataset(RowsDataset):
             'follow': self.follow, 'cache_bytes': self.cache_bytes})
 
     def __str__(self) -> str:
-        """Return the call, and what is known of the data set."""
+        """Return the call, and the known facts about the data set."""
         return f'{self!r}\n{dataset_text(self)}'
 
 
 def _let_go(dataset: HDF5Dataset) -> None:
-    """Let go of the files that a forked child has of its parent: what it
-    reads it opens for itself."""
+    """Drop the files that a forked child has of its parent: it opens its
+    own."""
     dataset._forget()
     vars(dataset).pop('_readers', None)
 

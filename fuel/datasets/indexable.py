@@ -119,7 +119,7 @@ class IndexableDataset(Dataset):
         return sorted({*super().__dir__(), *(vars(self).get('_names') or ())})
 
     def _get_indexable(self, source: str) -> Any:
-        """Return the indexable of a source, in whatever order they are."""
+        """Return the indexable of a source, in any order of sources."""
         names = vars(self).get('_names')
         if names is None:
             # A subclass has set `indexables` itself: those of `sources`.
@@ -160,7 +160,7 @@ class IndexableDataset(Dataset):
         return len(self.known_types()) == len(self.sources)
 
     def find_source(self, source: str) -> FoundSource:
-        """Return what reads the rows of a source."""
+        """Return the reader of a source."""
         rows = self._get_indexable(source)
         if not hasattr(rows, '__len__'):
             return None

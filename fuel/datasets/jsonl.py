@@ -197,7 +197,7 @@ class JSONLDataset(RecordsDataset):
 
     def _type_by(self, source: str, found: SourceType | None,
                  sample: FirstRecords) -> SourceType:
-        """Return the type of a source by what its first values are."""
+        """Return the type of a source, by its first values."""
         given = self._given_type(source)
         if found is None:
             if given is None:

@@ -115,7 +115,7 @@ def random_split(examples: int | Dataset,
 
 
 def _counted(examples: int | Dataset) -> str:
-    """Return what examples are, '' of the rows that a data set has."""
+    """Return a name of the examples, '' if they are rows of a data set."""
     if isinstance(examples, RunDataset):
         return f'examples of {type(examples).__name__}'
     if isinstance(examples, SplitDataset) and examples.which_sets and (
@@ -311,8 +311,7 @@ def held_out(count: int, hold_out: Sequence[tuple[str, float]] | None,
 
 
 def are_counts(shares: Mapping[str, float | None]) -> bool:
-    """Return whether shares are numbers of examples; refuse what is neither
-    these nor shares."""
+    """Return whether shares are numbers of examples; refuse other values."""
     if not isinstance(shares, Mapping):
         raise TypeError(
             f'shares must be a dict from the name of each split to its share, '

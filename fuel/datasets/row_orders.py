@@ -35,7 +35,7 @@ def length(order: Order) -> int:
 
 
 def simplify(order: Order) -> Order:
-    """Return an order as a slice, if that is what it is."""
+    """Return an order as a slice, if it is one."""
     if isinstance(order, slice) or not len(order):
         return order if isinstance(order, slice) else slice(0, 0)
     first = int(order[0])

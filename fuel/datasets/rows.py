@@ -160,7 +160,7 @@ def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
 
 def refuse_unequal(lengths: Mapping[Any, int], what: str = 'sources',
                    where: str = '', can_choose: bool = False) -> None:
-    """Refuse what has other numbers of examples.
+    """Refuse sources or parts of unequal numbers of examples.
 
     `where`: the file that has them.
     `can_choose`: whether ``sources=`` may name those of one length.

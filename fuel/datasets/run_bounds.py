@@ -82,7 +82,7 @@ def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
 
 
 def names_in(runs: RunsGiven | None) -> list[str]:
-    """Return the names of what says where runs begin and end.
+    """Return the names of the arrays that bound the runs.
 
     Raises: ValueError if nothing is known to do so.
     """
@@ -120,7 +120,7 @@ def cut_runs(bounds: IndexArray, order: Order,
 
 
 def _kind_of(runs: RunsGiven) -> tuple[str, Any]:
-    """Return how runs are told apart, and what says it."""
+    """Return the way in which runs are told apart, and its array."""
     if not isinstance(runs, Mapping) or len(runs) != 1 or (
             next(iter(runs)) not in KINDS):
         kinds = ', '.join(f'{{{kind!r}: ...}}' for kind in KINDS)

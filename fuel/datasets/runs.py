@@ -208,7 +208,7 @@ class RunDataset(RowsDataset):
             **self._shown_arguments(), **runs})
 
     def __str__(self) -> str:
-        """Return the same, and what is known of the data set."""
+        """Return the call, and the known facts about the data set."""
         shown, text = repr(self), dataset_text(self)
         return text if shown.startswith('<') else f'{shown}\n{text}'
 
@@ -219,7 +219,7 @@ class RunDataset(RowsDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of the rows below, which does what `_read` does
+        """Return a reader of the rows below, which works as `_read` does
         here."""
         return super().make_reader(requests, options, state)
 
@@ -241,8 +241,8 @@ class RunDataset(RowsDataset):
         return state
 
     def load(self) -> None:
-        """Find what reads the rows of the data set below, which has the same
-        runs as when this one was made."""
+        """Find the readers of the data set below, which has the same runs as
+        when this one was made."""
         found = stored_sources(self.dataset)
         bounds, _ = find_runs(self.dataset, found, self._given)
         if not numpy.array_equal(bounds, self._cuts.bounds):
@@ -440,7 +440,7 @@ def find_sources(dataset: DatasetLike, sources: Sequence[str],
 
 
 def is_same_reader(old: Reader, new: Reader) -> bool:
-    """Return whether a reader reads what another does."""
+    """Return whether two readers read the same rows."""
     if isinstance(old, RequestedReader) and isinstance(new, RequestedReader):
         return True
     if isinstance(old, MemoryReader) and isinstance(new, MemoryReader):

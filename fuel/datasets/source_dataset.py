@@ -61,8 +61,8 @@ class SourceDataset(Dataset):
         return found
 
     def _open_files(self) -> Any:
-        """Open files that are not open; return what holds them, the same
-        object as long as they are."""
+        """Open files that are not open; return their holder, the same object
+        as long as they stay open."""
         raise NotImplementedError
 
     def _sources_in(self, opened: Any,
@@ -76,8 +76,8 @@ class SourceDataset(Dataset):
         return direct_batches(found, self.num_examples)
 
     def _forget(self) -> None:
-        """Forget what reads the sources: the files, the sources or the
-        examples are others now."""
+        """Drop the readers of the sources: files, sources or examples have
+        changed."""
         self._times_forgotten += 1
         self._direct = self._open_sources = None
 
@@ -251,7 +251,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         return RowPlace(self.readers[self.sources[0]].path, '', row)
 
     def read_stored(self, name: str) -> Any:
-        """Return all rows of a source, whatever the splits are."""
+        """Return all rows of a source, regardless of splits."""
         if name not in self.readers:
             return super().read_stored(name)
         return self.readers[name].read(slice(None))

@@ -298,7 +298,7 @@ def files_by_folder(paths: Sequence[str], root: str,
 
 
 def _split_of(below: str, path: str) -> str | None:
-    """Return the split of a file, None if nothing tells it."""
+    """Return the split in the name of a file, None if there is none."""
     folder = os.path.dirname(path)
     if os.path.isfile(os.path.join(os.path.dirname(folder), _DICT)):
         return os.path.basename(folder)

@@ -68,7 +68,7 @@ class AskedIndices(AskedRequests, IndexRequests):
 
 
 class AskedScheme(IterationScheme):
-    """A scheme without end, whose requests are what is asked for."""
+    """A scheme without end that requests the indices it is given."""
 
     def __init__(self, requests_examples: bool) -> None:
         self.requests_examples = requests_examples
@@ -82,7 +82,7 @@ class AskedScheme(IterationScheme):
 
 
 class StreamDataset(Dataset):
-    """A data set of what a pipeline makes of the examples of another.
+    """A data set of the examples that a pipeline makes of another's.
 
     :meth:`fuel.streams.AbstractDataStream.as_dataset` returns it.
 
@@ -153,7 +153,7 @@ class StreamDataset(Dataset):
         return found.stored if isinstance(found, Source) else found
 
     def find_stored_rows(self, source: str) -> None:
-        """Return None: what the pipeline makes of rows is not stored."""
+        """Return None: the results of the pipeline are not stored."""
 
     def _bottom(self) -> Any:
         return _source(self._stream).dataset

@@ -75,8 +75,8 @@ def advice_on_times(source: str, dtype: numpy.dtype[Any]) -> str:
 
 def as_times(texts: Sequence[str | None],
              dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return texts as times; those of a zone in UTC, and NaT for what is
-    empty or None.
+    """Return texts as times; those of a zone in UTC, and NaT for empty texts
+    and None.
 
     Raises: ValueError if a text is not written as times of this unit are,
         or is finer than the type or out of its range.

@@ -397,7 +397,7 @@ def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:
 
 
 def check_level(level: str) -> None:
-    """Refuse what is neither words nor characters."""
+    """Refuse a level other than words or characters."""
     if level not in ('word', 'character'):
         raise ValueError(f"level must be 'word' or 'character', got {level!r}")
 

@@ -64,8 +64,8 @@ def _is_file(content: bytes) -> bool:
 
 
 def as_curve(example: Array) -> Array:
-    """Return samples of what is an audio file, or a text where the library
-    that decodes them is missing; else the example itself."""
+    """Return the samples of an audio file, or a text where the library that
+    decodes it is missing; other examples as they are."""
     if example.dtype != 'uint8' or example.ndim != 1:
         return example
     if not AUDIO.match(example[:12].tobytes()):
@@ -147,7 +147,7 @@ def shown_text(example: Any) -> str:
 
 def cell_of(example: Array) -> str:
     """Return an example as the cell of a table: its few numbers, the start of
-    its text, or what kind of array it is."""
+    its text, or type and shape of the array."""
     if not is_numeric(example):
         text = shown_text(example)
         return text if len(text) <= LONGEST else f'{text[:LONGEST - 3]}...'

@@ -43,8 +43,8 @@ def lines_html(text: str) -> str:
 
 
 def panel_html(panel: Panel, rows: int) -> str:
-    """Return images, a histogram or curves; nothing of what a table with so
-    many rows shows."""
+    """Return images, a histogram or curves; nothing if a table with so many
+    rows shows them."""
     if panel.images:
         drawing = _images(panel)
     elif panel.is_tabular and not (

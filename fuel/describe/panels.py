@@ -46,7 +46,7 @@ class Plot(NamedTuple):
 
 
 class Panel:
-    """Examples of one source, and what they are drawn as.
+    """Examples of one source, and the way in which they are drawn.
 
     `name`: of the source.
     `examples`: arrays; of a text, those of a string.
@@ -335,8 +335,8 @@ def picture_of(panel: Panel) -> Image.Image:
 def write(pen: ImageDraw.ImageDraw, place: Point, text: str,
           colour: tuple[int, int, int] = INK,
           is_middle: bool = False) -> None:
-    """Write a text into a picture; what the font of an old Pillow lacks is
-    escaped."""
+    """Write a text into a picture; escape characters that the font of an old
+    Pillow lacks."""
     if not isinstance(pen.getfont(), ImageFont.FreeTypeFont):
         text = text.encode('latin-1', 'backslashreplace').decode('latin-1')
     if is_middle:

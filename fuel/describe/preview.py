@@ -79,7 +79,7 @@ class Preview:
                 ] if names else []
 
     def _problem(self) -> list[str]:
-        """Say what could not be read."""
+        """Return lines about examples that could not be read."""
         if self.error is None:
             return []
         text = try_call('', str, self.error)

@@ -154,8 +154,8 @@ def names_url(dataset: object) -> bool:
 
 
 def is_quick(dataset: object, may_open: bool) -> bool:
-    """Return whether a few examples are read in a moment, of a data set that
-    runs nobody's functions.
+    """Return whether a few examples can be read in a moment, without calling a
+    user's function.
 
     `may_open`: whether a local file may be opened for it.
     """
@@ -312,7 +312,7 @@ def _names_of(dataset: Any) -> Sequence[str]:
 
 def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
     """Return the names of the classes that the numbers of a source stand for
-    in a data set; whatever functions are applied in between."""
+    in a data set, regardless of the functions applied in between."""
     if label is None or label not in stream.sources:
         return ()
     encoded = vars(stream).get('parameters')

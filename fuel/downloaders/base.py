@@ -212,7 +212,7 @@ def default_downloader(directory: str, urls: Sequence[str | None],
 def _job(url: str | None, name: str | None, prefix: str | None,
          options: Options) -> tuple[list[str], RawFile]:
     """Return the addresses of a file, in the order in which to try them, and
-    what is known of it."""
+    its known facts."""
     asked = url
     if url is None and name is not None and prefix is not None:
         asked = _join(prefix, name)

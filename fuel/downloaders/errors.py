@@ -7,8 +7,8 @@ class DownloadError(FuelError, OSError):
 
 
 class UnreachableError(DownloadError):
-    """None of the hosts that have the file `name` can be connected to; what
-    is wrong with each is in `reasons`."""
+    """None of the hosts of the file `name` can be connected to; `reasons` has
+    the error of each."""
 
     def __init__(self, text: str, name: str, reasons: dict[str, str]) -> None:
         super().__init__(text)

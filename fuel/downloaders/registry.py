@@ -84,8 +84,8 @@ class RawFile(str):
         return bool(self.sha256 or self.md5)
 
     def problem(self, path: str) -> str | None:
-        """Compare a file on disk with what is known; return what is wrong,
-        if anything."""
+        """Compare a file on disk with its known size and digests; return the
+        problem, if any."""
         size = os.path.getsize(path)
         if self.size is not None and size != self.size:
             return f'expected {self.size} bytes, got {size}'

@@ -178,7 +178,7 @@ def ask(get: Get, url: str, start: int, options: Options,
 
 
 def _abort(reply: Reply) -> None:
-    """End what waits for more of a reply, in any thread."""
+    """End all waits for more of a reply, in any thread."""
     if isinstance(reply, Response):
         # All has come, or an old urllib3 cannot.
         with suppress(AttributeError, OSError, RuntimeError, ValueError):
@@ -265,7 +265,7 @@ def _read_local(url: str, start: int) -> Iterator[Remainder]:
 
 
 class _Form(HTMLParser):
-    """Finds a form and what is hidden in it."""
+    """Finds a form and its hidden fields."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -103,7 +103,7 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 @contextmanager
 def locked_part(path: str, name: str, options: Options
                 ) -> Iterator[IO[bytes]]:
-    """Open an unfinished file, which nobody else writes meanwhile."""
+    """Open an unfinished file, which no other process writes meanwhile."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
         try:
@@ -267,7 +267,7 @@ def _fill_from_zip(get: Get, source: str, member: str, part: IO[bytes],
 def _attempt(get: Get, source: str, part: IO[bytes],
              known: RawFile, options: Options, make_bar: BarMaker,
              unpack: bool) -> bool:
-    """Append what is missing; return whether it came in packed form."""
+    """Append the missing bytes; return whether they came in packed form."""
     metadata = PartialMetadata(part, known)
     if not metadata.allows_resume(source) or (
             known.size is not None and _size(part) > known.size):

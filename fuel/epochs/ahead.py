@@ -229,7 +229,7 @@ class ReadAhead:
                    for entry in self._entries)
 
     def close(self) -> None:
-        """Let go of what was read."""
+        """Drop the items that were read."""
         self._entries.clear()
         self._has_ended = True
 

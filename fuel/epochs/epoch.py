@@ -22,7 +22,8 @@ Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 
 
 class Epoch(EpochPosition):
-    """One epoch: how far it has come, and what the stream keeps for it.
+    """One epoch: its position, and the attributes that the stream keeps for
+    it.
 
     `position`: number of batches or examples that were delivered.
     `reader`: reads the data; opened at the first read.
@@ -121,7 +122,8 @@ class Epoch(EpochPosition):
         self.counted = found
 
     def count_failure(self, number: int) -> bool:
-        """Record a read whose exception is delivered, or was before."""
+        """Record a read whose exception is delivered; return whether it was
+        before."""
         if self.request_iterator is None:
             self._num_failed += self.step
         elif self.request_iterator.position == number:
@@ -133,7 +135,7 @@ class Epoch(EpochPosition):
         return was_delivered
 
     def finish(self, end: Position | State | Exception) -> None:
-        """Let go of what only a running epoch needs."""
+        """Drop the attributes that only a running epoch needs."""
         # Without the stream, which holds this epoch: no cycle.
         self.end = end._replace(stream=None) if isinstance(
             end, Position) else end

@@ -40,8 +40,8 @@ _MOST_LISTED = 16
 
 def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
                         is_copied: bool = True) -> tuple[str, Any]:
-    """Return the fingerprint of a stream as JSON, which seldom changes, and
-    a function that returns what JSON gives back.
+    """Return the fingerprint of a stream as JSON, which seldom changes, and a
+    function that returns its decoded copy.
 
     `is_sharded`: whether streams that are read may take a share.
     `is_copied`: whether copies are wanted, not the text alone.
@@ -63,7 +63,7 @@ def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
 
 
 class _Known(NamedTuple):
-    """The fingerprint of a stream, and what it was made of.
+    """The fingerprint of a stream, and the inputs that it was made of.
 
     `is_bound`: whether it names the rank, if there are several; None if that
         was not asked.

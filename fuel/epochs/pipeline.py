@@ -179,7 +179,7 @@ def is_skippable(stream: StreamLike) -> bool:
 
 
 def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
-    """Return the reason, and what removes it."""
+    """Return the reason why a stage is not one-to-one, and the remedy."""
     if stage.dataset is not None:
         return (f'the stream {stage.name} over '
                 f'{type(stage.dataset).__name__} is read in order'), [

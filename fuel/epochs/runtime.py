@@ -33,7 +33,7 @@ KEPT_STAGE = '__fuel_kept__'
 
 
 class Runtime:
-    """Base of a stage: what it holds of a stream that runs.
+    """Base of a stage: the state of a stream at run time.
 
     `stream`: held weakly, since it keeps its stage.
     `lock`: held while the attributes of the stream are used.

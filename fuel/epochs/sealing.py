@@ -60,8 +60,8 @@ def refuse_midway(stage: Stage, epoch: Any) -> None:
 
 
 def find_counters(stage: Stage, epoch: Epoch) -> list[Counter] | None:
-    """Return the stages of a pipeline, the last one first; None if there is
-    one of whose state more than two numbers change within an epoch.
+    """Return the stages of a pipeline, the last one first; None if more than
+    two numbers of a stage's state change within an epoch.
 
     Most pipelines have none: no stage keeps something from one batch to the
     next, or draws at random.  Then two numbers a stage say where it stands.
@@ -94,8 +94,7 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
 
 
 def sealed(stream: StreamLike, state: State) -> State:
-    """Return a copy of a state to be saved: with what it is a state of, and
-    its checksum."""
+    """Return a copy of a state to be saved, with its identity and checksum."""
     return _with_checksum(*identified(stage_of(stream), state))
 
 

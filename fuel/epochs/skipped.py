@@ -134,7 +134,7 @@ class Skipped:
 
 
 def merged(state: State, others: Sequence[State], before: State) -> State:
-    """Return a state with what other workers have left out of the epoch.
+    """Return a state with the examples that other workers have left out.
 
     `before`: the state that all of them began with.
     """
@@ -172,7 +172,7 @@ class SkipLimit:
         self._causes: set[tuple[str, str]] = set()
 
     def restore(self, skipped: Skipped) -> None:
-        """Count what a stage had left out when a state was saved."""
+        """Count the examples that a stage had left out in a saved state."""
         self.count += skipped.count
         self._first = [*self._first, *skipped.examples][:_NAMED]
 
@@ -225,7 +225,7 @@ def skip_limit(max_skipped: float | None, examples: object) -> int:
 
 def check_skipping(on_error: object, max_skipped: object,
                    examples: int | None) -> None:
-    """Refuse arguments that say nothing of what to leave out.
+    """Refuse invalid arguments for leaving examples out.
 
     `examples`: how many the data set has, if that is known.
     """
@@ -259,8 +259,8 @@ def is_of_data(error: Exception) -> bool:
 
 
 def _is_of_network(error: BaseException | None) -> bool:
-    """Return whether an exception says that a server was not reached, or
-    did not give what any address is asked for."""
+    """Return whether an exception means that a server was not reached, or did
+    not send what any address needs."""
     names = {f'{base.__module__}.{base.__qualname__}'
              for base in type(error).__mro__}
     return not names.isdisjoint(_OF_NETWORK) and not (

@@ -53,8 +53,8 @@ class Stage(Runtime):
 
     @property
     def state_owner(self) -> Stage | None:
-        """The stage whose pipeline a state is of; None if the stream alone
-        knows what its state is."""
+        """The stage whose pipeline a state belongs to; None if only the stream
+        knows."""
         return None
 
     def num_items(self, of_all: bool = False) -> int | None:
@@ -79,7 +79,7 @@ class Stage(Runtime):
         self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
 
     def begin(self, epoch: Epoch) -> None:
-        """Give a new epoch what belongs to it."""
+        """Set the attributes of a new epoch."""
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""
@@ -102,7 +102,7 @@ class Stage(Runtime):
         raise self._has_no_position()
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch, without what it is a state of."""
+        """Return the state of an epoch, without its identity."""
         return self.state_between(FINISHED if epoch.finished else RUNNING)
 
     def state_between(self, epoch: str) -> State:
@@ -218,7 +218,8 @@ class Stage(Runtime):
     @property
     @final
     def depends_on_data(self) -> bool:
-        """Whether what it keeps depends on what it has read (bool)."""
+        """Whether its left-overs depend on the data that it has read
+        (bool)."""
         return not (self.one_to_one or self.passes_items_on)
 
     @property
@@ -398,7 +399,7 @@ class Stage(Runtime):
 
     @final
     def state(self) -> State:
-        """Return its state, without what it is a state of."""
+        """Return its state, without the identity."""
         with self.lock:
             if self.pending is not None:
                 return self.pending

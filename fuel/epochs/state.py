@@ -176,7 +176,8 @@ def copier_of(value: Any) -> Callable[[], Any]:
 
 
 def copied_with_text(value: object) -> tuple[Any, str]:
-    """Return a copy of what may differ from batch to batch, and its text."""
+    """Return a copy of a value that may differ between batches, and its
+    text."""
     text = as_text(value)
     return json.loads(text), text
 

@@ -40,7 +40,7 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
 
 def checked_state(stream: StreamLike, state: Any) -> State:
     """Return a copy of a saved state that fits a stream, every field checked,
-    without what identified it."""
+    without its identity."""
     owner = stage_of(stream).state_owner
     if owner is None:
         # The state of a foreign stream has a form of its own.
@@ -124,7 +124,7 @@ def _refuse(stage: Stage, field: str, value: object,
 
 
 def _check_frame(stage: Stage, state: State) -> None:
-    """Refuse what has not the fields of a state of this format."""
+    """Refuse a value without the fields of a state of this format."""
     if type(state['format']) is not int or state['format'] != FORMAT:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
@@ -168,7 +168,7 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
 
 
 def _is_moved(stage: Stage, saved: object, present: object) -> bool:
-    """Return whether a state fits by the first names of what moved."""
+    """Return whether a state fits by the former names of moved objects."""
     try:
         return is_same(with_first_names(saved), present)
     except RecursionError:
@@ -194,8 +194,8 @@ def _is_argument_of_fuel(stage: Stage, owner: str, name: str) -> bool:
 
 
 def _said_before(name: str, saved: object, present: object) -> bool:
-    """Return whether an older state of this format says of an argument what
-    a present one says otherwise, or not at all."""
+    """Return whether an older state of this format describes an argument
+    otherwise than a present one, or not at all."""
     if present is None:
         # Held beside `shape`, and without options.
         return name == 'window_shape' or (
@@ -224,7 +224,7 @@ def _declaration(name: str, owner: object) -> str:
 
 
 def _check_shard(stage: Stage, saved: object, present: object) -> None:
-    """Refuse the state that another rank has of what depends on the data."""
+    """Refuse another rank's state of a stage that depends on the data."""
     if not is_same(saved, present):
         raise StateMismatchError(
             f'the order of stage {stage.name} depends on the data, or on '

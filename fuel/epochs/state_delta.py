@@ -108,8 +108,8 @@ class StateDelta:
 
 
 def state_of(iterator: DataIterator) -> State | Exception:
-    """Return the state of an epoch iterator, without what it is a state of,
-    or why it has none."""
+    """Return the state of an epoch iterator, without its identity, or the
+    error of saving it."""
     try:
         return (iterator.present_state() if isinstance(
             iterator, EpochIterator) else iterator.state_dict())
@@ -118,7 +118,7 @@ def state_of(iterator: DataIterator) -> State | Exception:
 
 
 def _streams_of(position: object) -> list[object]:
-    """Return the streams whose positions these are, which have no states."""
+    """Return the streams of positions, which have no states."""
     if not isinstance(position, Position):
         return []
     return [position.stream, *(

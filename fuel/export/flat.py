@@ -66,7 +66,7 @@ class Metric(NamedTuple):
 
 
 def _metrics(group: str, kind: type[Any]) -> list[Metric]:
-    """Return the metrics of what has numbers as fields."""
+    """Return the metrics of a class that has numbers as fields."""
     found = []
     for field in dataclasses.fields(kind):
         if str(field.type) in ('int', 'float') and field.name != 'depth':

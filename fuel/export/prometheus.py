@@ -72,7 +72,7 @@ def _escape(value: object) -> str:
 
 
 def samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
-    """Yield what a pipeline and its stages took."""
+    """Yield the measurements of a pipeline and its stages."""
     measured = measure(stream)
     for metric in OF_PIPELINES:
         yield Sample(metric.name, metric.grows, labels,

@@ -110,7 +110,8 @@ class _ShardProgress:
 
 
 def _read_ahead(prepared: Any, loader: Loader) -> None:
-    """Let a shard of Accelerate read a loader, and say what it has given.
+    """Let a shard of Accelerate read a loader, and count the batches it has
+    given.
 
     `prepared`: read a loader of PyTorch's own, made of the same data set.
     """

@@ -198,7 +198,7 @@ def _why(error: Exception) -> str:
 
 @contextmanager
 def _opened(file: bytes) -> Iterator[Any]:
-    """Open an audio file; what fails is an `UndecodableAudioError`."""
+    """Open an audio file; an error becomes an `UndecodableAudioError`."""
     try:
         with soundfile.SoundFile(io.BytesIO(file)) as sound:
             yield sound
@@ -255,8 +255,8 @@ def _raise_cut(count: int, claimed: int) -> NoReturn:
 
 
 def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
-    """Raise ValueError for a file that is cut off, where libsndfile would
-    read what is there, that has no samples, or does not say how many."""
+    """Raise ValueError for a file that is cut off, where libsndfile would read
+    the rest, that has no samples, or whose header lacks their number."""
     if sound.format == 'OGG':
         content = bytes(file)
         page = content[content.rfind(b'OggS'):]

@@ -134,7 +134,7 @@ class DeviceStage(AgnosticTransformer):
         super().start_epoch()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return a reader that does what :meth:`get_data` does, or None."""
+        """Return a reader that replaces :meth:`get_data`, or None."""
         return None if self.copies else super().open_reader(epoch)
 
     def get_data(self, request: Request = None) -> Any:
@@ -177,7 +177,7 @@ class DeviceStage(AgnosticTransformer):
         return None if self._held[0] == _NOTHING else self._position
 
     def get_leftover(self) -> None:
-        """Return nothing: what was copied in advance is read again."""
+        """Return nothing: batches copied in advance are read again."""
 
     def set_leftover(self, leftover: object) -> None:
         """Take up nothing."""

@@ -124,7 +124,7 @@ class DataModule(LightningDataModule):
 
 
 class LightningMonitor(Callback):
-    """A callback of Lightning that logs what training data take.
+    """A callback of Lightning that logs the measurements of training data.
 
     Every so many steps it gives the loggers of the trainer what happened
     since: ``fuel.pipeline.stall.ratio``, the part of the time in which

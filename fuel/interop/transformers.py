@@ -16,7 +16,7 @@ __all__ = ['TransformersMonitor']
 
 
 class TransformersMonitor(TrainerCallback):
-    """A callback of Transformers that logs what training data take.
+    """A callback of Transformers that logs the measurements of training data.
 
     Every so many steps it calls ``trainer.log`` with what happened since:
     ``fuel.pipeline.stall.ratio``, the part of the time in which training

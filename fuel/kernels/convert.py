@@ -80,7 +80,8 @@ def _as_plain(array: NDArray[Any]) -> NDArray[Any]:
 
 def _convert_in_blocks(source: NDArray[Any], target: NDArray[Any],
                        scale: float, shift: float) -> None:
-    """Do with NumPy what the kernel cannot, or must not do silently."""
+    """Convert with NumPy the values that the kernel cannot, or must not
+    convert silently."""
     for start in range(0, len(source), BLOCK):
         block = source[start:start + BLOCK].astype(numpy.float64)
         try:

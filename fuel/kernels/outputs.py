@@ -76,7 +76,7 @@ class Placement(Outputs):
             if reference() is not None]
 
     def is_free(self) -> bool:
-        """Return whether nobody holds an array that was given out."""
+        """Return whether no array that was given out is referenced."""
         return all(reference() is None for reference in self.references)
 
 

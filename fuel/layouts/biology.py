@@ -50,7 +50,7 @@ def recognise_anndata(seen: Seen) -> Call | None:
 
 def _notes(columns: Collection[str], left_out: Sequence[str],
            ) -> Iterator[str]:
-    """Yield what a user may expect in a file, and no source has."""
+    """Yield notes on data that a user may expect, and that no source has."""
     if 'X' not in columns:
         others = [path for path in columns
                   if path.startswith(('layers/', 'raw'))]
@@ -129,7 +129,7 @@ def _fields(file: SeenFile, path: str,
 
 
 def _embeddings(file: SeenFile) -> dict[str, FileColumn]:
-    """Return columns of what else each cell has, below ``obsm``."""
+    """Return the columns below ``obsm``."""
     array = file.array('obsm')
     if array is not None:
         return _fields(file, 'obsm', array.dtype)
@@ -195,8 +195,8 @@ def _is_series(file: SeenFile, group: str) -> bool:
 
 
 def recognise_torch_brain(seen: Seen) -> Sequence[Call] | None:
-    """Recognise what the root and its groups say that they are; a sample is
-    an example. Series of several clocks have a call each."""
+    """Recognise a torch_brain file by its root and its groups; a sample is an
+    example. Series of several clocks have a call each."""
     file = seen.files[0]
     if file.text('object') != 'Data':
         return None

@@ -17,8 +17,8 @@ from fuel.datasets.runs import Runs
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 class LeftOutSources(str):
-    """A note of what a layout leaves out, such as ``'left out, since they do
-    not have 12 rows: ...'``.
+    """A note on the sources that a layout leaves out, such as ``'left out,
+    since they do not have 12 rows: ...'``.
 
     Whoever asks for it as a source gets an error with this text.
 
@@ -198,8 +198,8 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
 
 
 def ragged_columns(seen: Seen, paths: Iterable[str]) -> dict[str, FileColumn]:
-    """Return columns of those arrays whose rows have another shape in
-    another file, such as what is padded to the widest of its file."""
+    """Return columns of the arrays whose rows differ in shape between files,
+    such as arrays padded to the widest of each file."""
     return {path: Rows(path, ragged=True) for path in paths
             if len({file.row_shape(path) for file in seen.files}) > 1}
 
@@ -212,7 +212,8 @@ def places_of_files(seen: Seen, counting: str) -> list[Place]:
 
 def note_of(arrays: Sequence[Array], reason: str,
             ) -> tuple[LeftOutSources, ...]:
-    """Return a note of what is left out, none if nothing is."""
+    """Return a note on the arrays that are left out, none if there are
+    none."""
     if not arrays:
         return ()
     shown = ', '.join(f'{array.path!r} {array.shape}'

@@ -56,7 +56,7 @@ Split = str | Sequence[str] | None
 
 def open_files(files: Files, split: Split, layout: str | None,
                kwargs: dict[str, Any]) -> Dataset:
-    """Return the data set in files, of whatever format and layout.
+    """Return the data set in files, of any format and layout.
 
     `files`: a path, URL, pattern or folder, or a list of files.
     """
@@ -160,7 +160,7 @@ def _format_of_all(paths: Sequence[str]) -> str:
 
 def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
-    """Return the files of a folder, and what is left of the split."""
+    """Return the files of a folder, and the rest of the split's names."""
     names = [split] if isinstance(split, str) else split
     folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
@@ -207,7 +207,8 @@ def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
 
 def _of_pattern(pattern: str, paths: list[str], split: Split,
                 kwargs: dict[str, Any]) -> tuple[str | list[str], Split]:
-    """Return the files that fit a pattern, and what is left of the split."""
+    """Return the files that fit a pattern, and the rest of the split's
+    names."""
     names = [split] if isinstance(split, str) else split
     plain, _, _ = MAGIC.split(pattern)[0].rpartition(os.sep)
     by_name = _by_name(paths, plain, names, kwargs)
@@ -249,8 +250,8 @@ def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
 
 def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the tables among files by split, as their names tell; none of
-    other files, or if they are of one split and it is not asked for."""
+    """Return the tables among files by the split in their names; none of other
+    files, or if all are of one split that was not requested."""
     if 'splits' in kwargs or _format_of_all(paths) not in TABLES:
         return {}
     found = files_by_name(paths, root)
@@ -455,7 +456,7 @@ def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _what_it_has(folder: str) -> str:
-    """Return the commonest other files of a folder, and what reads them."""
+    """Return the commonest other files of a folder, and how to read them."""
     stores = [path for path in _look_into(folder)[1] if is_zarr(path)]
     if stores:
         return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '

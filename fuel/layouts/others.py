@@ -14,7 +14,7 @@ from fuel.layouts.call import Call, calls_by_length, note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
 def recognise_matlab(seen: Seen) -> Sequence[Call] | None:
-    """Recognise arrays that say what they are in MATLAB.
+    """Recognise arrays with MATLAB's attributes.
 
     The examples are along the axis that all have in common, the first or the
     last; if that is both, there is a call for each. If it is neither, there is

@@ -31,7 +31,8 @@ PDEBENCH_SOLUTIONS = ('tensor', 'Vx', 'density', 'pressure')
 
 
 def recognise_netcdf(seen: Seen) -> Sequence[Call] | None:
-    """Recognise files that say that they are netCDF, or whose scales do.
+    """Recognise files with the attributes of netCDF, or whose scales have
+    them.
 
     The examples are along the unlimited dimension, else along time where
     most variables have it first; otherwise there is a call for each
@@ -120,7 +121,8 @@ def _are_even(seen: Seen, times: str) -> bool:
 
 
 def recognise_the_well(seen: Seen) -> Call | None:
-    """Recognise the groups of fields, and what the file says of its grid."""
+    """Recognise the groups of fields, and the file's description of its
+    grid."""
     file = seen.files[0]
     if not set(WELL_ATTRIBUTES) <= file.attribute_names() or not all(
             map(file.is_group, WELL_GROUPS)):

@@ -177,7 +177,7 @@ def _counted(seen: Seen, call: Call) -> str:
 
 def _chosen(layout: str | None, with_plain: bool = True,
             ) -> Iterator[dict[str, Recogniser]]:
-    """Yield recognisers by name, those first whose signs are surer."""
+    """Yield recognisers by name, those with the most certain signs first."""
     if layout is None:
         yield {name: _own(name) for name in SURE}
         yield _of_packages()

@@ -131,8 +131,7 @@ class SeenFile:
 
     def arrays(self, below: str = '/') -> list[Array]:
         """Return the arrays below a group that have rows, in natural order,
-        with their paths below it; in a large group only of what comes
-        first."""
+        with their paths below it; of a large group only the first ones."""
         if below not in self._arrays:
             self._arrays[below] = self._find_arrays(below)
         return self._arrays[below]
@@ -215,8 +214,8 @@ class SeenFile:
             value.dtype.kind in 'iub' and value.size == 1) else None
 
     def check_length(self, name: str, path: str, array: str) -> None:
-        """Refuse an attribute that states another number of rows than an
-        array has; what does not exist states nothing."""
+        """Refuse an attribute that states another number of rows than an array
+        has; a missing attribute or array is ignored."""
         stated, length = self.integer(name, path), self.length(array)
         if stated is not None and length is not None and stated != length:
             raise contradicted_length(

@@ -388,7 +388,8 @@ def remote_stage(stream: object) -> Any:
 
 def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
                    ) -> Iterator[StageMeasurements]:
-    """Yield what a stage took, then what those took that run for it."""
+    """Yield the measurements of a stage, then of the stages that run for
+    it."""
     meter = stage_of(stream).meter
     stall, stalls_below = outermost.stalls_by(meter)
     here = StageMeasurements(
@@ -418,7 +419,7 @@ def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
 
 
 def keep_sums(meter: StageMeter) -> None:
-    """Keep the sums alone of what workers have reported that are gone."""
+    """Keep only the sums of the reports of workers that are gone."""
     reports = list(meter.reports.values())
     meter.reports = {None: sum_of(reports)} if reports else {}
 

@@ -233,7 +233,7 @@ class DiskCache:
         return None
 
     def _remove_others(self, place: str, folder: Path) -> None:
-        """Remove the entries of other states of a file that nobody uses."""
+        """Remove the entries of other states of a file that are not in use."""
         with self._lock:
             if self._states is None:
                 found: defaultdict[str, set[Path]] = defaultdict(set)
@@ -263,7 +263,7 @@ class DiskCache:
 
     def admits(self, nbytes: int, folder: Path) -> bool:
         """Return whether there is room for some bytes of an entry; make room
-        by removing entries that nobody uses."""
+        by removing entries that are not in use."""
         with self._lock:
             return self.is_open and self._allow(nbytes, folder)
 
@@ -288,8 +288,8 @@ class DiskCache:
         return True
 
     def _make_room(self, wanted: int, folder: Path) -> int:
-        """Remove entries that nobody uses, until there is room for some
-        bytes of an entry; return how much there is."""
+        """Remove unused entries until there is room for some bytes of an
+        entry; return the room."""
         used = {entry: _disk_usage(entry) for entry in self._entries()}
         free = self.budget - sum(used.values())
         for entry in sorted(used, key=_last_used):

@@ -190,7 +190,7 @@ class RemoteFile:
             raise self._transfers.failure.with_traceback(None)
 
     def ask_state(self) -> bool:
-        """Ask the server whether the file is what it was."""
+        """Ask the server whether the file has stayed the same."""
         try:
             self.check()
             self._ask(0, 1, self._opened)
@@ -199,7 +199,7 @@ class RemoteFile:
         return True
 
     def is_current(self) -> bool:
-        """Return whether the file is what it was, as far as is known.
+        """Return whether the file has stayed the same, as far as is known.
 
         Without an answer it is: what is here may be all that is needed, and
         what is missing cannot be fetched in another state.
@@ -302,8 +302,8 @@ class RemoteFile:
             return self.memory[address:stop]
 
     def read_ahead(self, address: int) -> None:
-        """Have what follows a position fetched, in pieces, for who reads in
-        order."""
+        """Prefetch the bytes after a position, in pieces, for sequential
+        reading."""
         start = -(-address // PIECE) * PIECE
         stop = min(start + min(ORDERED_AHEAD, self.prefetch_budget()),
                    self.size)
@@ -321,9 +321,9 @@ class RemoteFile:
         return len(data)
 
     def is_settled(self, start: int, stop: int) -> bool:
-        """Return whether a range is here and stays: what is in the cache on
-        disk does, and what is in memory if there is room for all of it and
-        nothing is left to fetch."""
+        """Return whether a range is here and stays: on disk it does, and in
+        memory if there is room for the whole file and nothing is left to
+        fetch."""
         table = self._transfers.table
         page, count = table.page, len(table.states)
         return table.is_on_disk(

@@ -32,8 +32,8 @@ Result = TypeVar('Result')
 
 
 class OwnThreadLoop(asyncio.SelectorEventLoop):
-    """An event loop that starts no threads: what would block is done by the
-    thread that runs it."""
+    """An event loop without threads of its own: blocking calls run in the
+    thread that runs the loop."""
 
     def run_in_executor(  # type: ignore[override]
             self, executor: object, function: Callable[..., Any], *args: Any,
@@ -91,7 +91,7 @@ class IndexBytes:
         return self._table.size
 
     def read_ahead(self, address: int) -> None:
-        """Do nothing: what follows in the file is rarely wanted."""
+        """Do nothing: the bytes after an index are rarely needed."""
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes into memory of the caller's; return how many."""

@@ -240,7 +240,7 @@ def _check_trusted(folder: str, root: str) -> None:
 
 
 def _remove_stale(folder: str, copy: str) -> None:
-    """Remove what is not `copy` and has no reader, inside the lock."""
+    """Remove other files than `copy` that have no reader, inside the lock."""
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name == _LOCK_NAME or path == copy or '.readlock.' in name or (

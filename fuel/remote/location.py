@@ -75,8 +75,8 @@ class RemotePath(str):
         return RemotePath(self._url, options)
 
     def joined(self, name: str) -> RemotePath:
-        """Return the path of a file in this folder; what follows a question
-        mark stays at the end."""
+        """Return the path of a file in this folder; the query of the URL stays
+        at the end."""
         folder, mark, query = self._url.partition('?')
         return RemotePath(f'{folder.rstrip("/")}/{name}{mark}{query}',
                           self._options, self._lacks_secrets)
@@ -130,7 +130,7 @@ class WithStorageOptions:
         self._open_anew()
 
     def _open_anew(self) -> None:
-        """Let go of what was opened, so that it is opened again."""
+        """Drop the open store, so that it is opened again."""
 
 
 def _with_urls(paths: Any, change: Callable[[RemotePath], Any]) -> Any:
@@ -231,8 +231,8 @@ def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:
 
 def ask_all(ask: Callable[[Item], Result], items: Sequence[Item],
             ) -> list[Result]:
-    """Call a function that waits for a server, for several files at a time;
-    return what it does for each, in their order."""
+    """Call a function that waits for a server on several files at a time;
+    return its results in order."""
     if len(items) < 2:
         return list(map(ask, items))
     pool = ThreadPoolExecutor(min(len(items), config.remote_connections))

@@ -249,7 +249,7 @@ class Resident:
         self.used_bytes += (last - first) * self.page
 
     def touch(self, hold: Hold) -> None:
-        """Count what is being read as used now."""
+        """Mark the pages that are being read as used now."""
         self._time += 1
         for extent in self._extents_of(hold):
             extent.used = self._time
@@ -259,7 +259,7 @@ class Resident:
             yield from overlapping(self._extents, first, last)
 
     def evict(self) -> list[Extent]:
-        """Let go of what exceeds the budget; return it."""
+        """Remove the extents beyond the budget; return them."""
         excess = self.used_bytes - self.budget
         if excess <= 0:
             return []

@@ -53,7 +53,7 @@ CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
 
 
 class Answer(NamedTuple):
-    """Bytes of a remote file, and what the server says of the whole.
+    """Bytes of a remote file, and the server's facts about the whole.
 
     `data`: empty if the file is, or the range lies behind its end.
     `size`: bytes of the whole file.
@@ -239,8 +239,8 @@ class HTTPStore:
 
     @contextlib.asynccontextmanager
     async def _get(self, headers: dict[str, str]) -> AsyncIterator[Any]:
-        """Make a request; what the user's options hold is for the server of
-        the URL alone, and not for where it redirects to."""
+        """Make a request; the user's options are sent to the server of the URL
+        only, and not to where it redirects."""
         import aiohttp
         filesystem, place = self._filesystem, self._url
         for _ in range(MOST_REDIRECTS + 1):

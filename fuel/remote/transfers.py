@@ -49,7 +49,7 @@ _reached: set[str] = set()
 
 
 def changed_error(name: str, before: str, now: str) -> DamagedFileError:
-    """Return the error about a file that is not what it was."""
+    """Return the error that a file has changed."""
     return DamagedFileError(
         f'{name} was changed while it was in use ({before} when it was '
         f'opened, {now} now), so old and new rows would be mixed: open the '
@@ -125,7 +125,7 @@ class RetryingStore:
         raise AssertionError
 
     async def close(self) -> None:
-        """Close the connections, which nobody else uses."""
+        """Close the connections, which are not shared."""
         if self._store is not None:
             await self._store.close()
 
@@ -162,8 +162,8 @@ class RetryingStore:
         return answer
 
     def _check_length(self, answer: Answer, start: int, stop: int) -> None:
-        """Refuse an answer that does not have the bytes asked for: it would
-        leave a hole, or overwrite what is next to them."""
+        """Refuse an answer without the requested bytes: it would leave a hole,
+        or overwrite the neighbouring ones."""
         if not 0 <= answer.size <= LARGEST_FILE:
             raise OSError(f'{self._name}: the server says that it has '
                           f'{answer.size} bytes, which no file has')
@@ -238,7 +238,7 @@ class Transfers:
 
     def request(self, firsts: list[int], lasts: list[int], is_urgent: bool,
                 ) -> list[Fetch]:
-        """See to it that runs of pages come; return what they wait for."""
+        """Request runs of pages; return the fetches to wait for."""
         found: list[Fetch] = []
         with self.lock:
             while self.fetched:
@@ -282,7 +282,7 @@ class Transfers:
         heapq.heappush(self._queue, fetch)
 
     def _read_index(self) -> None:
-        """Look for what other processes have written."""
+        """Read the index for pages that other processes have written."""
         if self.entry is None:
             return
         added: list[Record] = []
@@ -326,7 +326,7 @@ class Transfers:
         return ABSENT
 
     def _start(self) -> None:
-        """Start what is queued, as much as may run at a time."""
+        """Start queued fetches, up to the limit."""
         while self._queue and self._running < self._most:
             fetch = self._queue[0]
             nbytes = (fetch.last - fetch.first) * self.table.page
@@ -370,8 +370,8 @@ class Transfers:
         self.table.end(fetch, state)
 
     async def _transfer(self, fetch: Fetch) -> tuple[int, bytes]:
-        """Bring pages; return where they are to be, and what is not on disk
-        of them."""
+        """Fetch pages; return their new state, and the data that are not on
+        disk."""
         table = self.table
         start = fetch.first * table.page
         stop = min(fetch.last * table.page, table.size)
@@ -406,7 +406,7 @@ class Transfers:
         return IN_MEMORY, data
 
     def evict(self) -> None:
-        """Let go of what exceeds the budget of memory."""
+        """Free the memory beyond the budget."""
         with self.lock:
             for extent in self.resident.evict():
                 self.table.set(extent, ABSENT)

@@ -56,7 +56,7 @@ def file_name(path: str) -> str:
 
 
 def shown(url: str) -> str:
-    """Return a URL without what may be a credential.
+    """Return a URL without possible credentials.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def public_options(options: StorageOptions) -> dict[str, Any]:
 
 def is_spawning() -> bool:
     """Return whether a child process of this one is being started, which may
-    be given what is secret, as a child made by a fork has it."""
+    be given secrets, as a child made by a fork has them."""
     # Not imported here: it is heavy, and no child is started without it.
     context = sys.modules.get('multiprocessing.context')
     return context is not None and context.get_spawning_popen() is not None

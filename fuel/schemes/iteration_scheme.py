@@ -188,8 +188,8 @@ def scheme_state(scheme: Any) -> Any:
 # The members that a scheme may have: each is asked for here alone.
 
 def keeps_generator_before(scheme: object) -> bool:
-    """Return whether the requests of an epoch tell the state that the scheme
-    had before, which is that of its generator."""
+    """Return whether the requests of an epoch know the scheme's state before,
+    which is that of its generator."""
     return covers(scheme, 'generator_before',
                   ('get_request_iterator', 'state_dict'))
 

@@ -144,7 +144,8 @@ class ConstantScheme(BatchSizeScheme):
 
 
 def size_requests(scheme: ConstantScheme) -> BatchSizeRequests:
-    """Return the requests of an epoch; nobody is warned that it has none."""
+    """Return the requests of an epoch, without a warning that there are
+    none."""
     count, last_size = scheme.num_requests, scheme.batch_size
     if scheme.num_examples and not scheme.drop_last:
         last_size = scheme.num_examples % scheme.batch_size or last_size

@@ -65,8 +65,8 @@ class RequestIterator(RequestPosition):
         raise NotImplementedError
 
     def _compact(self, position: int) -> Any:
-        """Return request number `position` as an array, where that is how
-        it is known; a list of its integers is what users see."""
+        """Return request number `position` as an array, if it is kept as one;
+        users get a list of integers."""
         return self._request(position)
 
     def next_compact(self) -> Any:
@@ -193,7 +193,7 @@ class Order:
         return None
 
     def copied(self) -> Any:
-        """Return an order that another may ask, with what was drawn."""
+        """Return an independent copy of the order, with its draws."""
         return copy.copy(self)
 
 
@@ -240,7 +240,7 @@ class ShuffledOrder(Order):
         return self._drawn()
 
     def copied(self) -> Any:
-        """Return an order that another may ask, with what was drawn."""
+        """Return an independent copy of the order, with its draws."""
         ours = copy.copy(self)
         vars(ours).update(vars(self))
         return ours

@@ -429,7 +429,7 @@ class BlockOrder(ShuffledOrder):
         return order
 
     def copied(self) -> Any:
-        """Return an order that another may ask, with what was drawn."""
+        """Return an independent copy of the order, with its draws."""
         ours = super().copied()
         ours._windows = {}
         return ours

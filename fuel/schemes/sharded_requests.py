@@ -102,7 +102,7 @@ class RowRequests(ChosenRequests):
 
 
 def as_splittable(request: Request) -> Any:
-    """Return a request as something whose parts are requests."""
+    """Return a request as a sequence whose parts are requests."""
     if isinstance(request, slice) and request.stop is not None:
         return range(*request.indices(request.stop))
     if isinstance(request, (list, tuple, range, numpy.ndarray)):

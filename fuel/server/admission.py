@@ -126,7 +126,7 @@ class Admission:
             sharing, num_clients, self._is_connected, clock, hold)
 
     def decisions(self) -> Iterator[Decision]:
-        """Yield what becomes of the clients that wait.
+        """Yield decisions about the clients that wait.
 
         Each decision is to be carried out before the next is asked for, which
         depends on it.

@@ -58,7 +58,7 @@ class Attendance:
         self._awaited.pop(client, None)
 
     def begin(self) -> None:
-        """Await nobody of the epoch before any more: one begins."""
+        """Stop waiting for clients of the last epoch: one begins."""
         self._awaited.clear()
         self._patience = 0.0
 

@@ -187,7 +187,7 @@ class ClientConnection:
             pool.release(number)
 
     def close(self, pool: SlotPool) -> None:
-        """Take back what the client had, in case it still looks at it."""
+        """Take back the client's slots; it may still read them."""
         for number in self._lent:
             pool.release(number, reuse=False)
         self._lent.clear()
@@ -195,7 +195,7 @@ class ClientConnection:
 
 
 def produces_examples(stream: StreamLike) -> bool | None:
-    """Return whether a stream produces examples; None if it cannot tell."""
+    """Return whether a stream produces examples; None if it does not know."""
     try:
         return bool(stream.produces_examples)
     except ValueError:

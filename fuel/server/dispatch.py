@@ -178,7 +178,7 @@ class ServedEpoch:
             items.clear()
 
     def state_when_left(self) -> State | None:
-        """Return the state after what was delivered; None if unknown."""
+        """Return the state after the delivered batches; None if unknown."""
         ledger = self.ledger
         if ledger.final is not None and not self.free:
             return ledger.final

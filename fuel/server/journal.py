@@ -249,7 +249,7 @@ class Journal:
             os.replace(self.path, aside)
 
     def begin(self, run: str, ledger: Ledger) -> None:
-        """Write an epoch in the place of what the file had."""
+        """Replace the file's content by an epoch."""
         self.found = None
         self._run, self._ledger = run, ledger
         if ledger.checkpoints:
@@ -270,7 +270,7 @@ class Journal:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        """Replace the file by one with what still counts, in one step."""
+        """Rewrite the file without outdated records, in one step."""
         assert self._ledger is not None
         lines = b''.join(map(pack, [
             ['run', FORMAT, self._run],

@@ -245,7 +245,8 @@ class Ledger:
                 self.end(account.client, 'gone')
 
     def end(self, client: str, how: str) -> None:
-        """Free what a client had not delivered: it 'left' or is 'gone'."""
+        """Free the undelivered batches of a client, which 'left' or is
+        'gone'."""
         account = self.accounts[client]
         account.pending = IndexSet()
         account.is_present, account.deadline = False, 0.0
@@ -297,7 +298,7 @@ class Ledger:
 
     def add_checkpoint(self, index: int, changes: Changes,
                        is_recorded: bool) -> None:
-        """Add what changed in the pipeline's state before a batch."""
+        """Add the changes of the pipeline's state before a batch."""
         if self.checkpoints.add(index, changes) and is_recorded:
             self.record(['checkpoint', index, changes])
 

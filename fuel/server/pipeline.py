@@ -73,7 +73,8 @@ class Pipeline:
         self.requests.append((self._produce, request))
 
     def measure(self, **request: object) -> None:
-        """Ask what the stages took; `is_exact` if each item is to be timed."""
+        """Request the stages' measurements; `is_exact` if each item is to be
+        timed."""
         self.requests.append((self._measure, request))
 
     def make(self) -> Result:

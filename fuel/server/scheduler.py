@@ -110,7 +110,7 @@ class Scheduler:
         self.admission.joiners.append(Joiner(connection, number, position))
 
     def _carry_out(self, decision: Decision) -> None:
-        """Do what was decided about a client that waits, or the journal."""
+        """Carry out a decision about a client that waits, or the journal."""
         match decision:
             case Join():
                 self._join(decision)
@@ -265,7 +265,7 @@ class Scheduler:
 
     def on_measure(self, connection: ClientConnection,
                    fields: Fields) -> None:
-        """Ask the pipeline what its stages took, for a client."""
+        """Request the pipeline's measurements, for a client."""
         is_exact = get_field(fields, 'is_exact', bool)
         (self.measuring.add if is_exact else self.measuring.discard)(
             connection)
@@ -273,7 +273,7 @@ class Scheduler:
         self._ask_measures()
 
     def forget_measures(self, connection: ClientConnection) -> None:
-        """Forget what a client has asked that is gone."""
+        """Drop the requests of a client that is gone."""
         self._awaiting.discard(connection)
         self._taken_before.pop(connection, None)
         if connection in self.measuring:
@@ -297,7 +297,8 @@ class Scheduler:
 
     def _post_measures(self, client: ClientConnection,
                        measured: Measured) -> None:
-        """Send what the stages took since a client asked first."""
+        """Send the measurements of the stages since a client's first
+        request."""
         before = self._taken_before.setdefault(client, measured)
         self.post(client, {'type': MEASURED, 'stages': [
             asdict(stage - before[path] if path in before else stage)
@@ -342,7 +343,7 @@ class Scheduler:
         self._outstanding += 1
 
     def _go_back(self, epoch: ServedEpoch) -> None:
-        """Go back to what was lost and has to be made again."""
+        """Go back to lost batches, which have to be made again."""
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
             return
@@ -361,7 +362,7 @@ class Scheduler:
         self.open(epoch, index=index, state=state, after=False)
 
     def _make_next(self, epoch: ServedEpoch) -> None:
-        """Ask the pipeline for a batch that somebody has credit for."""
+        """Ask the pipeline for a batch that a client has credit for."""
         # One at a time: what is asked for later gets a slot that came back
         # meanwhile, and is still in the processor's cache.
         if self._outstanding or epoch.is_exhausted or epoch.has_earlier():
@@ -387,7 +388,7 @@ class Scheduler:
         self._outstanding += 1
 
     def take(self, result: Result) -> None:
-        """Take what the pipeline has made."""
+        """Take a result of the pipeline."""
         self._outstanding -= 1
         if result.kind == MEASURED:
             self._on_measured(result)
@@ -490,7 +491,7 @@ class Scheduler:
 
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
-        """Remove a client; others get what it did not deliver."""
+        """Remove a client; others get its undelivered batches."""
         connection.end_wait()
         connection.join = 0
         epoch = self.admission.epoch
@@ -511,7 +512,7 @@ class Scheduler:
         return self.clock() + self.hold
 
     def free(self, item: Item) -> None:
-        """Free the memory of an item that nobody needs."""
+        """Free the memory of an item that is not needed."""
         if item.slot is not None:
             self.pool.release(item.slot.number)
             item.slot = None

@@ -189,7 +189,7 @@ class Server:
         self._listen()
 
     def _listen(self) -> None:
-        """Do what :meth:`start` does, in a process that only serves."""
+        """Start listening, in a process that only serves."""
         listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
             CLIENT_LIMITS.header, self.hwm)
@@ -323,7 +323,7 @@ class Server:
             self._wake_up()
 
     def _wait_and_handle(self) -> None:
-        """Wait for messages, and do what can be done then."""
+        """Wait for messages, and handle them."""
         ready = dict(self._poller.poll(int(PING * 1000)))
         if self._wake_up.descriptor in ready:
             self._wake_up.clear()

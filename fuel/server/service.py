@@ -69,7 +69,7 @@ class Service:
             self.scheduler.use_journal(journal)
 
     def handle_messages(self) -> None:
-        """Read what clients sent, and do what can be done."""
+        """Handle the clients' messages, and advance the epoch."""
         now = time.monotonic()
         is_due = now > self._next_ping
         if is_due:
@@ -93,7 +93,7 @@ class Service:
                 self.scheduler.journal.close()
 
     def _receive(self) -> bool:
-        """Read what clients sent, for a while: there may be no end of it.
+        """Read the clients' messages for a limited time: they may never end.
 
         Returns: Whether that is all.
         """
@@ -110,7 +110,7 @@ class Service:
         return True
 
     def _read(self, parts: list[zmq.Frame]) -> None:
-        """Handle one message, whatever it is."""
+        """Handle one message of any content."""
         try:
             if len(parts) != 2:
                 raise WireError(f'a message has 2 parts, got {len(parts)}')
@@ -190,7 +190,7 @@ class Service:
 
     def _post(self, identity: bytes, fields: Fields,
               frames: Sequence[object] = ()) -> int:
-        """Send a message; return the error if nobody reads it, else 0."""
+        """Send a message; return the error if it has no receiver, else 0."""
         try:
             send_now(self.listener.router,
                      [identity, pack_header(fields), *frames],
@@ -241,7 +241,7 @@ class Service:
 
     def _lose(self, connection: ClientConnection, has_left: bool = False,
               hold: bool = True) -> None:
-        """Forget a client; the others get what it had not delivered."""
+        """Drop a client; the others get its undelivered batches."""
         # First, so that nothing is sent to it any more.
         self.connections.pop(connection.identity, None)
         self.scheduler.forget_measures(connection)
@@ -257,7 +257,7 @@ class Service:
             'connections': [one._asdict() for one in self._clients()]}
 
     def samples(self) -> Iterator[Sample]:
-        """Yield what Prometheus is told; for any thread."""
+        """Yield the samples for Prometheus; for any thread."""
         yield from samples_of_server(
             self._numbers(), self._clients(), self.data_stream)
 
@@ -266,7 +266,7 @@ class Service:
             list(self.connections.values()), self._admission.epoch)
 
     def _numbers(self) -> dict[str, Any]:
-        """Return the numbers, and what is waited for; for any thread."""
+        """Return the numbers, and the reason of waiting; for any thread."""
         epoch = self._admission.epoch
         waited = self.scheduler.waited
         return {

@@ -180,8 +180,8 @@ class StageEpoch(NamedTuple):
 
     def first_inputs(self, first: FirstEpochs) -> tuple[
             list[EpochOrder], Draws]:
-        """Return the orders of the epochs with which the inputs began, where
-        some have begun anew since, and what others are drawn from."""
+        """Return the orders of the inputs' first epochs, where some have begun
+        anew since, and the draws of the others."""
         query = OrderQuery(first.standing, self.query.datasets)
         parts = (children_of(self.epoch) if self.epoch is not None
                  else [None] * len(first.ends) if self.state is None

@@ -170,7 +170,7 @@ class Replay(Start):
     """A scheme as it was before the epoch that is running."""
 
     def copied(self, known: dict[int, Any]) -> Start:
-        """Return a copy whose generators nobody shares, since they are put
+        """Return a copy with generators of its own, since they are put
         back."""
         return super().copied({})
 
@@ -238,7 +238,7 @@ class Draws:
         self._left: list[Any] = []
 
     def add(self, start: Any, after: Any = None) -> int:
-        """Add what is drawn from; return its place."""
+        """Add the start of a draw; return its place."""
         self.starts.append(start)
         self.after.append(after)
         self._copies = []
@@ -269,8 +269,8 @@ class Draws:
         return self._drawn[place]
 
     def _is_alone(self, place: int) -> bool:
-        """Return whether what is drawn at a place does not depend on what
-        was drawn at others."""
+        """Return whether the draw at a place is independent of those at
+        others."""
         start = self._copies[place]
         return start.is_computed and not (isinstance(start, Start) and any(
             isinstance(other, Start) and other.scheme is start.scheme
@@ -427,7 +427,7 @@ def _are_mixed(one: Drawing, other: Drawing) -> bool:
 def _drawings(stream: StreamLike, numbers: Iterator[int],
               mixtures: tuple[int, ...] = (), elsewhere: int = 0,
               ) -> Iterator[Drawing]:
-    """Yield what draws in a pipeline."""
+    """Yield the schemes and generators that draw in a pipeline."""
     stage = stage_of(stream)
     if stage.is_remote:
         elsewhere = next(numbers)
@@ -456,7 +456,7 @@ def _generators_of(stage: Stage) -> frozenset[int]:
 
 
 def _sources_of(scheme: Any) -> Iterator[int]:
-    """Yield the identities of what a scheme draws from."""
+    """Yield the identities of the objects that a scheme draws from."""
     known: dict[int, Any] = {}
     try:
         copied_scheme(scheme, known, True)

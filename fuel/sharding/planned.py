@@ -64,7 +64,7 @@ class ItemPlan:
 
     @staticmethod
     def resume(stream: StreamLike, leftover: object) -> None:
-        """Give a stage what a plan needs of its left-overs: nothing."""
+        """Restore nothing: the plan needs no left-overs."""
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that an epoch goes on with."""
@@ -107,8 +107,7 @@ class ItemPlan:
 
 
 def can_make_items(plan: type[ItemPlan], stream: StreamLike) -> bool:
-    """Return whether a plan makes what a stage does, by the numbers of the
-    items."""
+    """Return whether a plan can make a stage's items, by their numbers."""
     return plan.fits(stream) and covers(
         stream, '__fuel_plan__',
         ('get_data', 'get_leftover', 'get_epoch_iterator'))
@@ -238,7 +237,7 @@ class DealtItems:
             self._requests.advance(self.dealer.next - first)
 
     def close(self) -> None:
-        """Close what is read in order."""
+        """Close the reader."""
         self.order.close()
 
 

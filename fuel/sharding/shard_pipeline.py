@@ -84,7 +84,7 @@ def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
 
 
 def check_draws(stage: Stage) -> None:
-    """Refuse stages that draw from what was drawn before."""
+    """Refuse stages whose draws depend on earlier ones."""
     if stage.draws == 'in_order':
         raise _drawn_in_order(stage)
 
@@ -127,7 +127,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
 
 
 def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
-    """Refuse to split what cannot be split over ranks."""
+    """Refuse a stage that cannot be split over ranks."""
     size = plan.split_size(stage.stream)
     shard.check_split(
         f'{stage.name} gives', stage.stream.produces_examples, size)

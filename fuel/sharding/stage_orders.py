@@ -473,5 +473,5 @@ class RowPlan(OrderPlan):
 
     @staticmethod
     def resume(stream: StreamLike, leftover: object) -> None:
-        """Give a stage what a plan needs of its left-overs."""
+        """Restore the left-overs that the plan needs in a stage."""
         stage_of(stream).stream.resume_plan(leftover)

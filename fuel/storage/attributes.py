@@ -87,8 +87,8 @@ def read_attribute(node: h5py.Dataset | h5py.Group, name: str) -> Any:
 
 
 def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
-    """Return the size of what an attribute has a variable number of, 0 if
-    it is strings of one length.
+    """Return the size of an element of an attribute of variable length, 0 of
+    strings of one length.
 
     HDF5 also crashes on types that it does not expect, so that only those
     are allowed which labels and lists of scales have.

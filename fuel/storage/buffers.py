@@ -37,8 +37,8 @@ ALONE = _take_first(deque([numpy.empty(0, numpy.uint8)]))[1]
 
 
 def buffer_nbytes(nbytes: int) -> int:
-    """Return the size of the buffers for chunks of about so many bytes: what
-    has almost one size can use the same buffers."""
+    """Return the size of the buffers for chunks of about so many bytes: chunks
+    of nearly one size can share buffers."""
     step = max(64, 1 << nbytes.bit_length() >> 3)
     return -(-nbytes // step) * step
 
@@ -51,7 +51,7 @@ class Buffers:
         self._free: dict[int, deque[NDArray[numpy.uint8]]] = {}
 
     def take(self, nbytes: int) -> NDArray[numpy.uint8]:
-        """Return a buffer that nobody uses; its content is arbitrary."""
+        """Return an unused buffer of arbitrary content."""
         times = LATER if nbytes in self._free else 1
         free = self._free.setdefault(nbytes, deque())
         in_use: list[NDArray[numpy.uint8]] = []
@@ -98,8 +98,8 @@ class Scratch:
         self._all: deque[NDArray[numpy.uint8]] = deque()
 
     def take(self, nbytes: int) -> NDArray[numpy.uint8]:
-        """Return an array of arbitrary content, which is used again when
-        nobody holds a part of it."""
+        """Return an array of arbitrary content, which is used again when no
+        part of it is referenced."""
         if nbytes > self.LARGEST:
             return numpy.empty(nbytes, numpy.uint8)
         for _ in range(len(self._all)):

@@ -101,7 +101,7 @@ class ChunkCache:
             name, lambda: ChunkStore(self, nbytes, has_buffers))
 
     def make_room(self, nbytes: int) -> bool:
-        """Forget what was not used for longest. Needs the lock."""
+        """Remove the least recently used chunks. Needs the lock."""
         if nbytes > self.budget:
             return False
         excess = self.used + nbytes - self.budget
@@ -277,8 +277,8 @@ class ChunkStore:
         return forgotten.nbytes + self._referred.pop(chunk, 0)
 
     def abandon(self) -> None:
-        """Forget what other threads are decoding: a child made by a fork
-        does not have those threads."""
+        """Forget the decoding of other threads, which a forked child does not
+        have."""
         self._decoding.clear()
         self._filling.clear()
 
@@ -319,14 +319,13 @@ class Ahead:
         return new
 
     def end_group(self, num_requests: int) -> None:
-        """Have what was counted needed up to the last of several requests,
-        after which others follow."""
+        """Keep the counted chunks until the end of several requests."""
         newest = self._requests.pop()
         self._requests.extend([] for _ in range(num_requests - 1))
         self._requests.extend([newest, []])
 
     def undo(self) -> None:
-        """Forget what the newest request needs."""
+        """Forget the needs of the newest request."""
         self._forget(self._requests.pop())
         self._requests.append([])
 
@@ -336,8 +335,8 @@ class Ahead:
         return cost + self._forget(self._requests.popleft())
 
     def _forget(self, request: NeededChunks) -> int:
-        """Forget a request; return the bytes of what only it has needed, less
-        what was counted for it."""
+        """Forget a request; return the bytes that only it needed, less those
+        counted for it."""
         nbytes = 0
         for counts, sizes, chunks, new in request:
             nbytes -= new

@@ -315,7 +315,8 @@ class DecodedReader(ChunkReader):
         return [self._read_one(*place) for place in ranges]
 
     def _place_of_chunk(self, chunk: int, size: int) -> tuple[int, int]:
-        """Return address and bytes of what is stored of `size` bytes."""
+        """Return address and bytes of a chunk that is stored with `size`
+        bytes."""
         index, address = self._index, int(self._parts.addresses[chunk])
         array = index.array_of(chunk)
         if address == OUTSIDE:

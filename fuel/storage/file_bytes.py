@@ -58,10 +58,10 @@ class Versioned(Protocol):
     is_remote: bool
 
     def check(self) -> None:
-        """Raise DamagedFileError if what is read is not what it was."""
+        """Raise DamagedFileError if the file has changed."""
 
     def is_current(self) -> bool:
-        """Return whether whoever opens it now finds the same state."""
+        """Return whether opening the file now would find the same state."""
 
 
 class ReadsFiles(Protocol):
@@ -79,7 +79,7 @@ def version_of(reader: ReadsFiles) -> Version:
 
 
 def are_current(files: Iterable[Versioned]) -> bool:
-    """Return whether all files are what is found where they were opened."""
+    """Return whether the paths of all files still lead to them, unchanged."""
     known = {id(file): file for file in files}.values()
     remote = [file for file in known if is_remote(file)]
     return all(file.is_current() for file in known if not is_remote(file)
@@ -102,7 +102,7 @@ class FileBytes(Versioned, Protocol):
 
     @property
     def memory(self) -> mmap.mmap:
-        """The file as memory; of a remote one, what is held of it."""
+        """The file as memory; of a remote one, the part that is held."""
 
     def open(self) -> IO[bytes]:
         """Open the file for reading from its beginning."""
@@ -296,7 +296,7 @@ class RawFile:
                        else (self.size, identity[3]))
 
     def check(self) -> None:
-        """Raise an error if the file is not what it was when opened: asked
+        """Raise an error if the file has changed since it was opened; called
         after bytes were read and before they are returned."""
         state = file_state(self._descriptor)
         if state == self._state:
@@ -373,7 +373,7 @@ class RawFile:
     @property
     def state(self) -> tuple[int, int, int]:
         """All that kernels need to check the file as :meth:`check` does: its
-        descriptor, and what they said of it."""
+        descriptor, and its state when it was opened."""
         return (self._descriptor, *self._state)
 
     def is_resident(self, first: int, end: int,
@@ -402,8 +402,8 @@ class RawFile:
 
 
 class JoinedFile:
-    """Several files as one: each begins where `starts` says, and what lies
-    between two of them is never read.
+    """Several files as one: each begins at its place in `starts`, and the
+    bytes between two of them are never read.
 
     `files`: at least one.
     `starts`: shape (files,), dtype int64; the address of each one's first
@@ -431,12 +431,13 @@ class JoinedFile:
         return self.files[number], address - int(self.starts[number])
 
     def check(self) -> None:
-        """Raise an error if one of the files is not what it was."""
+        """Raise an error if one of the files has changed."""
         for file in self.files:
             file.check()
 
     def is_current(self) -> bool:
-        """Return whether all files are what is found at their paths."""
+        """Return whether the paths of all files still lead to them,
+        unchanged."""
         return are_current(self.files)
 
     def open(self) -> Any:
@@ -444,14 +445,14 @@ class JoinedFile:
         raise NotImplementedError
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return bytes of one file; nothing of what lies between two."""
+        """Return bytes of one file, without those between two."""
         pieces = []
         for file, start, stop in self._pieces(address, address + nbytes):
             pieces.append(file.read(start, stop - start))
         return b''.join(pieces)
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes, of whatever files they are; return how many."""
+        """Read bytes of any of the files; return their number."""
         total = 0
         for file, start, stop in self._pieces(address, address + len(buffer)):
             total += file.read_into(

@@ -71,8 +71,8 @@ def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
 
 def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
           out: NDArray[numpy.uint8] | None) -> Data:
-    """Undo one filter; `nbytes` is what a compressor was given, and `out`
-    what a filter that copies may fill."""
+    """Undo one filter; `nbytes` is the size before compression, and `out` a
+    buffer for a filter that copies."""
     if one.code in DECODERS:
         if out is None:
             out = scratch.take(nbytes)
@@ -155,7 +155,7 @@ def _swapped(checksum: int) -> int:
 def check_filter_lengths(stored: Stored, mask: int,
                          filters: tuple[ChunkFilter, ...],
                          nbytes: int) -> None:
-    """Check what the filter that comes last made of a chunk."""
+    """Check the result of a chunk's last filter."""
     used = used_filters(filters, mask)
     if not used:
         return
@@ -168,7 +168,7 @@ def check_filter_lengths(stored: Stored, mask: int,
 
 def check_stored_lengths(stored: Stored, used: ChunkFilter,
                          nbytes: int) -> None:
-    """Check what a filter made of `nbytes` bytes."""
+    """Check a filter's result on `nbytes` bytes."""
     if used.code not in _CHECKS:
         return
     content, end = 0, 0
@@ -294,7 +294,7 @@ def _functions() -> dict[str, Callable[..., Decoded]]:
 
 
 def undo_plugin(stored: Any, used: ChunkFilter, out: Decoded) -> None:
-    """Undo a filter of `codes`; fill `out` with what it was given.
+    """Undo a filter of `codes`; fill `out` with its input.
 
     Raises: ValueError if it is damaged.
     """
@@ -448,7 +448,7 @@ _MARK = b'\x9e\xa8b2frame\0\xd2'
 
 
 def _check_blosc2_chunk(stored: memoryview, nbytes: int) -> None:
-    """Compare what a chunk says; HDF5 may have more codecs."""
+    """Check the header of a chunk; HDF5 may have more codecs."""
     flags, content, length = struct.unpack_from('<xxBxixxxxi', stored)
     filters = stored[16:22]
     if content != nbytes:
@@ -494,7 +494,7 @@ DECODERS: dict[int, Callable[[memoryview, ChunkFilter, Decoded], None]] = {
 
 def raise_unless_damage(error: BaseException, path: str, name: str,
                         filters: tuple[ChunkFilter, ...]) -> None:
-    """Raise an error if what failed to read does not mean damage."""
+    """Raise an error if a failed read does not mean damage."""
     if is_lack_of_descriptors(error):
         raise with_advice(error, path) from error
     for one in filters:

@@ -33,7 +33,7 @@ class FileHold:
 
 
 class SharedFile:
-    """An open file, what its links lead to, and the readers of its arrays.
+    """An open file, the targets of its links, and the readers of its arrays.
 
     `path`: as it was given.
     """
@@ -54,13 +54,13 @@ class SharedFile:
         self._are_arrays: dict[str, bool] = {}
 
     def release(self) -> None:
-        """Close the file, but for what is read beside HDF5."""
+        """Close the file for HDF5; what is read beside HDF5 stays open."""
         with self._lock:
             self.access.close()
             self._forget()
 
     def _forget(self) -> None:
-        """Forget what HDF5 has open."""
+        """Drop the objects that HDF5 has open."""
         self._opened = self._files = None
         self._nodes = {}
         self._readers = {path: reader for path, reader
@@ -68,7 +68,7 @@ class SharedFile:
                          if isinstance(reader, DirectReader)}
 
     def hold(self) -> FileHold:
-        """Return what keeps the file open while somebody has it."""
+        """Return an object that keeps the file open while it is referenced."""
         with self._lock:
             held = self._held()
             if held is None:
@@ -116,7 +116,7 @@ class SharedFile:
             return self._nodes[path]
 
     def reader(self, path: str) -> Reader:
-        """Return what reads the rows of an array."""
+        """Return the reader of an array."""
         with self._lock:
             if path not in self._readers or self._opened is not None:
                 files = self.files()
@@ -139,7 +139,7 @@ class SharedFile:
         return self._readers.get(path)
 
     def check(self) -> None:
-        """Raise DamagedFileError if the file is not what it was."""
+        """Raise DamagedFileError if the file has changed."""
         self.files().check()
 
 
@@ -396,7 +396,7 @@ class HDF5Array(HDF5Node):
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """The type of what is returned (dtype), in native byte order."""
+        """The type of the returned rows (dtype), in native byte order."""
         dtype: numpy.dtype[Any] = self._node.dtype
         return dtype if dtype.hasobject else dtype.newbyteorder('=')
 
@@ -470,7 +470,7 @@ class HDF5Array(HDF5Node):
             dest[name][() if dest_sel is None else dest_sel] = rows[name]
 
     def _ask_hdf5(self, key: Selection) -> Any:
-        """Return what h5py returns, in native byte order."""
+        """Return h5py's result, in native byte order."""
         found = self._node[key]
         self._open.check()
         if isinstance(found, numpy.ndarray) and not found.dtype.hasobject:

@@ -247,7 +247,7 @@ def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
 
 
 def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
-    """Return the type of what the file has in its place for each element."""
+    """Return the type in the file of each element, such as a reference."""
     dtype: numpy.dtype[Any] = dataset.dtype
     return REFERENCE if dtype.kind == 'O' else dtype
 

@@ -97,8 +97,8 @@ def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
 
 
 def _checksum(path: str, arrays: Arrays) -> bytes:
-    """Return a checksum of all arrays, by name, and of what they are of: the
-    checksums of the archive are of each array alone."""
+    """Return a checksum of all arrays, by name, and of their key: the
+    checksums in the archive are of each array alone."""
     digest = hashlib.sha256(os.path.basename(path).encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -195,7 +195,7 @@ class LinkedFiles:
             if opened.raw is not None]]
 
     def check(self) -> None:
-        """Raise DamagedFileError if a file is not what it was."""
+        """Raise DamagedFileError if a file has changed."""
         for opened in (*self.files, *self._linked.values()):
             opened.check()
 

@@ -211,8 +211,8 @@ class Parts:
         return int(self._strides.max())
 
     def pieces_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return begin and size of the pieces that are fetched for rows: a
-        row of what is not chunked, or in chunks larger than `LARGEST_CHUNK`;
+        """Return begin and size of the pieces that are fetched for rows: a row
+        if there are no chunks, or if they are larger than `LARGEST_CHUNK`;
         otherwise a chunk."""
         starts = sizes = _NONE
         if self._is_read_by_rows:
@@ -341,8 +341,8 @@ class DirectReader(Reader):
             self._is_native) else None
 
     def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return the byte ranges that rows need and nobody holds decoded, of
-        a remote file."""
+        """Return the byte ranges that rows need and that are not decoded yet,
+        of a remote file."""
         raise NotImplementedError
 
     def fetch(self, rows: IndexArray, budget: int) -> int | None:

@@ -53,8 +53,8 @@ def find_node(root: h5py.Group, path: str,
 
 def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
                    ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Return the handle of what a path leads to, by one link after the
-    other; None if nothing is there."""
+    """Return the handle of the object at a path, by one link after the other;
+    None if nothing is there."""
     found = root.file['/'].id if path.startswith('/') else root.id
     pending, followed = _names(path)[::-1], 0
     while pending:
@@ -141,8 +141,7 @@ def find_arrays(group: h5py.Group, open_linked: OpenLinked,
 def walk(group: h5py.Group, open_linked: OpenLinked,
          most_names: int | None = None,
          ) -> Iterator[tuple[str, Node | None]]:
-    """Yield what is below a group, by its path in it: None where a link is
-    broken.
+    """Yield the objects below a group, by path in it: None for a broken link.
 
     Each group is looked through once, also if several links lead to it.
 
@@ -360,8 +359,8 @@ def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
 def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
               opened: _Opened, level: int,
               ) -> tuple[h5py.Dataset, list[StoredRows] | None]:
-    """Return a data set that a virtual one leads to, and what its rows
-    consist of."""
+    """Return a data set that a virtual one leads to, and the pieces of its
+    rows."""
     file = dataset.file if one.file == '.' else H5PYFile(target, 'r')
     found = file.get(one.path)
     if not isinstance(found, h5py.Dataset) or not found.shape:

@@ -79,7 +79,7 @@ def open_npy(paths: Sequence[str], name: str) -> Reader:
 def open_npz(paths: Sequence[str],
              asked: Sequence[str] | None = None) -> dict[str, Reader]:
     """Return readers of the arrays in a ``.npz`` file, or of those of the
-    first of several files, each with what follows it in the others.
+    first of several files, each with its continuations in the others.
 
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
@@ -147,7 +147,7 @@ def _arrays_in(file: FileBytes,
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Turn what `zipfile` raises for damage into an error that names it."""
+    """Replace the errors of `zipfile` for damage by one that names it."""
     try:
         yield
     except FuelError:

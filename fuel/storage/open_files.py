@@ -87,7 +87,7 @@ class OpenFile:
         return self._id.id != 0 and self._pid == os.getpid()
 
     def check(self) -> None:
-        """Raise DamagedFileError if the file is not what it was when
+        """Raise DamagedFileError if the file has changed since it was
         opened."""
         if self.raw is not None:
             self.raw.check()
@@ -98,8 +98,8 @@ class OpenFile:
                 f'the data set again')
 
     def retire(self) -> None:
-        """Close a file that was overwritten: a new handle would share what
-        HDF5 knows of the old content."""
+        """Close a file that was overwritten: HDF5 would share its knowledge of
+        the old content with a new handle."""
         self._is_outdated = True
         if self.owned:
             self.file.close()
@@ -127,7 +127,7 @@ class OpenFile:
 
 
 def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
-    """Return an HDF5 data set; refuse what has no rows."""
+    """Return an HDF5 data set; refuse one without rows."""
     if not isinstance(dataset, h5py.Dataset):
         raise ValueError(
             f'source {source!r} of {dataset.file.filename!r} is an HDF5 '

@@ -97,8 +97,7 @@ class PartIndex:
     def of(cls, datasets: Sequence[h5py.Dataset],
            files: Sequence[FileBytes], kinds: Sequence[ArrayKind],
            arrays: Mapping[str, NDArray[Any]]) -> PartIndex:
-        """Return an index of what HDF5 has said before of arrays that Fuel
-        reads itself.
+        """Return an index of arrays that Fuel reads itself, from kept facts.
 
         `arrays`: the attributes that are arrays, but for `is_divided`.
         """

@@ -88,7 +88,8 @@ class Reader(ABC):
 
     @property
     def row_nbytes(self) -> int:
-        """Bytes of a row, of objects without what they refer to (int)."""
+        """Bytes of a row; of objects, without the data that they refer to
+        (int)."""
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def read(self, rows: Places) -> Any:
@@ -162,8 +163,8 @@ class Reader(ABC):
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
-        """Return begin and end of what is fetched of a remote file for rows,
-        None if only HDF5 knows."""
+        """Return begin and end of the ranges fetched of a remote file for
+        rows, None if only HDF5 knows."""
         return None
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
@@ -337,7 +338,7 @@ def part_numbers(bounds: NDArray[numpy.intp],
 
 
 def no_ranges() -> tuple[Ends, Ends]:
-    """Return the byte ranges of what is in memory, which are none."""
+    """Return the byte ranges of data in memory, which are none."""
     return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.int64)
 
 

@@ -77,7 +77,8 @@ def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
 
 
 def refuse_no_dataset(dataset: object) -> None:
-    """Refuse what a stream cannot read; say which class makes it readable."""
+    """Refuse an object that a stream cannot read; name the class that reads
+    it."""
     is_class = isinstance(dataset, type) and issubclass(
         dataset, NamedArguments)
     if not is_class and hasattr(dataset, 'open') and hasattr(

@@ -198,7 +198,7 @@ class AbstractDataStream(NamedArguments):
             f'{type(self).__name__} must implement get_data')
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return a reader of an epoch that does what :meth:`get_data` does.
+        """Return a reader of an epoch that replaces :meth:`get_data`.
 
         Returns
         -------
@@ -345,7 +345,7 @@ class AbstractDataStream(NamedArguments):
         return requests
 
     def _release_children(self) -> None:
-        """Let go of the children's iterators if nobody reads this stream.
+        """Release the children's iterators if this stream is not in use.
 
         Called before new ones are made: a child whose iterator is gone goes
         on to its next epoch, instead of running two at a time.
@@ -487,7 +487,7 @@ class AbstractDataStream(NamedArguments):
         return None
 
     def set_leftover(self, leftover: Any) -> None:
-        """Take up what :meth:`get_leftover` returned.
+        """Restore the left-overs that :meth:`get_leftover` returned.
 
         Called when the child's iterator has been put back to where it stood
         *before* the batch that the left-overs came from. It reads that
@@ -589,7 +589,7 @@ class AbstractDataStream(NamedArguments):
         return shard_pipeline(self, share)
 
     def as_dataset(self) -> Any:
-        """Return the data set of what the pipeline makes of each example.
+        """Return the data set of the examples that the pipeline makes.
 
         It has the examples of the data set at its bottom, in their order,
         and takes a number, a slice or a list of numbers; the stages are
@@ -703,8 +703,8 @@ class AbstractDataStream(NamedArguments):
         return PipelineGraph(self)
 
     def preview(self, count: int = 40) -> Preview:
-        """Return some of what the stream makes to look at: images, texts,
-        rows of a table, curves and histograms.
+        """Return some of the stream's data to look at: images, texts, rows of
+        a table, curves and histograms.
 
         A copy of the pipeline makes the batch with which the next epoch would
         begin, in this process. Epochs that run, the state, the order and the

@@ -264,8 +264,8 @@ class _Again:
 
 
 def _without_dataset(position: Any) -> Any:
-    """Return a position without that of the data set, which takes requests
-    and may be unable to tell one."""
+    """Return a position without that of the data set, which takes requests and
+    may have none."""
     if not isinstance(position, Position):
         return position
     return position._replace(
@@ -274,7 +274,7 @@ def _without_dataset(position: Any) -> Any:
 
 
 def _measure_as(copy: StreamLike, stream: StreamLike) -> None:
-    """Count what a copy of a pipeline takes as the work of its stages."""
+    """Count the work of a copy of a pipeline for its stages."""
     stage_of(copy).meter.owner = stage_of(stream).meter
     for ours, theirs in zip(
             stage_of(copy).inputs, stage_of(stream).inputs, strict=True):

@@ -92,7 +92,7 @@ class StreamStage(Stage):
             return False
 
     def begin(self, epoch: Epoch) -> None:
-        """Give a new epoch what belongs to it."""
+        """Set the attributes of a new epoch."""
         with self.lock:
             resumed = None if self.pending is None else self.resumed()
             epoch.start, self.start = self.start, None
@@ -305,7 +305,7 @@ class StreamStage(Stage):
         return positions
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch, without what it is a state of."""
+        """Return the state of an epoch, without its identity."""
         if epoch.finished:
             return self.state_between(FINISHED)
         return as_state(self.position(epoch))
@@ -358,7 +358,7 @@ class StreamStage(Stage):
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:
-    """Add what failed since then to a state from another process."""
+    """Add the failures since then to a state from another process."""
     reads = child.get_position()['requested'] - state['requested']
     failed = child.epoch.failed_after(child.epoch.requested - reads)
     return {**state, 'failed': sorted({*state['failed'], *failed})}

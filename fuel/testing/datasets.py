@@ -80,7 +80,7 @@ def check_dataset(build: Callable[[], DatasetLike], *,
 
 
 class DatasetCase:
-    """A way to make a data set, and what reads it."""
+    """A way to make a data set, and its reader."""
 
     def __init__(self, build: Callable[[], DatasetLike],
                  schemes: Schemes | None,

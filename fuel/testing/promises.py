@@ -12,7 +12,7 @@ Promises: TypeAlias = Mapping[str, Callable[[Case], None]]
 
 
 class BrokenPromiseError(AssertionError):
-    """An object does not behave as Fuel promises to whoever uses it.
+    """An object does not behave as Fuel promises its users.
 
     The text names the promise, states it, and says what was expected, what
     came, and where.
@@ -34,7 +34,7 @@ def expect(condition: object, text: str) -> None:
 
 
 def expect_builder(build: object, kind: str) -> None:
-    """Refuse what is examined in the place of a function that makes it."""
+    """Refuse an object where a function that makes it is expected."""
     if not callable(build):
         raise TypeError(
             f'build must be a function that makes a new {kind} each time, got '
@@ -43,7 +43,7 @@ def expect_builder(build: object, kind: str) -> None:
 
 
 def expect_made(made: object, kind: str, method: str) -> None:
-    """Refuse what a function made, if it lacks a method."""
+    """Refuse a function's result, if it lacks a method."""
     if not hasattr(made, method):
         raise TypeError(
             f'build must return a {kind}, but it returned {made!r:.80} '

@@ -146,7 +146,8 @@ class ReplayProcess:
 
     def replay(self, build: Callable[[], Any],
                positions: Sequence[Saved]) -> list[Followed]:
-        """Continue from positions there, and return what followed.
+        """Continue from positions in this process; return the items that
+        follow.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ def check_pickles(case: StreamCase) -> None:
 
 
 def replay_all(case: StreamCase, kind: str) -> None:
-    """Save at each step, continue from all, and compare what follows.
+    """Save at each step, continue from all, and compare the items that follow.
 
     The steps of the first epoch are: nothing read; each item; all read but
     ``StopIteration`` not raised; ``StopIteration`` raised.  Of the second
@@ -52,7 +52,7 @@ def replay_all(case: StreamCase, kind: str) -> None:
 
 def save_at(case: StreamCase, kind: str, epoch: int, step: int
             ) -> tuple[Saved, Followed]:
-    """Save a position, and return it with what follows it."""
+    """Save a position, and return it with the items that follow it."""
     with case.stream() as stream:
         # Counted from the start, so that all is read as it is later.
         with counted_requests(stream):

@@ -118,7 +118,7 @@ class Transformer(AbstractDataStream):
         self.data_stream = data_stream
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Return a new stage, if what it is to read is a stream."""
+        """Return a new stage, if its input is a stream."""
         if _reads_first_argument(cls):
             read = args[0] if args else kwargs.get('data_stream')
             if read is not None:
@@ -165,7 +165,7 @@ class Transformer(AbstractDataStream):
             raise explained from error
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return a reader of an epoch that does what :meth:`get_data` does.
+        """Return a reader of an epoch that replaces :meth:`get_data`.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class Transformer(AbstractDataStream):
 
     def _explained(self, error: Exception, child: DataIterator,
                    data: Batch, function: str = '') -> Exception:
-        """Return an error of a transformation with what is known of it.
+        """Return an error of a transformation with the known facts about it.
 
         A StopIteration is refused, as in PEP 479; one that came from the
         child's iterator is the end of the epoch.
@@ -328,8 +328,8 @@ def _reads_first_argument(cls: type) -> bool:
 
 
 def refuse_no_stream(reader: str, candidate: object) -> None:
-    """Raise NotAStreamError for an object that is neither a stream nor a
-    data set, which says by itself what to write."""
+    """Raise NotAStreamError for an object that is neither a stream nor a data
+    set; the error says what to write."""
     if not (is_stream(candidate) or is_dataset(candidate)):
         raise NotAStreamError(
             f'{reader} reads a stream, got {short_repr(candidate)}: '
@@ -353,7 +353,7 @@ def _child_iterator(stage: Transformer) -> Any:
 
 
 def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
-    """Say how a stage comes to have what the constructor of its base sets."""
+    """Say how a stage gets the attributes that its base's constructor sets."""
     if error.obj is not stage:
         raise error
     raise AttributeError(

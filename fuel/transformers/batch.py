@@ -197,7 +197,7 @@ class Batch(LeftoverStage):
             self.strictness)
 
     def _check_last(self, examples: list[Any], size: int) -> None:
-        """Raise if what is left at the end is not to be returned."""
+        """Raise if the rest at the end must not be returned."""
         if not examples or self.strictness == 1:
             raise StopIteration
         if self.strictness == 2:

@@ -178,7 +178,7 @@ class BucketBatch(LeftoverStage, SeededTransformer):
                 'used': pools[0].used if pools else None}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the pool again, and leave out what was returned."""
+        """Read the pool again, without the examples that were returned."""
         self.resume_plan(leftover)
         self._num_pools = saved_count(leftover, 'number')
         if leftover['used'] is not None:

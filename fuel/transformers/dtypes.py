@@ -15,7 +15,7 @@ from fuel.utils.sparse import cast_rows, is_sparse
 
 
 def as_dtype(dtype: DTypeLike) -> Any:
-    """Return a type, or what ``'floatX'`` stands for at present."""
+    """Return a type; ``'floatX'`` is replaced by the configured one."""
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
     try:

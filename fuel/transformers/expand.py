@@ -92,7 +92,7 @@ class PiecePlan(OrderPlan):
 
     @staticmethod
     def resume(stream: Any, leftover: Any) -> None:
-        """Give a stage what a plan needs of its left-overs."""
+        """Restore the left-overs that the plan needs in a stage."""
         stream.resume_plan(leftover)
 
     def read(self, item: int) -> Any:
@@ -331,7 +331,7 @@ class Expand(LeftoverStage):
             '(data,)')
 
     def _raise_explained(self, error: Exception, item: Batch) -> NoReturn:
-        """Raise an error of :meth:`expand` with what is known of it."""
+        """Raise an error of :meth:`expand` with the known facts about it."""
         explained = self._explained(
             error, self.child_epoch_iterator, item, 'expand')
         if explained is error:

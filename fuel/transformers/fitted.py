@@ -79,7 +79,7 @@ def _stacked(examples: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _stack(parts: Sequence[Any]) -> NDArray[Any]:
-    """Return examples as a batch, in which texts stay what they are.
+    """Return examples as a batch, in which texts stay texts.
 
     An array of text would make text of numbers, and lose zeros at the end.
     """
@@ -239,7 +239,7 @@ class FittedParameters(PlainArgument):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Load what :meth:`save` saved.
+        """Load a fitted stage that :meth:`save` saved.
 
         Raises
         ------

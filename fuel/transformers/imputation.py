@@ -158,7 +158,7 @@ def fit_impute(
         mask: str | None = None,
         which_sources: Sequence[str] | str | None = None,
         ) -> ImputeParameters:
-    """Learn what to put in the place of missing values, from one epoch.
+    """Learn the values that replace missing ones, from one epoch.
 
     Missing are NaN among floating numbers, None and empty text, what the
     mask of a masked array hides, and whatever a `mask` says.

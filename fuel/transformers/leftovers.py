@@ -34,7 +34,7 @@ class Leftover:
         return self.used < self.size
 
     def skip(self, used: int) -> None:
-        """Leave out what was used when a state was saved."""
+        """Skip the pieces that were used when a state was saved."""
         if used > self.size or not self.size:
             raise ValueError(
                 f'{used} parts of an item had been used when the state was '
@@ -140,7 +140,7 @@ class Pieces(Leftover):
 
 
 def refused_position(stage: Transformer, what: str) -> Exception:
-    """Return the position below what a user has assigned to a stage."""
+    """Return the input position that a user has assigned to a stage."""
     return TypeError(
         f'the position of a stage {type(stage).__name__} whose {what} was '
         'assigned cannot be saved as plain data: pickle the epoch iterator '
@@ -148,7 +148,7 @@ def refused_position(stage: Transformer, what: str) -> Exception:
 
 
 class LeftoverStage(Transformer):
-    """A stage that keeps what it has read until it is used up.
+    """A stage that keeps its input until it is used up.
 
     A state says how much was used of the oldest, and where the stream below
     stood before it was read. Taking it up reads that again. What is kept
@@ -174,7 +174,7 @@ class LeftoverStage(Transformer):
         cls._inherits_leftover = cls.__mro__[place + 1] is not Transformer
 
     def _keep_next(self) -> object:
-        """Read, and keep what was read."""
+        """Read the next input, and keep it."""
         raise NotImplementedError
 
     def start_epoch(self) -> None:
@@ -196,7 +196,7 @@ class LeftoverStage(Transformer):
         return None if oldest is None else {'used': oldest.used}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read that again, and leave out what was used."""
+        """Read the kept input again, and skip its used part."""
         self.resume_plan(leftover)
         if 'used' in leftover:
             self._keep_next()

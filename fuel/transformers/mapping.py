@@ -194,7 +194,8 @@ class Mapping(AgnosticTransformer):
                 f'expected, one part for each of the sources {sources}')
 
     def _note_what_comes(self, error: Exception) -> None:
-        """Say, in a note of the function's error, what the function gets."""
+        """Add a note to the function's error that says what the function
+        gets."""
         error.add_note(
             f'the function {self._function} gets '
             f'{item_of(self.data_stream, self.mapping_accepts)}'

@@ -137,8 +137,8 @@ class MultiProcessing(WorkerStage):
                 else Generators.here(0))
 
     def _get_context(self) -> tuple[Any, SharedPickle | None]:
-        """Return the multiprocessing context in which the workers start, and
-        what is sent to them: None if they are forked."""
+        """Return the multiprocessing context of the workers, and the objects
+        sent to them: None if they are forked."""
         context = multiprocessing.get_context(self.start_method)
         method = context.get_start_method()
         if method == 'fork':

@@ -198,7 +198,7 @@ class UniformNoise(NoiseStage):
 
 
 class Dropout(NoiseStage):
-    """Sets numbers to zero at random, and scales up what is left.
+    """Sets numbers to zero at random, and scales up the others.
 
     Parameters
     ----------

@@ -18,13 +18,13 @@ __all__ = [
 
 
 class SourcewiseOptions(StreamOptions, total=False):
-    """Keywords of `SourcewiseTransformer`, but for what the stage produces."""
+    """Keywords of `SourcewiseTransformer`, except `produces_examples`."""
 
     which_sources: Sequence[str] | str | None
 
 
 class SeededOptions(StreamOptions, total=False):
-    """Keywords of `SeededTransformer`, but for what the stage produces."""
+    """Keywords of `SeededTransformer`, except `produces_examples`."""
 
     seed: int | None
 

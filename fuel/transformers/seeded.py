@@ -165,7 +165,7 @@ class SeededTransformer(Transformer):
     order_items = Transformer.order_items
 
     def skip(self, count: int) -> None:
-        """Skip items, and what would be drawn for them."""
+        """Skip items, and their draws."""
         super().skip(count)
         self._count(count)
 

@@ -226,7 +226,7 @@ class MergedPlan(OrderPlan):
         return self.stream.get_data()
 
     def end(self, item: int) -> None:
-        """Say what the stage says of streams that end at other places."""
+        """Read past the end: the stage reports streams of unequal length."""
         if item >= self.num_items:
             self.read(self.num_items)
 

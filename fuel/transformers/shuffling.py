@@ -51,7 +51,7 @@ class BufferPlan(ItemPlan):
 
     @staticmethod
     def resume(stream: Any, leftover: Any) -> None:
-        """Give a stage what a plan needs of its left-overs."""
+        """Restore the left-overs that the plan needs in a stage."""
         stream.resume_plan(leftover)
 
     def _pop(self, held: _Held) -> int:
@@ -192,7 +192,7 @@ class ShuffleBuffer(SeededTransformer):
         return {**super().get_leftover(), 'last': held.last, 'first': first}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Fill the buffer again; what was delivered is left out."""
+        """Fill the buffer again, without the delivered examples."""
         super().set_leftover(leftover)
         self._held = held = _held_from(leftover)
         held.add_position(position_of(self.child_epoch_iterator))
@@ -224,8 +224,8 @@ class _Held:
         self.draws: list[float] = []
 
     def is_first_known(self, size: int) -> bool:
-        """Return whether nothing that is still to be read can come before
-        what is held, in a buffer of a size."""
+        """Return whether no example still to be read can come before the held
+        ones, in a buffer of a size."""
         return self.is_over or (
             bool(self.heap) and self._is_known(self.heap[0][0], size))
 
@@ -396,5 +396,5 @@ class BufferOrder(EpochOrder):
         return ItemPart(0, (self.find(item),)),
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Raise an error, since the plan knows what is held."""
+        """Raise an error, since only the plan knows the held examples."""
         raise NotImplementedError

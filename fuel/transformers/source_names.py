@@ -68,7 +68,7 @@ def as_labels(labels: Sequence[str] | None) -> Any:
 
 
 def item_of(stream: StreamLike, accepts: type = list) -> str:
-    """Return a text on what a function gets of a stream's items."""
+    """Return a text about the items of a stream that a function gets."""
     item = try_call('item', lambda: 'example' if stream.produces_examples
                     else 'batch')
     names = try_call(tuple[str, ...](), lambda: tuple(stream.sources))

@@ -94,7 +94,7 @@ class WhiteningParameters(PlainArgument):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> WhiteningParameters:
-        """Load what :meth:`save` saved.
+        """Load parameters that :meth:`save` saved.
 
         Raises
         ------

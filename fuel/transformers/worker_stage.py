@@ -134,7 +134,7 @@ class TeamStage(RemoteStage):
         return as_state(self._session(epoch).position())
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of its input after what was delivered."""
+        """Return the state of its input after the delivered batches."""
         return as_state(self._session(epoch).state())
 
     def _session(self, epoch: Epoch) -> WorkerSession:

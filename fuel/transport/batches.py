@@ -21,7 +21,7 @@ SMALL = 1 << 14
 
 
 class ArrayPickler(pickle.Pickler):
-    """Pickles plain arrays through their memory, of whatever layout.
+    """Pickles plain arrays, of any layout, through their memory.
 
     `makes_writable`: whether arrays that are read-only arrive writable.
     """

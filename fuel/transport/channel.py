@@ -157,7 +157,7 @@ class Channel:
                 sent += self._send_part(memoryview(data)[sent:], [])
 
     def post(self, *messages: Message) -> None:
-        """Send messages without descriptors, and wait for nobody.
+        """Send messages without descriptors, without waiting.
 
         What there is no room for follows when this side receives or sends.
         """
@@ -264,7 +264,8 @@ class Channel:
 
     @fault_point('channel receive')
     def _read(self) -> bool:
-        """Receive what has arrived; return whether there was anything."""
+        """Receive the messages that have arrived; return whether there were
+        any."""
         try:
             data, ancillary, flags, _ = self.connection.recvmsg(
                 _CHUNK, socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR))
@@ -327,7 +328,7 @@ class Channel:
         self._messages.clear()
 
     def _close_descriptors(self) -> None:
-        """Close what came of messages that are not whole."""
+        """Close the descriptors of incomplete messages."""
         while self._descriptors:
             os.close(self._descriptors.popleft())
 

@@ -27,7 +27,7 @@ class DescriptorOwner:
     descriptor: int | None = None
 
     def close_descriptor(self) -> None:
-        """Close the descriptor; what is mapped stays mapped."""
+        """Close the descriptor; the mapping stays."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -86,7 +86,7 @@ _LIMITS = {
 
 @contextmanager
 def _explained(size: int) -> Iterator[None]:
-    """Say of an error what could not be had, and why."""
+    """Return the error of getting memory, with its cause."""
     try:
         yield
     except OSError as error:
@@ -108,7 +108,7 @@ def _create_descriptor() -> int:
 
 def write_segment(parts: Sequence[tuple[int, memoryview]],
                   size: int) -> int:
-    """Return the descriptor of memory that nobody can change any more.
+    """Return the descriptor of memory that is sealed against changes.
 
     `parts`: what is written, and the offsets at which it begins, in bytes.
     """
@@ -148,7 +148,7 @@ def _seal(descriptor: int, content: bool = False) -> None:
 
 
 def is_sealed(descriptor: int) -> bool:
-    """Return whether nobody can make a segment smaller under its mapping."""
+    """Return whether a segment is sealed against shrinking."""
     try:
         import fcntl
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)

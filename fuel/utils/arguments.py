@@ -34,8 +34,8 @@ class _Saved(NamedTuple):
 
 
 class PlainArgument:
-    """Base of arguments that a saved state must fit by what they hold, and
-    not by their class alone."""
+    """Base of arguments whose content, and not only class, must match a saved
+    state."""
 
     def plain(self) -> Mapping[str, object]:
         """Return the facts that decide the values made with it."""
@@ -151,7 +151,7 @@ def _is_abstract(cls: type[NamedArguments]) -> bool:
 
 
 def _below_declaration(cls: type[NamedArguments]) -> list[type]:
-    """Return a class and its bases down to what must be overridden."""
+    """Return a class and its bases down to the one that must be overridden."""
     return list(takewhile(lambda base: 'must_override' not in vars(base),
                           cls.__mro__))
 
@@ -219,8 +219,8 @@ def labels_in(owner: object) -> AxisLabels | None:
 
 
 def checked_labels(owner: object, labels: Any) -> Any:
-    """Return the axis labels that an object is given, None for what is false
-    and not a dict."""
+    """Return an object's axis labels, None for a false value other than a
+    dict."""
     if isinstance(labels, str) and labels:
         raise TypeError(
             f'axis_labels of {type(owner).__name__} must be a dict from '

@@ -29,7 +29,7 @@ class Background:
         _all.add(self)
 
     def add(self, *tasks: Callable[[], object]) -> None:
-        """Do tasks, later; what they raise is dropped."""
+        """Queue tasks; their errors are dropped."""
         if self._stopped or not tasks:
             return
         self._tasks.extend(tasks)
@@ -62,7 +62,7 @@ class Background:
         return self._workers
 
     def stop(self) -> None:
-        """Leave undone what was not begun, and take no more for now."""
+        """Drop the queued tasks, and accept none for now."""
         self._stopped = True
         self._tasks.clear()
 

@@ -112,7 +112,7 @@ class CheckedArchive(tarfile.TarFile):
                 path: (str | bytes | os.PathLike[str]
                        | os.PathLike[bytes]) = '',
                 *args: Any, **kwargs: Any) -> None:
-        """Extract a member, unless it or what it links to is outside."""
+        """Extract a member, unless it or the target of its link is outside."""
         info = self.getmember(member) if isinstance(member, str) else member
         folder = os.path.realpath(os.fsdecode(path))
         places = [os.path.join(folder, info.name)]

@@ -46,7 +46,7 @@ def _is_of_h5py(error: BaseException) -> bool:
 
 
 def damaged(text: str) -> DamagedFileError:
-    """Return the error that a file is damaged, by what was found there."""
+    """Return the error that a file is damaged, with the finding."""
     return DamagedFileError(
         f'{text}; the file is damaged: restore it from its origin')
 
@@ -54,8 +54,8 @@ def damaged(text: str) -> DamagedFileError:
 @contextmanager
 def naming_file(path: str, source: str = '',
                 others: Sequence[str] = ()) -> Iterator[None]:
-    """Turn errors about what is in an HDF5 file into one that names it, as
-    :func:`raise_named` does."""
+    """Replace errors about the content of an HDF5 file by one that names it,
+    as :func:`raise_named` does."""
     try:
         yield
     except OF_DAMAGE as error:
@@ -65,8 +65,8 @@ def naming_file(path: str, source: str = '',
 
 def raise_named(error: Exception, path: str, source: str = '',
                 others: Sequence[str] = ()) -> None:
-    """Raise an error that names an HDF5 file in the place of one about what
-    is in it, but for those that name it, or one of the others, already.
+    """Replace an error about the content of an HDF5 file by one that names it,
+    unless the error names it, or one of the others, already.
 
     For what is called for each array: the error is one of `OF_DAMAGE`, and
     is to be raised again if this returns.

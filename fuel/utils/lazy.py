@@ -116,8 +116,8 @@ def do_not_pickle_attributes(
 
 def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
                       ) -> Callable[[Any], Any]:
-    """Make a ``__getstate__`` that leaves the lazy attributes out of what
-    the base classes would pickle."""
+    """Make a ``__getstate__`` that removes the lazy attributes from the state
+    of the base classes."""
     def getstate(self: Any) -> Any:
         state = super(cls, self).__getstate__()
         if isinstance(state, tuple):

@@ -295,7 +295,7 @@ def release_readlock(lockdir_name: str) -> None:
 
 
 def mark_reader(pid: int, path: str) -> str:
-    """Do what `get_readlock` does, inside a lock that guards `path`."""
+    """Add a read lock, inside a lock that guards `path`."""
     name = f'{path}.readlock.{pid}.{secrets.token_hex(4)}'
     file = LockFile(name)
     file.acquire(timeout=0)

@@ -43,7 +43,7 @@ def holds_masked(data: object) -> bool:
 
 
 def require_unmasked(data: Any, source: str, user: str) -> None:
-    """Refuse masked arrays where what is made of them has no mask.
+    """Refuse masked arrays where the result cannot have a mask.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ import numpy
 
 
 class Line(NamedTuple):
-    """Code that does the same, and what is to be said of it.
+    """Equivalent code, and a remark about it.
 
     {item}: batch or example; {parts}: the sources, as a tuple of variables;
     {names}, {first}: their names, that of the first.

@@ -173,7 +173,7 @@ class _Producer:
             self.check()
 
     def check(self) -> None:
-        """Raise what went wrong in the producer, if anything did."""
+        """Raise the error of the producer, if there is one."""
         self.checked = time.monotonic()
         if self.returned:
             return
@@ -278,19 +278,19 @@ class _PlainSocket(zmq.Socket[Any]):
         return unpack_value(self.recv(flags))
 
     def recv(self, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
-        """Receive a message, or raise what ended the producer."""
+        """Receive a message, or raise the error that ended the producer."""
         self._wait(flags)
         return super().recv(flags, *args, **kwargs)
 
     def recv_into(self, *args: Any, flags: int = 0, **kwargs: Any) -> int:
-        """Receive a message, or raise what ended the producer."""
+        """Receive a message, or raise the error that ended the producer."""
         self._wait(flags)
         size: int = super().recv_into(*args, flags=flags, **kwargs)
         return size
 
     def poll(self, timeout: int | None = None,
              flags: int = zmq.POLLIN) -> int:
-        """Wait for a message, or raise what ended the producer."""
+        """Wait for a message, or raise the error that ended the producer."""
         for_ever = flags & zmq.POLLIN and (timeout is None or timeout < 0)
         self._wait(0 if for_ever else zmq.NOBLOCK)
         return super().poll(timeout, flags)

@@ -58,7 +58,7 @@ _SPECIAL = ((stat.S_ISFIFO, 'a named pipe (FIFO)'),
 
 def refuse_special_file(path: str) -> None:
     """Raise an error if a path leads to a pipe, a socket or a device, or back
-    to itself; whoever opens it finds anything else."""
+    to itself; opening finds any other problem."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

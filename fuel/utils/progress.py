@@ -62,7 +62,7 @@ class Bar:
         self.update(self.value + steps)
 
     def finish(self, dirty: bool = False) -> None:
-        """End what is shown; `dirty`: the task was not finished."""
+        """End the display; `dirty`: the task was not finished."""
         if self._shown is not None:
             self._shown.finish(dirty=dirty)
 

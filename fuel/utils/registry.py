@@ -40,13 +40,14 @@ class Registry(Generic[Key, Member]):
         self.lock = threading.RLock()
 
     def members(self) -> list[Member]:
-        """Return the objects that somebody has."""
+        """Return the objects that are referenced."""
         # Listed at once, since other threads may make one meanwhile.
         return [member for reference in self._members.valuerefs()
                 if (member := reference()) is not None]
 
     def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
-        """Return the object of a key, made of arguments if nobody has it."""
+        """Return the object of a key; make it of arguments if it is not in
+        use."""
         with self.lock:
             member = self._members.get(key)
             if member is None:

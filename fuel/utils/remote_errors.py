@@ -87,7 +87,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def pickle_error(error: Exception) -> bytes:
-    """Return an exception, or what is known of it, pickled."""
+    """Return an exception, or the known facts about it, pickled."""
     report = ErrorReport.of(error)
     pickled: bytes | None = None
     try:

@@ -34,7 +34,7 @@ class SparseRows(Protocol):
     has_canonical_format: bool
 
     def sum_duplicates(self) -> None:
-        """Sort each row by column, and add what is in one."""
+        """Sort each row by column, and add the values of equal columns."""
 
     def __getitem__(self, rows: Any, /) -> Any: ...
 

@@ -152,7 +152,8 @@ class Subset:
         return translated
 
     def translate(self, request: Any) -> int | slice | IndexArray:
-        """Do what ``subset[request]`` does, with arrays instead of lists.
+        """Return the result of ``subset[request]``, with arrays instead of
+        lists.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ def _run(function: Callable[[int, int], Result], n_items: int,
 
 
 def start(task: Callable[[], None]) -> None:
-    """Begin a task in the background; what it raises is lost."""
+    """Begin a task in the background; its errors are dropped."""
     _submit(task, 1)
 
 
@@ -228,7 +228,7 @@ def mark_thread() -> None:
 
 
 def before_fork() -> None:
-    """End the threads of the pool, after what they were given.
+    """End the threads of the pool, after their tasks.
 
     The lock stays held, so that no other thread makes a pool while the
     process forks.
@@ -253,7 +253,7 @@ def after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Start anew: whoever held the lock does not exist here."""
+    """Start anew: the threads that held the lock do not exist here."""
     global _lock, _pool
     _lock = threading.RLock()
     _pool = None

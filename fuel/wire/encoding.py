@@ -157,7 +157,7 @@ def _encode_sequence(values: Iterable[object], buffers: Buffers,
 
 
 def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
-    """Return a list of numbers, of whatever depth, as an array."""
+    """Return a list of numbers, nested at any depth, as an array."""
     if not _holds_numbers(elements):
         return None
     try:

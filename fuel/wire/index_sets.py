@@ -103,7 +103,7 @@ class IndexSet:
 
 
 def from_ranges(ranges: object) -> IndexSet:
-    """Return the set whose :meth:`IndexSet.ranges` came from outside."""
+    """Return the set of ranges that came from outside, checked."""
     if not isinstance(ranges, list) or len(ranges) > _MOST_RANGES:
         raise WireError('not a list of ranges')
     last = -1

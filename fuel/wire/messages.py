@@ -91,7 +91,7 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
 
 
 def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
-    """Receive what :func:`send_arrays` sent.
+    """Receive the arrays that :func:`send_arrays` sent.
 
     Returns
     -------

@@ -76,7 +76,7 @@ class Usage(NamedTuple):
 
 
 def _open(pid: int | None, name: str) -> IO[str]:
-    """Open what the system tells of a process, in which the names of programs
+    """Open the system's file about a process, in which the names of programs
     and files may be in any encoding."""
     return open(f'/proc/{pid}/{name}', encoding='latin-1', newline='\n')
 
@@ -140,7 +140,7 @@ class UsageWatch:
         return self._describe()[1]
 
     def _describe(self) -> tuple[bool, str]:
-        """Return whether it is kept from work, and what it does."""
+        """Return whether the process is starved, and a description of it."""
         if not self._seen:
             return False, ('this system does not tell whether it is busy, '
                            'stopped or asleep')

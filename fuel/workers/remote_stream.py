@@ -116,11 +116,11 @@ class RemoteSession(PendingItem, Generic[Source]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for what another process has not sent (bool)."""
+        """Whether it waits for an item of another process (bool)."""
         return False
 
     def leave(self) -> None:
-        """Report that nobody reads the epoch any more."""
+        """Report that the epoch is not read any more."""
 
     def __reduce__(self) -> Any:
         return type(self), (available(self.state()), self.is_over)
@@ -227,8 +227,8 @@ class RemoteStream(AbstractDataStream):
         return self.session.read()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return the reader of an epoch that does what :meth:`get_data` does:
-        its session; None if a subclass has its own `get_data`, or there are
+        """Return the reader of an epoch that replaces :meth:`get_data`: its
+        session; None if a subclass has its own `get_data`, or there are
         requests, which `get_data` refuses."""
         reader: EpochReader = session_of(epoch)
         return reader if epoch.request_iterator is None and covers(

@@ -169,7 +169,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
     @contextmanager
     def _given_up_if_interrupted(self) -> Iterator[None]:
-        """Give the worker up if Ctrl-C may have lost what it sent.
+        """Give the worker up if Ctrl-C may have lost one of its messages.
 
         Another one goes on where the user was.
         """
@@ -204,7 +204,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
     @abstractmethod
     def _wait(self, epoch: AnyEpoch, is_there: Callable[[], bool]) -> None:
-        """Receive what comes of an epoch until a condition is true."""
+        """Receive messages about an epoch until a condition is true."""
 
     def _load(self, item: Any) -> ReceivedItem:
         """Return the answer that was received, with its arrays."""
@@ -219,16 +219,16 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         """Ask for more batches, after one was received."""
 
     def receive_end(self, epoch: AnyEpoch) -> None:
-        """Take the last note of an epoch whose end another worker has told."""
+        """Receive the last note of an epoch that another worker has ended."""
         with self._given_up_if_interrupted():
             self._receive_end(epoch)
 
     def report_anew(self) -> None:
-        """Let another process report, whose sums begin at zero."""
+        """Let another process report; its sums begin at zero."""
         self._number = next(_numbers)
 
     def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
-        """Take what the item took that is being received."""
+        """Take the note on the item that is being received."""
         if note is not None:
             is_late = take_note(self._number, note.path, note.seconds,
                                 note.report, note.spans)
@@ -428,7 +428,7 @@ class WorkerSession(RemoteSession[StreamLike]):
         return self.parts[max(0, self.delivered - 1) % len(self.parts)].opened
 
     def state(self) -> State | Exception:
-        """Return the wrapped stream's state after what was delivered."""
+        """Return the wrapped stream's state after the delivered items."""
         if self.parts:
             self.commit_delivered()
             if self.is_over:
@@ -442,8 +442,8 @@ class WorkerSession(RemoteSession[StreamLike]):
         return self.resume
 
     def position(self) -> State | Exception:
-        """Return the state after what was delivered, also at the end one in
-        the epoch, as a stage holds it that reads on."""
+        """Return the state after the delivered items, also at the end one in
+        the epoch, as a stage that reads on holds it."""
         if self.end is not None:
             return self.end
         if self.parts:
@@ -462,7 +462,8 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     def _with_skipped(self, state: State | Exception, place: int,
                       ) -> State | Exception:
-        """Return the state of a part with what all parts have left out."""
+        """Return the state of a part with the examples that all parts left
+        out."""
         base = self.parts[place].base
         others = [receipt.state() for other, receipt in self.receipts.items()
                   if other != place] if self.most_skipped else []
@@ -501,13 +502,13 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for what a worker has not made (bool)."""
+        """Whether it waits for an item of a worker (bool)."""
         return self.team is not None and any(
             worker.is_used and worker.waiter.is_waiting
             for worker in self.team.workers)
 
     def leave(self) -> None:
-        """Report to the workers that nobody reads the epoch any more."""
+        """Report to the workers that the epoch is not read any more."""
         if self.team is not None:
             for worker, part in zip(self.team.workers, self.parts,
                                     strict=True):

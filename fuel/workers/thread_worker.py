@@ -214,7 +214,7 @@ def _reader_of(iterator: Any) -> Any:
 
 
 def _as_it_is(batch: Batch) -> tuple[Batch, Sequence[Any]]:
-    """Encode a batch: what stays in this process is handed over."""
+    """Encode a batch: objects stay in this process and are handed over."""
     return batch, ()
 
 
@@ -267,7 +267,8 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
             producer.is_awaited = False
 
     def _watch_until(self, is_there: Callable[[], bool]) -> None:
-        """Wait, and raise what keeps a condition from being true."""
+        """Wait for a condition; raise the error that keeps it from being
+        true."""
         producer, waited = self._producer, 0.0
         while not is_there():
             if producer.failure is not None and self.error is None:

@@ -26,7 +26,7 @@ FETCH_AGAIN = ('Delete the file and run fuel-download again, or put the right '
 
 
 class BadInputFile(FuelError, ValueError):  # noqa: N818
-    """Raised by a converter whose raw file is not what it should be."""
+    """Raised by a converter whose raw file is invalid."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -124,8 +124,8 @@ def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
 @contextmanager
 def digested(paths: Iterable[str]
              ) -> Iterator[Callable[[], dict[str, dict[str, Any]]]]:
-    """Compute sizes and SHA-256 of files in the background; yield what waits
-    for them, and returns ``{name: {'size': bytes, 'sha256': digest}}``."""
+    """Compute sizes and SHA-256 of files in the background; yield a function
+    that waits and returns ``{name: {'size': bytes, 'sha256': digest}}``."""
     stop = threading.Event()
 
     def describe(path: str) -> dict[str, Any]:

@@ -15,8 +15,8 @@ MAX_PIXELS = 1 << 26
 
 @contextmanager
 def open_image(file: Any, where: str) -> Iterator[Any]:
-    """Open an image with Pillow, `file` being a path or a file; an error, of
-    what is done with it too, becomes `BadInputFile` for `where`."""
+    """Open an image with Pillow, by path or file; an error, also of its use,
+    becomes `BadInputFile` for `where`."""
     from PIL import Image, UnidentifiedImageError
     try:
         with Image.open(file) as image:

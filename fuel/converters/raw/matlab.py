@@ -55,7 +55,8 @@ def as_bytes(array: ArrayLike, path: str, name: str) -> Any:
 
 
 class Matrix(NamedTuple):
-    """Any array of MATLAB's, and what is read next: its content.
+    """The header of a MATLAB array, and the stream that continues with its
+    content.
 
     `bits`: the number of its class, and flags above it.
     """
@@ -130,7 +131,7 @@ def _find(raw: IO[bytes], path: str, name: str) -> Matrix:
 
 
 def read_head(stream: BinaryFile, order: str) -> Matrix:
-    """Read what comes before the content of an array."""
+    """Read the header of an array."""
     bits, = struct.unpack_from(f'{order}I', read_element(stream, order)[1])
     shape = numpy.frombuffer(read_element(stream, order)[1], f'{order}i4')
     name = read_element(stream, order)[1]

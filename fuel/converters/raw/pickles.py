@@ -61,7 +61,7 @@ def _scalar(kind: _Type, content: bytes | str) -> Any:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Do what `_codecs.encode` does for bytes pickled by Python 3."""
+    """Replace `_codecs.encode` for bytes pickled by Python 3."""
     if encoding not in ('latin1', 'latin-1'):
         raise pickle.UnpicklingError(f'unexpected encoding {encoding!r}')
     return text.encode('latin1')
@@ -99,7 +99,7 @@ _InPython: Any = pickle._Unpickler  # type: ignore[attr-defined, unused-ignore]
 
 
 class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
-    """Knows the names in `ALLOWED` and what `OPCODES` do, and no other.
+    """Unpickler of the names in `ALLOWED` and of `OPCODES` only.
 
     The one in Python remembers objects in a dictionary. That in C makes a
     list as long as the number under which a pickle files an object.
@@ -125,7 +125,7 @@ class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
         pickle.BUILD[0]: _build, pickle.BYTEARRAY8[0]: _bytearray}
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in for what a pickle names."""
+        """Return the stand-in for a name in a pickle."""
         try:
             return ALLOWED[module, name]
         except KeyError:

@@ -21,7 +21,7 @@ DEFAULTS = {'missing': 'error', 'follow': 'folder'}
 
 @dataclass(frozen=True, repr=False)
 class FileColumn:
-    """A column of a data set: what of a file becomes a source.
+    """A column of a data set: the part of a file that becomes a source.
 
     Two columns are equal if their ``repr`` is, which can be pasted.
 

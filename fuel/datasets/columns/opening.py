@@ -29,7 +29,7 @@ from fuel.utils.hdf5_errors import naming_file
 
 
 class Wanted(NamedTuple):
-    """The arguments of a data set that say what to read of its files.
+    """Arguments of a data set that choose the data in its files.
 
     `columns`: all that may be asked for, by source.
     `used`: the sources that are opened at once; at least one. A part that
@@ -138,8 +138,8 @@ class OpenColumns(dict[str, Reader]):
             self.splits, which_sets, self.num_rows, self.parts))
 
     def _with_twins(self, order: Order) -> Order:
-        """Return the rows whose later rows, of columns that begin further
-        on, are of the splits too: nothing of another split is read."""
+        """Return the rows whose twins, in columns that begin later, are in the
+        splits too: no data of another split are read."""
         bounds = self.parts.bounds
         assert bounds is not None
         if isinstance(order, slice) and length(order) == self.num_rows:

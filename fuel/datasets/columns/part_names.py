@@ -158,8 +158,8 @@ class PartNames:
         return {'file': numpy.array(numbers), 'name': numpy.array(names)}
 
     def _are_parts(self, arrays: Arrays) -> bool:
-        """Return whether what was kept can be the parts: the first and the
-        last are there."""
+        """Return whether a kept list can be that of the parts: the first and
+        the last exist."""
         if arrays.keys() != {'file', 'name'}:
             return False
         files, names = arrays['file'], arrays['name']

@@ -104,7 +104,7 @@ class FileParts:
         return f'{path}, group {name!r}' if name else path
 
     def check(self, number: int) -> None:
-        """Raise DamagedFileError if the file of a part is not what it was."""
+        """Raise DamagedFileError if the file of a part has changed."""
         self.files.files[self.names.file_numbers[number]].check()
 
     def find_runs(self) -> IndexArray:
@@ -412,8 +412,8 @@ UNSTATED = numpy.iinfo(numpy.int64).min
 
 
 def check_stated(parts: FileParts, name: str, array: str) -> None:
-    """Refuse a part whose attribute states another number of rows than it
-    has; what is not an integer states nothing.
+    """Refuse a part whose attribute states another number of rows than it has;
+    an attribute that is not an integer is ignored.
 
     `parts`: whose rows were counted.
     `array`: path of an array of so many rows, for the error.

@@ -97,7 +97,8 @@ class RunColumn(PathColumn):
     counts_rows: ClassVar[bool] = False
 
     def open(self, parts: FileParts, name: str) -> Reader:
-        """Return a reader of what each row of the data set shares."""
+        """Return a reader of the value that each row of the data set
+        shares."""
         reader = parts.open(self.path, name)
         self._check(parts, numpy.diff(reader.part_bounds))
         return self._shared(reader, parts)

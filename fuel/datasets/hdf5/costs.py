@@ -37,7 +37,7 @@ class EpochCost(NamedTuple):
 
 def epoch_cost(dataset: Any, iteration_scheme: Any,
                cache_bytes: int | None = None) -> EpochCost:
-    """Compute what a first epoch of a remote data set costs.
+    """Compute the cost of a first epoch of a remote data set.
 
     The index of the file is read for it, no data. Requests are merged as the
     reader does; it may merge more of them, since it looks ahead.

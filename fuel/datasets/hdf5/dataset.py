@@ -547,9 +547,9 @@ class H5PYDataset(SourceDataset):
             return opened.reader(name).read(slice(None))
 
     def _parse_dataset_info(self) -> None:
-        """Set what the file says of itself: the sources that the splits
-        have (`provides_sources`), which of them have a variable shape
-        (`vlen_sources`), and their labels (`default_axis_labels`)."""
+        """Set the facts in the file: the sources that the splits have
+        (`provides_sources`), those of variable shape (`vlen_sources`), and
+        their labels (`default_axis_labels`)."""
         with self._reading() as h5file:
             check_splits(h5file, self.which_sets)
             common = set.intersection(*[

@@ -212,7 +212,7 @@ def _join(group: str, name: str) -> str:
 
 
 def _no_such_node(h5file: tables.File, group: str, name: str) -> str:
-    """Return an error text that lists what is there instead."""
+    """Return an error text that lists the existing nodes."""
     path, wanted, place = h5file.filename, name, f'{group!r} of'
     if group.strip('/') == '':
         group, place = '/', 'the root of'

@@ -58,9 +58,9 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
 
 
 def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
-    """Return the shape of what Hugging Face calls an Array2D, Array3D and so
-    on, which it keeps as lists of lists; None of other columns, and where a
-    length differs from row to row.
+    """Return the shape of Hugging Face's Array2D, Array3D and so on, which are
+    kept as lists of lists; None of other columns, and where a length differs
+    between rows.
 
     Its library need not be there: files tell it.
     """

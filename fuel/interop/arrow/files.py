@@ -26,7 +26,7 @@ FORMATS = (None, 'arrow', 'numpy', 'pandas', 'polars')
 
 
 class Located(NamedTuple):
-    """A file, and the columns that its folders tell (``year=2024``)."""
+    """A file, and the columns in the names of its folders (``year=2024``)."""
 
     path: str
     constants: Mapping[str, pyarrow.Scalar]
@@ -174,7 +174,7 @@ def differs(classes: Mapping[str, tuple[str, ...]],
 
 
 def as_table(data: Tables) -> pyarrow.Table:
-    """Return a table of whatever holds one in memory."""
+    """Return a table of any object that holds one in memory."""
     if isinstance(data, pyarrow.Table):
         return data
     if isinstance(data, pyarrow.RecordBatch):

@@ -82,7 +82,7 @@ def parts_of_pipeline(part: object) -> Iterator[object]:
 
 
 def own_pipeline(part: Any) -> Any:
-    """Return a pipeline whose reading no other disturbs.
+    """Return a copy of a pipeline whose reading is independent.
 
     Theirs keep where reading stands in their parts, which several data sets
     and epochs share; their copies share it too.
@@ -215,7 +215,8 @@ class HuggingFaceReading:
         return self._found[source]
 
     def _singly(self) -> HuggingFaceReading:
-        """Read one by one from here on, up to what fails in the block."""
+        """Read one by one from here on, up to the example of the block that
+        fails."""
         self.close()
         self._size = 1
         return self
@@ -284,7 +285,7 @@ class HuggingFaceReading:
                 'offset': self._offset}
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close the open files."""
         self._opened = self._blocks = None
         self._block, self._found, self._left = {}, {}, 0
 
@@ -435,7 +436,7 @@ class HuggingFaceIterable(Dataset):
         return HuggingFaceReading(self, state.epoch + 1)
 
     def close(self, state: HuggingFaceReading | None) -> None:
-        """Let go of what a state has open."""
+        """Close the open files of a state."""
         if state is not None:
             state.close()
 

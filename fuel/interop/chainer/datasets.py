@@ -93,7 +93,7 @@ class SubDataset(DatasetMixin):
 def split_dataset(dataset: ExampleSet, split_at: int,
                   order: ExampleOrder = None,
                   ) -> tuple[SubDataset, SubDataset]:
-    """Split a data set into what comes before a place and the rest.
+    """Split a data set in two at a place.
 
     Parameters
     ----------

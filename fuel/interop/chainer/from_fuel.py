@@ -191,7 +191,7 @@ class StreamIterator(Iterator):
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]
-        """Number of examples of a batch (int), if the stream tells it; else
+        """Number of examples of a batch (int), if the stream has one; else
         that of the last batch."""
         stage = self.stream
         while stage is not None:

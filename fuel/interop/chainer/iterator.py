@@ -64,7 +64,7 @@ class Iterator(_Base):  # type: ignore[misc]
         return self.__next__()
 
     def finalize(self) -> None:
-        """Release what the iterator holds, such as worker processes."""
+        """Release the iterator's resources, such as worker processes."""
 
     def __enter__(self) -> Any:
         return self

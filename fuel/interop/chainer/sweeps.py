@@ -237,8 +237,8 @@ class Sweeps:
         return indices.astype(numpy.int64)
 
     def serialize(self, serializer: Serializer) -> bool:
-        """Write the position into a snapshot, or take it from there; return
-        whether what comes next has changed."""
+        """Save or restore the position; return whether the next batches have
+        changed."""
         taken = copy.copy(self)
         taken.position = serialize_count(
             serializer, 'current_position', self.position)

@@ -197,7 +197,7 @@ def narrowed(array: NDArray[Any], source: str) -> Any:
 
 
 def name_of_type(dtype: object) -> str:
-    """Return the name of a type of JAX; refuse what is none."""
+    """Return the name of a type of JAX; refuse other values."""
     try:
         found = jnp.dtype(dtype)
         known = is_number(found)

@@ -342,8 +342,8 @@ _numbers = itertools.count()
 
 
 def _number_of_reader() -> int | None:
-    """Return the number of the adapter by which Keras asks for a batch, None
-    if somebody else does."""
+    """Return the number of the Keras adapter that asks for a batch, None for
+    another caller."""
     caller = sys._getframe(2)
     if caller.f_globals.get('__name__') != _ADAPTER:
         return None

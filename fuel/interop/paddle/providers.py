@@ -48,7 +48,7 @@ class StreamReader:
         self.stream.load_state_dict(state)
 
     def close(self) -> None:
-        """End what runs in the background."""
+        """Stop the background workers."""
         self.stream.close()
 
 

@@ -36,7 +36,7 @@ SOURCE = 'entry'
 
 
 def map_readers(func: Callable[..., Any], *readers: Provider) -> StreamReader:
-    """Return a reader of what a function makes of the entries of others.
+    """Return a reader of a function's results on the entries of others.
 
     Parameters
     ----------

@@ -73,5 +73,5 @@ class PipelineActor:
             made.as_received(elsewhere=True), tuple(made.buffers), size)
 
     def leave(self, number: int) -> None:
-        """Forget an epoch that nobody reads any more."""
+        """Drop an epoch that is not read any more."""
         self._epochs.leave(number)

@@ -31,7 +31,7 @@ _POLL_SECONDS = 1.0
 
 
 class ActorLostError(Exception):
-    """An actor, its node, or what it had made is gone."""
+    """An actor, its node, or a result of it is lost."""
 
 
 class ActorEpoch(RemoteEpoch):

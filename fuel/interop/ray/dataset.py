@@ -119,7 +119,7 @@ class RayDataset(IndexedDataset):
 
 
 def _computed_in_order(dataset: Any) -> Any:
-    """Compute a data set; its rows come in the order of what it reads."""
+    """Compute a data set; its rows keep the order of the inputs."""
     # The context that it was made with, not the present one.
     options = dataset.context.execution_options
     before, options.preserve_order = options.preserve_order, True

@@ -214,7 +214,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         self.dataset.set_epoch(epoch)
 
     def state_dict(self) -> State:
-        """Return the position after what the program has finished with.
+        """Return the position after the batches that the program has finished.
 
         In a loop that is the batch which was delivered last, however many
         workers have made in advance and however the program counts.  Under

@@ -33,7 +33,7 @@ class LoaderDataset(StreamIterable):
 
     @classmethod
     def over(cls, iterable: StreamIterable) -> LoaderDataset:
-        """Return such a data set over what `as_iterable` has made."""
+        """Return such a data set over a result of `as_iterable`."""
         if isinstance(iterable, cls):
             return iterable
         made = cls.__new__(cls)

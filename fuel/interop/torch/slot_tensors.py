@@ -98,7 +98,7 @@ class SlotSender:
         return lent
 
     def _collect(self) -> None:
-        """Take back the slots that nobody uses."""
+        """Take back the slots that are not in use."""
         kept = []
         for lent in self._lent:
             number = lent.slot.number

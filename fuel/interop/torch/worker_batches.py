@@ -71,7 +71,7 @@ class SlotOutputs(Outputs):
                 dtype).reshape(shape)
 
     def unused(self) -> set[int]:
-        """Return the sizes of what was given, and not taken since."""
+        """Return the sizes of the buffers given, and not taken since."""
         return {lent.nbytes for lent in self._given.values()}
 
 

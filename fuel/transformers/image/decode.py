@@ -145,7 +145,7 @@ class ImagesFromBytes(DecodingStage):
         return self.on_error == 'raise'
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return a reader of an epoch that does what :meth:`get_data` does.
+        """Return a reader of an epoch that replaces :meth:`get_data`.
 
         See :meth:`~fuel.transformers.Transformer.open_reader`.
         """

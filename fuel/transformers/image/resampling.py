@@ -97,7 +97,7 @@ def _nearest(size: int, new_size: int) -> Any:
 
 
 def _rotate_by_index(image: NDArray[Any], angle: float) -> Any:
-    """Rotate the places of the pixels, then fetch what is there."""
+    """Rotate the coordinates of the pixels, then fetch their values."""
     from PIL import Image
     height, width = image.shape[-2:]
     places = numpy.arange(1, height * width + 1, dtype=numpy.int32)

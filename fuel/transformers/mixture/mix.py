@@ -245,7 +245,7 @@ class Mix(SeveralStreams, CarriesInputs):
             self.iteration_scheme.requests_examples)
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return a reader of an epoch that does what :meth:`get_data` does.
+        """Return a reader of an epoch that replaces :meth:`get_data`.
 
         Parameters
         ----------
@@ -349,7 +349,8 @@ class Mix(SeveralStreams, CarriesInputs):
                 for stream in self.data_streams))
 
     def skip(self, count: int) -> None:
-        """Do nothing: the next read skips what the requests left out."""
+        """Do nothing: the next read skips the items that the requests
+        skipped."""
 
     def num_items(self) -> int | None:
         """Return the number of items of an epoch, None if it is not known."""
@@ -374,7 +375,7 @@ class Mix(SeveralStreams, CarriesInputs):
         return self._mixture.state()
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Take up what :meth:`get_leftover` returned."""
+        """Restore the left-overs that :meth:`get_leftover` returned."""
         assert self._mixture is not None
         self._mixture.load(leftover)
 

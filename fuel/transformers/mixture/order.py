@@ -180,7 +180,7 @@ class Mixture:
                           for place in self.ended_at]}
 
     def load(self, state: State) -> None:
-        """Take up what :meth:`state` returned."""
+        """Restore the state that :meth:`state` returned."""
         present = self.points.weights.tolist()
         if state['weights'] != present:
             raise StateMismatchError(

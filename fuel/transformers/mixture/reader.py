@@ -130,7 +130,7 @@ class MixtureItems:
         return int(lengths[place] - iterator.epoch.requested)
 
     def skip(self, count: int) -> None:
-        """Skip requests: the next read skips what they are."""
+        """Skip requests; the next read skips their items."""
         self.mixture.points.advance(count)
 
     def close(self) -> None:

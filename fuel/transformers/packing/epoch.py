@@ -267,7 +267,8 @@ class PackedEpoch(Leftover):
                       for kind in self.kinds]}
 
     def load(self, state: State, child: Iterator[Any]) -> None:
-        """Take up what :meth:`state` returned, and read the open rows."""
+        """Restore the state that :meth:`state` returned, and read the open
+        rows."""
         for field in ('delivered', 'items', 'first'):
             _check_numbers(field, [state[field]])
         for field in ('used', 'counts', 'refused'):

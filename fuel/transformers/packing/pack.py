@@ -227,7 +227,7 @@ class Pack(LeftoverStage):
         return self._kept[0].state() if self._kept else None
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read again what is in the open rows."""
+        """Read the examples of the open rows again."""
         self._kept[0].load(leftover, self.child_epoch_iterator)
 
 
