@@ -73,16 +73,8 @@ def pytest_collection_finish():
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Give each process the next test, or all of one of `ONE_PROCESS`."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Scheduling(LoadScopeScheduling):
-        """Give the tests of a place of ONE_PROCESS to one process."""
-
-        def _split_scope(self, nodeid):
-            return next((place for place in ONE_PROCESS
-                         if nodeid.startswith(place)), nodeid)
-
-    return Scheduling(config, log)
+    from support.scheduling import schedule_by
+    return schedule_by(ONE_PROCESS, config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
