@@ -30,7 +30,7 @@ def sections(page):
     """Return the addresses of a page's sections: labels and titles."""
     text = (DOCS / f'{page}.rst').read_text('utf-8')
     titles = re.findall(r'^(\S.*)\n([=\-~^])\2+$', text, re.MULTILINE)
-    return set(re.findall(r'^\.\. _([\w-]+):$', text, re.MULTILINE)) | {
+    return set(re.findall(r'^ *\.\. _([\w-]+):$', text, re.MULTILINE)) | {
         re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')
         for title, _ in titles}
 
