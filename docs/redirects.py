@@ -14,6 +14,7 @@ REDIRECTS = {
     'bad_records': 'resuming#bad-records',
     'blocks': 'migration#blocks',
     'chainer': 'migration#chainer',
+    'contributing': 'development#contributing',
     'data': 'index#data',
     'dataset_cards': 'built_in_datasets#dataset_cards',
     'format/index': 'format/wire',

@@ -1,7 +1,7 @@
 // The order of what a search finds: classes that are typed exactly, pages that
 // explain, the pages of single classes and functions, and attributes last.
 // Sphinx writes it into the manual (html_search_scorer in conf.py).
-const _lists = /^(changelog|development|contributing)$/;
+const _lists = /^(changelog|development)$/;
 const _bridges = new RegExp(
   "^(clusters|frameworks|jax|migration|pytorch)$");
 

@@ -1,4 +1,4 @@
-"""The words of the sources are those of the page on contributing."""
+"""The words of the sources are those of the page on development."""
 import importlib.machinery
 import importlib.util
 import sys
