@@ -85,7 +85,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     >>> from fuel.streams import DataStream
     >>> from fuel.transformers import Mapping
     >>> def slow(batch):
-    ...     return [[numpy.sort(part) for part in batch] for _ in range(999)][0]
+    ...     return [list(map(numpy.sort, batch)) for _ in range(999)][0]
     >>> stream = DataStream(IndexableDataset(numpy.arange(4000)[::-1].copy()),
     ...                     batch_size=500)
     >>> found = profile(Mapping(stream, slow), batches=20)

@@ -114,7 +114,7 @@ class SequentialRead:
             _read_on, weakref.ref(self)))
 
     def read_on(self) -> None:
-        """Do one task of the reading, and see to it that the next follows."""
+        """Do one task of the reading."""
         for _ in range(STEPS):
             with self._changed:
                 self._changed.wait_for(
@@ -130,8 +130,6 @@ class SequentialRead:
             self.read_to = max(self.read_to, end)
             if self.is_done:
                 break
-        else:
-            self._go_on()
         with self._changed:
             self._changed.notify_all()
 
@@ -172,8 +170,14 @@ class SequentialRead:
 def _read_on(reading: weakref.ref[SequentialRead]) -> None:
     # Unless nobody reads the source any more.
     living = reading()
-    if living is not None and not living.is_done:
-        living.read_on()
+    if living is None or living.is_done:
+        return
+    living.read_on()
+    if not living.is_done:
+        background = living.background
+        # Two threads that take turns would keep the reading alive.
+        del living
+        background.add(functools.partial(_read_on, reading))
 
 
 _all = each_at_fork(Step.OWNERSHIP, in_child=SequentialRead.unlock)

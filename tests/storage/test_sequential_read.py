@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import h5py
 import numpy
@@ -179,6 +180,29 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
         gate.open.release()
     wait_until(lambda: background.is_idle)
     assert gate.open.acquire(blocking=False)
+
+
+def test_next_task_is_queued_after_the_reading_is_released(
+        path, monkeypatch):
+    """Another thread that begins it at once does not keep the reading."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def read_into(*_):
+        began.set()
+        assert may_end.wait(30)
+
+    monkeypatch.setattr(paging, 'STEP', 10000)
+    monkeypatch.setattr(paging, 'STEPS', 1)
+    monkeypatch.setattr(RawFile, 'read_into', read_into)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
+    assert began.wait(30)
+    background, kept = reading.background, weakref.ref(reading)
+    queued_for = []
+    background.add = lambda _: queued_for.append(kept())
+    del reading
+    may_end.set()
+    wait_until(lambda: queued_for)
+    assert [None] == queued_for
 
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
