@@ -321,5 +321,5 @@ def test_manual_has_a_page_for_each_task():
     """With a reference of all public names."""
     docs = Path(__file__).parents[2] / 'docs'
     for page in ('overview', 'built_in_datasets', 'your_data', 'extending',
-                 'resuming', 'server', 'api/index', 'blocks'):
+                 'resuming', 'server', 'api/index', 'migration'):
         assert (docs / f'{page}.rst').exists()
