@@ -28,6 +28,7 @@ REDIRECTS = {
     'reference': 'index#reference',
     'scale': 'parallel#how-many-workers',
     'scikit_learn': 'frameworks#scikit_learn',
+    'security': 'stability#security',
     'start': 'index#start',
     'testing': 'api/testing',
     'training': 'index#training',
