@@ -319,7 +319,7 @@ def test_made_batches_of_an_epoch_are_read_in_c(
             sparse.check_format(full_check=True)
             assert_array_equal(wanted.data, numpy.concatenate(ragged))
         assert not called
-    dataset.close(None)
+        dataset.close(None)
     with h5py.File(paths[1], 'a') as file:
         file['X/indices'][-1] = 40
     epoch = DataStream(HDF5Dataset(paths, [CSR('X')]),
