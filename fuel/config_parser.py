@@ -172,8 +172,8 @@ class Configuration:
         except RuntimeError:
             raise ConfigurationError(
                 f'{self._how_to_set(key)}. Its default is in the home '
-                f'directory, which is not known here: neither HOME is set nor '
-                f'has the user a name') from None
+                f'directory, which is not known here: HOME is not set, and '
+                f'the user has no name') from None
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigurationError(
                 f'the setting {key!r} cannot be {reprlib.repr(value)} '
@@ -292,8 +292,8 @@ def _parse(text: str) -> object:
             if depth > MAX_DEPTH:
                 raise ValueError(f'it is nested more than {MAX_DEPTH} deep')
             if isinstance(event, yaml.AliasEvent):
-                raise ValueError(f'write out what the alias *{event.anchor} '
-                                 'stands for')
+                raise ValueError('write the value in the place of the alias '
+                                 f'*{event.anchor}')
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(error) from error

@@ -121,7 +121,7 @@ def load(name: Files,
     if split is not None and not isinstance(split, Iterable):
         raise TypeError(
             f'split must be the name of a split, or several, got '
-            f'{split!r:.80}: what random_split draws is splits=')
+            f'{split!r:.80}: pass the splits of random_split as splits=')
     if not isinstance(name, (str, os.PathLike)):
         return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)

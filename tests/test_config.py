@@ -491,7 +491,7 @@ def test_folder_in_an_unknown_home_is_an_error_that_says_what_to_set(
         key, no_home):
     """It names the variable; what is set is used."""
     with pytest.raises(ConfigurationError, match=(
-            f'FUEL_{key.upper()}.*neither HOME is set')) as caught:
+            f'FUEL_{key.upper()}.*HOME is not set')) as caught:
         getattr(config, key)
     assert caught.value.__cause__ is None  # no traceback of platformdirs
     setattr(config, key, '/a')

@@ -195,7 +195,7 @@ def test_several_arrays_are_a_dict():
 
 def test_what_can_only_be_iterated_over():
     """The class for it is named."""
-    with pytest.raises(ValueError, match='goes into an IterableDataset'):
+    with pytest.raises(ValueError, match='put it into an IterableDataset'):
         IndexableDataset(number for number in range(3))
 
 
@@ -352,8 +352,8 @@ def test_split_to_load_is_a_name(tmp_path, split):
     """A share is for `random_split`."""
     numpy.savez(tmp_path / 'rows.npz', x=numpy.arange(10))
     with pytest.raises(TypeError, match=(
-            'split must be the name of a split, or several, got .*: what '
-            'random_split draws is splits=')):
+            'split must be the name of a split, or several, got .*: pass '
+            'the splits of random_split as splits=')):
         fuel.load(tmp_path / 'rows.npz', split)
 
 

@@ -867,7 +867,7 @@ def test_state_of_a_stage_with_another_generator_is_refused(rng, text):
 
 @pytest.mark.parametrize('state, text', [
     ({'format': 99}, 'has format 99'),
-    ({}, 'what state_dict.. returned, with the field .format., got dict'),
+    ({}, 'dict that state_dict.. returned, with the field .format., got dict'),
     (None, 'got NoneType')])
 def test_state_of_another_format_is_refused(state, text):
     """A state of a later version, or none at all, is not guessed at."""

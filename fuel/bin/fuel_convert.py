@@ -251,8 +251,8 @@ def differences(dataset: str, path: str) -> str:
             found.append(f'{file} (another SHA-256)')
     if not found:
         return ''
-    return (f'not the original {", ".join(found)}: what is measured on this '
-            f'{dataset} cannot be compared with that of others')
+    return (f'not the original {", ".join(found)}: results on this '
+            f'{dataset} cannot be compared with those of others')
 
 
 if __name__ == '__main__':

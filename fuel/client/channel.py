@@ -293,8 +293,8 @@ class ServerChannel:
         if any(name in sent and name != other
                for name, other in zip(names, sent, strict=False)):
             log.warning(
-                'the server at %s sends the sources %.500s under the names '
-                '%s here: names are by place, and give no other order',
+                'the server at %s sends the sources %.500s, which are named '
+                '%s here: new names do not change the order of sources',
                 self.options.address, sent, names)
 
     def _take_delivery(self, kind: str, fields: Fields,

@@ -88,7 +88,7 @@ class ServerSession(RemoteSession[Connector]):
                 if connection is not None and isinstance(error, WireError):
                     raise ServerError(
                         f'the server at {connection.options.address} sent '
-                        f'what cannot be read: {error}') from error
+                        f'an invalid message: {error}') from error
                 raise
 
     def _connect(self, stream: Connector) -> Connection:

@@ -205,8 +205,8 @@ class ServerDataStream(RemoteStream):
             examples = self._greet().get('examples')
             if not isinstance(examples, bool):
                 raise ValueError(
-                    'the stream that is served does not tell whether it '
-                    'produces examples: give produces_examples here')
+                    'the served stream does not know whether it produces '
+                    'examples: pass produces_examples here')
             return examples
         return self._produces_examples
 

@@ -137,8 +137,8 @@ def _read(path: str, delimiter: str, header: bool | None,
     for line, row in numbered:
         if len(row) != len(rows[0]):
             raise BadInputFile(path, f'expected {len(rows[0])} fields in line '
-                               f'{line}, got {len(row)}; what is between '
-                               f'fields (--delimiter) is {delimiter!r}')
+                               f'{line}, got {len(row)}; fields are separated '
+                               f'by {delimiter!r} (--delimiter)')
     if header is None and not is_header(rows[0], [rows[1:SAMPLE + 1]]):
         raise BadInputFile(
             path, f'the first line, {", ".join(rows[0]):.80}, may be an '
@@ -189,7 +189,7 @@ def _refuse_markers(column: list[str], path: str, name: str) -> None:
         options = ' '.join(f'--missing {shlex.quote(text)}'
                            for text in markers)
         raise BadInputFile(
-            path, f'column {name!r} would be none of text but for '
+            path, f'column {name!r} is text only because of '
             f'{", ".join(map(repr, markers))}: choose {options} if that '
             'stands for missing values')
 

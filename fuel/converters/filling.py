@@ -18,10 +18,10 @@ def add_fill_option(subparser: ArgumentParser) -> None:
     """Add the option for missing values."""
     subparser.add_argument(
         '--fill', default=None, metavar='mean|median|most-frequent|VALUE',
-        help='what to put in the place of missing values, learnt of the '
-        'split train: of numbers their mean or median, of others then, and '
-        'of all by the third, what is most frequent; or a value (default: '
-        'none)')
+        help='fill missing values, learnt from the split train: mean and '
+        'median are of numbers, and other sources get their most frequent '
+        'value; with most-frequent, all sources do; or a value of your own '
+        '(default: none)')
 
 
 def fill_values(stream: StreamLike, source: str, kind: str, fill: str,

@@ -174,7 +174,7 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
                            'repeated')
     subparser.add_argument(
         '--on-missing', choices=('raise', 'null'), default='raise',
-        help='what a field is that a record lacks: an error (the default), '
+        help='a field that a record lacks is an error (raise, the default) '
         'or null')
     add_fill_option(subparser)
     add_split_options(subparser)

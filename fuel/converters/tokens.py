@@ -243,8 +243,8 @@ class Pieces:
         if not stat.S_ISDIR(found.st_mode) or (sys.platform != 'win32' and (
                 found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH)):
             raise PermissionError(
-                f'{self._folder}, in which this conversion keeps what is '
-                f'done, is not a folder of your own: remove it, or write to '
+                f'{self._folder}, in which this conversion keeps finished '
+                f'parts, is not a folder of your own: remove it, or write to '
                 f'another folder (-o)')
 
     def _path(self, number: int) -> str:
@@ -331,7 +331,7 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
         help='file that the library tokenizers saved')
     subparser.add_argument(
         '--documents', choices=DOCUMENTS, default='file',
-        help='what is a document of a text: the file, a paragraph or a line '
+        help='a document of a text is the whole file, a paragraph or a line '
         '(default: file)')
     subparser.add_argument(
         '--field', default='text', metavar='NAME',

@@ -79,8 +79,8 @@ def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
     for name, part in zip(names, parts, strict=True):
         if is_table(part):
             raise TypeError(
-                f'source {name!r} is {short_repr(part)}, whose rows are not '
-                f'taken by their numbers: {class_for(part)}')
+                f'source {name!r} is {short_repr(part)}, which is not indexed '
+                f'by numbers of rows: {class_for(part)}')
     return names, parts
 
 

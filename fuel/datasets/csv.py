@@ -39,9 +39,9 @@ __all__ = ['CSVDataset']
 # Bytes of a record from which on it is parsed in a way that takes less memory.
 LONG = 1 << 20
 ANOTHER = (
-    'another record begins where none should: by a line that ends in a '
-    'carriage return alone, or a quote inside of a cell; if the file does not '
-    'quote, pass quote=None')
+    'a record begins inside of another one: a line ends in a carriage return '
+    'alone, or a cell has a quote inside; if the file does not quote, pass '
+    'quote=None')
 
 
 @do_not_pickle_attributes('records')

@@ -660,7 +660,7 @@ def _as_rows(name: str, index: Iterable[Any]) -> list[Any]:
         if not _is_number(row):
             raise TypeError(
                 f'{name} takes a flat list of integers, and {row!r:.80} '
-                f'({type(row).__name__}) is none')
+                f'({type(row).__name__}) is not one')
     return rows
 
 

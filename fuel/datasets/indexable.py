@@ -83,8 +83,8 @@ class IndexableDataset(Dataset):
                     f'source {source!r} must take indices in brackets, as '
                     f'arrays and lists do, got {part!r} '
                     f'({type(part).__name__})'
-                    + (': what can only be iterated over goes into an '
-                       'IterableDataset' if isinstance(part, Iterable)
+                    + (': put it into an IterableDataset, which only iterates '
+                       'over it' if isinstance(part, Iterable)
                        else ''))
             if is_sparse(part):
                 raise TypeError(

@@ -154,8 +154,8 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
     if 1 < num_runs < count:
         warnings.warn(
             f'the examples of {type(examples).__name__} lie in '
-            f'{num_runs} runs, and neighbours in a run are alike: those '
-            f"of one split tell of another. Pass groups='runs', or "
+            f'{num_runs} runs, and neighbours in a run are alike: one '
+            f"split leaks into another. Pass groups='runs', or "
             f'len(dataset) if this is meant', stacklevel=3)
     classes: list[Any] = [numpy.arange(count)]
     if stratify is not None:
@@ -221,8 +221,8 @@ def _split_runs(examples: int | Dataset,
         raise ValueError(
             f'{len(order)} runs cannot be split into {len(shares)} sets, '
             f'each of whole runs' + (
-                f'; the {cut} stretches that a split of rows left of them '
-                f'count as runs only where runs={{...}} says so'
+                f'; a split of rows has cut them into {cut} pieces, which '
+                f'are runs of their own only with runs={{...}}'
                 if cut > len(order) else ''))
     ends = numpy.cumsum(lengths[order])
     # The rest comes last, so that the others are cut as they are given.
@@ -283,7 +283,7 @@ def _by_class(given: Any, count: int,
         numpy.flatnonzero(known))
     if not len(examples):
         raise ValueError(
-            f'stratify: of all {count} examples the class is missing')
+            f'stratify: the class of all {count} examples is missing')
     _, number = numpy.unique(classes[examples], return_inverse=True)
     order = examples[numpy.argsort(number, kind='stable')]
     return numpy.split(order, numpy.cumsum(numpy.bincount(number))[:-1])

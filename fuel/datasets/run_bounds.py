@@ -159,8 +159,8 @@ def _column(where: str, value: Any, part: int,
     named = _name_of(value)
     found = value if named is None else read(part, named[0])
     if is_masked(found):
-        raise masked_refusal(f'{where}: runs cannot be told apart by what '
-                             'the mask hides of an array')
+        raise masked_refusal(f'{where}: runs cannot be separated by an array '
+                             'with masked values')
     column = numpy.asarray(found)
     if named is not None and named[1] is not None:
         column = _column_of_table(where, column, named[1])

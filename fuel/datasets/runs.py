@@ -247,8 +247,8 @@ class RunDataset(RowsDataset):
         bounds, _ = find_runs(self.dataset, found, self._given)
         if not numpy.array_equal(bounds, self._cuts.bounds):
             raise StateMismatchError(
-                f'the runs of {type(self.dataset).__name__} begin and end '
-                f'elsewhere than when {type(self).__name__} was made: its '
+                f'the runs of {type(self.dataset).__name__} have other '
+                f'bounds than when {type(self).__name__} was made: its '
                 f'files were made again; make the data set again too')
         self._find_readers(found)
 
@@ -503,7 +503,7 @@ def find_runs(dataset: Any, sources: StoredSources, runs: RunsGiven | None,
 def _read_stored(dataset: DatasetLike, name: str) -> Any:
     if not isinstance(dataset, Dataset):
         raise ValueError(
-            f"{type(dataset).__name__} is none of Fuel's classes and has no "
+            f'{type(dataset).__name__} is not a class of Fuel and has no '
             f'arrays by name: pass an array in the place of {name!r}')
     return dataset.read_stored(name)
 

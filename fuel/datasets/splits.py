@@ -104,7 +104,7 @@ def no_split(name: object, known: Iterable[str], where: str = '',
         return ValueError(f'{text}, and no other')
     return ValueError(
         f'{text}, and no other: neither the data nor the '
-        f'argument splits= say any. Say which rows it has, as in '
+        f'argument splits= define one. Pass its rows, as in '
         f'splits={{{name!r}: {example!r}}}, or take rows at random, '
         f'splits=random_split(dataset, {{{name!r}: .8, ...}}) of the data '
         f'set of all rows')

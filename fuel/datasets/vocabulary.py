@@ -114,8 +114,8 @@ class Vocabulary(NamedTuple):
             number = self.dictionary.get(token, unknown)
             if number is None:
                 raise UnknownTokenError(
-                    f'{token!r} is not in the vocabulary, and nothing stands '
-                    f'for it: unk_token is {unk_token!r}'
+                    f'{token!r} is not in the vocabulary, and no other token '
+                    f'stands for it: unk_token is {unk_token!r}'
                     + ('' if unk_token is None
                        else ', which is not there either'))
             numbers.append(number)
@@ -175,7 +175,7 @@ def _decoded(numbers: Iterable[Any], tokens: dict[int, str]) -> list[Any]:
         return [tokens[number] for number in numpy.asarray(values).tolist()]
     except KeyError as error:
         raise ValueError(
-            f'{error} is the number of none of the {len(tokens)} tokens '
+            f'{error} is not the number of any of the {len(tokens)} tokens '
             'of the vocabulary') from None
 
 

@@ -122,8 +122,8 @@ class Windows(RunDataset):
         self.pad_after = not_negative('pad_after', pad_after)
         if pad is None and (pad_before or pad_after):
             raise ValueError(
-                "pad_before and pad_after need to know what takes the place "
-                "of rows outside of the run: pass pad='edge' or pad='zero'")
+                "pad_before and pad_after need a value for the rows outside "
+                "of the run: pass pad='edge' or pad='zero'")
         self.short = one_of('short', short, ('drop', 'error'))
         self.mask_source = mask_source
         if first is not None and not isinstance(first, Mapping):
@@ -136,9 +136,9 @@ class Windows(RunDataset):
         if runs is None and isinstance(dataset, Dataset) and (
                 dataset.independent_rows):
             warnings.warn(
-                f'the rows of this data set are independent examples, and no '
-                f'steps of a run, so that windows join what does not belong '
-                f'together: {dataset.independent_rows}; where they are '
+                f'the rows of this data set are independent examples, not '
+                f'steps of a run, so that windows join unrelated rows: '
+                f'{dataset.independent_rows}; where they are '
                 f"steps, pass runs='all'", stacklevel=2)
         super().__init__(dataset, runs, sources, axis_labels)
 
@@ -161,8 +161,8 @@ class Windows(RunDataset):
                     f'the source {source!r} is in both first and dense')
         if self.dense and self.pad is not None:
             raise ValueError(
-                'dense takes no padding, whose rows have no steps between '
-                'them: leave out pad, or dense')
+                'dense cannot be used with pad, since padded rows have no '
+                'steps between them: leave out pad, or dense')
         if self.pad is not None and self.mask_source in provided:
             raise ValueError(
                 f'there is a source {self.mask_source!r} already: name the '
@@ -201,10 +201,9 @@ class Windows(RunDataset):
                 else (self.length - 1) * self.step + 1)
         if max(span, self.stride, self.pad_before, self.pad_after) > MOST_ROWS:
             raise ValueError(
-                f'windows take up {span} rows, from each to the next are '
-                f'{self.stride}, and padding is {self.pad_before} before and '
-                f'{self.pad_after} after runs: each must be at most '
-                f'{MOST_ROWS}')
+                f'windows span {span} rows with stride {self.stride}, and '
+                f'padding is {self.pad_before} before and {self.pad_after} '
+                f'after runs: each must be at most {MOST_ROWS}')
         cuts = WindowCuts(
             bounds, span, self.stride, self.pad_before, self.pad_after)
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)

@@ -161,7 +161,7 @@ def ask(get: Get, url: str, start: int, options: Options,
         _raise_status(error, start)
     except (exceptions.ContentDecodingError,
             urllib3.exceptions.DecodeError) as error:
-        raise EncodingError(f'what came cannot be unpacked: {error}'
+        raise EncodingError(f'the reply cannot be unpacked: {error}'
                             ) from error
     except (exceptions.ConnectionError, exceptions.Timeout,
             exceptions.ChunkedEncodingError,
@@ -201,7 +201,7 @@ def _reason(error: BaseException) -> str:
 def _raise_status(error: exceptions.HTTPError, start: int) -> None:
     status = None if error.response is None else error.response.status_code
     if status == 416 and start:
-        raise WrongPieceError('what is there is not a part of the file'
+        raise WrongPieceError('the piece on disk is not a part of the file'
                               ) from error
     kind = TransientError if status in TRY_AGAIN else SourceError
     raise kind(str(error)) from error

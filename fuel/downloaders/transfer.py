@@ -66,7 +66,7 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
             part.flush()
             if not known.verifiable:
                 log.warning('%s was not verified, since no digest of it is '
-                            'known; what came has the SHA-256 %s', known,
+                            'known; the download has the SHA-256 %s', known,
                             digest_of(part.name, 'sha256'))
             _finish(part, target)
             return
@@ -209,8 +209,8 @@ def _fill(get: Get, source: str, part: IO[bytes],
                 raise SourceError(f'{problem}; ' + (
                     'it is another file, or damaged'
                     if source.startswith('file:') else
-                    'what came was deleted. The address may answer with '
-                    'something else now, or damage the file on the way'))
+                    'the download was deleted. The address may have another '
+                    'file now, or the file was damaged on the way'))
             continue
         except EncodingError as error:
             if not unpack:
@@ -390,8 +390,8 @@ class PartialMetadata:
                 None, answer.total):
             self._part.truncate(0)
             raise TransientError(
-                f'the file has {answer.total} bytes now; the piece on disk '
-                f'was of one of {self._facts["total"]}, and is deleted')
+                f'the file has {answer.total} bytes now; the piece on disk, '
+                f'of a file of {self._facts["total"]} bytes, is deleted')
         if not answer.start:
             self._facts = {'source': source, 'total': answer.total,
                            'validator': answer.validator}

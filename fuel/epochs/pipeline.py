@@ -185,7 +185,7 @@ def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
                 f'{type(stage.dataset).__name__} is read in order'), [
                     'give it an iteration scheme']
     if stage.draws == 'in_order':
-        return (f'what the stage {stage.name} draws depends on the batches '
+        return (f'the draws of the stage {stage.name} depend on the batches '
                 'before'), [
                     'give it seed= instead', 'use a stage that takes seed=']
     # Batches of examples, which a data set can make as well.

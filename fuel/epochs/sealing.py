@@ -151,7 +151,7 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
         raise TypeError(
             f'{stage.name} reads {len(streams)} data streams, but '
             f'has {len(state["children"])} epoch iterators of them, so its '
-            'position cannot be told: keep them in child_epoch_iterator or '
+            'position is not known: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
     scheme = state['scheme']
     others: list[tuple[Any, str]] = []

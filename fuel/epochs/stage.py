@@ -415,7 +415,7 @@ class Stage(Runtime):
                     stage_of(child).has_begun for child in self.inputs):
             raise TypeError(
                 f'{self.name} overrides get_epoch_iterator() with one that '
-                'makes no DataIterator, so its position cannot be told: let '
+                'makes no DataIterator, so its position is not known: let '
                 'it return super().get_epoch_iterator()')
 
     def _has_no_position(self) -> TypeError:

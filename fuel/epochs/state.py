@@ -146,8 +146,8 @@ def position_of(iterator: Iterator[object]
         getattr(iterator, 'get_position', None))
     if get_position is None:
         return TypeError(
-            f'an epoch iterator of type {type(iterator).__name__} cannot tell '
-            'its position: let get_epoch_iterator() return a DataIterator')
+            f'an epoch iterator of type {type(iterator).__name__} has no '
+            'position: let get_epoch_iterator() return a DataIterator')
     try:
         return get_position()
     except Exception as error:  # noqa: BLE001 (raised if it is wanted)

@@ -55,8 +55,8 @@ def checked_state(stream: StreamLike, state: Any) -> State:
         state = share['stream']
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
-            'a state must be what state_dict() returned, with the field '
-            f"'format', got {type(state).__name__}")
+            'a state must be a dict that state_dict() returned, with the '
+            f"field 'format', got {type(state).__name__}")
     return _checked(owner, state, owner.shard is not None)
 
 
@@ -230,10 +230,10 @@ def _check_shard(stage: Stage, saved: object, present: object) -> None:
             f'the order of stage {stage.name} depends on the data, or on '
             'which of them its rank reads, so its state belongs to one rank: '
             'it was saved by '
-            f'{_rank_of(saved)}, but here it is {_rank_of(present)}. Each '
-            'rank of the same number of them takes up its own state; if the '
-            'stage comes before what is sharded, which shard() of the whole '
-            'pipeline sees to where it can, any number does')
+            f'{_rank_of(saved)}, but here it is {_rank_of(present)}. Resume '
+            'with the same number of ranks, each with its own state; or, for '
+            'any number, put the stage before the sharded stream, as shard() '
+            'of the whole pipeline does where it can')
 
 
 def _rank_of(shard: object) -> str:
@@ -319,7 +319,7 @@ def _check_scheme(stage: Stage, state: State) -> None:
     except DAMAGE as error:
         raise StateMismatchError(
             f"the field 'scheme' of the state of stage {stage.name} cannot "
-            f'be taken up by {type(scheme).__name__}: {error!r:.300}'
+            f'be restored by {type(scheme).__name__}: {error!r:.300}'
             ) from error
     if not is_taken:
         _refuse(stage, 'scheme', saved,

@@ -64,7 +64,8 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
         warnings.warn(
             "uneven='pad' repeats examples, which gather_for_metrics() counts "
             "again: evaluate with uneven='uneven' or 'drop', or leave out "
-            'what the stage MarkPadding marks', UserWarning, stacklevel=2)
+            'the examples that the stage MarkPadding marks', UserWarning,
+            stacklevel=2)
     prepared: Any = prepare_data_loader(
         loader, accelerator.device, num_processes=1, process_index=0,
         put_on_device=accelerator.device_placement, dispatch_batches=False,

@@ -45,8 +45,8 @@ ADVICE = {
         'a pickle may run any code, so that Fuel does not read it; arrays '
         'are saved with numpy.savez'),
     **dict.fromkeys(
-        ('.xls', '.xlsx'), 'pandas.read_excel reads it, and ArrowDataset of '
-                           'fuel.interop.arrow what that returns'),
+        ('.xls', '.xlsx'), 'read it with pandas.read_excel, and pass the '
+                           'table to ArrowDataset of fuel.interop.arrow'),
     **dict.fromkeys(
         ('.bmp', '.gif', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'),
         'fuel-convert image_folder FOLDER makes an HDF5 file of images in a '
@@ -130,7 +130,7 @@ def _format_of_file(path: str) -> str:
                   'file itself is downloaded')
     raise ValueError(
         f'{str(path)!r} has no format that is known: it begins with {head!r}'
-        f'; HDF5, .npy, .npz, Parquet, Arrow and Zarr are told by their '
+        f'; HDF5, .npy, .npz, Parquet, Arrow and Zarr are recognised by their '
         f'content, {", ".join(TEXTS)} by the name; {advice}')
 
 

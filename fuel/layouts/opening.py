@@ -195,14 +195,14 @@ def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
 
     HDF5 files in such folders hold the values too.
     """
-    told = [below for path in paths if '=' in (
+    named = [below for path in paths if '=' in (
         below := os.path.dirname(os.path.relpath(path, folder)))]
-    if told and _format_of_all(paths) != 'hdf5':
+    if named and _format_of_all(paths) != 'hdf5':
         warn_user(
-            f'the folders of {folder!r}, such as {told[0]!r}, tell values '
-            f'that are not a source of the data set: write them into the '
-            f'files too, or convert these to Parquet, where such folders are '
-            f'columns')
+            f'the folders of {folder!r}, such as {named[0]!r}, have values '
+            f'in their names that are not a source of the data set: write '
+            f'them into the files too, or convert these to Parquet, where '
+            f'such folders are columns')
 
 
 def _of_pattern(pattern: str, paths: list[str], split: Split,

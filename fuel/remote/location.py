@@ -98,7 +98,7 @@ class RemotePath(str):
     @property
     def advice(self) -> str:
         """Advice for an error that a server refuses the file (str)."""
-        return (' (what was unpickled has no credentials: assign its '
+        return (' (pickles hold no credentials: assign its '
                 'storage_options)') if self._lacks_secrets else ''
 
 

@@ -484,8 +484,8 @@ def generator_of(rng: object, seed: object = None,
         return numpy.random.RandomState(number)
     if seed is not None:
         raise ValueError(
-            'rng is a generator, and seed what a new one begins with: pass '
-            'one of them')
+            'rng is a generator, and seed is for a new one: pass one of '
+            'them')
     if rng_state_.is_generator(rng) or (
             draws_by and hasattr(rng, draws_by)):
         return rng

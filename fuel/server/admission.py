@@ -293,8 +293,8 @@ class Admission:
         check_not_left(position, self.run, number)
         log.warning(
             'a client continues epoch %d, but the others have begun epoch '
-            '%d: what its predecessor delivered after the state was saved '
-            'is lost', position.epoch, number)
+            '%d: the batches that its predecessor delivered after the state '
+            'was saved are lost', position.epoch, number)
         return ReportEnd(connection)
 
     def _must_hold(self, epoch: ServedEpoch, joiner: Joiner) -> bool:

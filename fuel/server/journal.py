@@ -301,8 +301,8 @@ class Journal:
         return ServerError(
             f'the journal {self.path} cannot be written: {error}{notes}. '
             'Without it a server that is killed would lose or repeat '
-            'batches, so none is served. It is put elsewhere, or switched '
-            f'off, by journal=PATH or {SWITCH}')
+            'batches, so none is served. Put it elsewhere by journal=PATH, '
+            f'or switch it off by {SWITCH}')
 
     def close(self) -> None:
         """Close the file, which stays for the server's successor."""

@@ -47,9 +47,9 @@ class ClientPosition:
         if self.state is None:
             raise StateMismatchError(
                 f'the state is of the end of epoch {self.epoch}, the server '
-                f'is at epoch {number}, and its pipeline cannot tell where '
-                'an epoch ends, so that it cannot go back: start the server '
-                'anew')
+                f'is at epoch {number}, and its pipeline does not know where '
+                'an epoch ends, so that it cannot go back: restart the '
+                'server')
         return True
 
 

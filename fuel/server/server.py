@@ -182,8 +182,8 @@ class Server:
             warnings.warn(
                 'Mapping with a seed sets the global generators while its '
                 'function runs, which the server shares with the rest of '
-                'your program: where both draw, neither draws the same '
-                'again. Serve it from a process of its own, with '
+                'your program: where both draw, no draw can be repeated. '
+                'Serve it from a process of its own, with '
                 'start_server, or make the batches in workers, '
                 'Server(MultiProcessing(stream))', stacklevel=2)
         self._listen()

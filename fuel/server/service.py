@@ -198,7 +198,7 @@ class Service:
         except zmq.ZMQError as error:
             if error.errno == zmq.EAGAIN:
                 self.listener.rejected.reject_message(RuntimeError(
-                    'a peer does not read what it is sent'))
+                    'a peer does not read its messages'))
             elif error.errno != zmq.EHOSTUNREACH:
                 raise
             return int(error.errno)

@@ -295,8 +295,8 @@ class OrderQuery:
         if epoch is None and stage.pending is None and (
                 state['epoch'] == RUNNING):
             return Unordered(
-                f'an epoch of {stage.name} was left before its end, and what '
-                'the next one draws elsewhere is not known')
+                f'an epoch of {stage.name} was left before its end, and the '
+                'draws of the next one in other processes are not known')
         return self._of_elsewhere(stage, state)
 
     def _of_elsewhere(self, stage: Stage, state: State) -> EpochOrder:

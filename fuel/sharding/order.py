@@ -271,8 +271,8 @@ class EpochOrder:
             return RankOrder(self, shard)
         if len(self.inputs) > 1:
             raise UnknownOrderError(
-                'ranks cannot share the items of several streams in which '
-                'no item is known without those before it')
+                'ranks cannot share the items of several streams that can '
+                'only be read in order')
         return self.with_inputs([self.inputs[0].share(shard)])
 
     def draw_places(self) -> set[int]:

@@ -91,9 +91,9 @@ def check_draws(stage: Stage) -> None:
 
 def _drawn_in_order(stage: Stage) -> ValueError:
     return ValueError(
-        f'the stage {stage.name} draws from rng, so what it draws depends on '
-        'the batches before, which other ranks have: give it seed= instead, '
-        'or use a stage that takes seed=')
+        f'the stage {stage.name} draws from rng, so its draws depend on the '
+        'batches before, which other ranks have: give it seed= instead, or '
+        'use a stage that takes seed=')
 
 
 def _sharded(stream: Stream, shard: Shard) -> Stream:
@@ -118,8 +118,8 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
                 'put it behind the stream that is sharded')
         if shard.splits and stage.depends_on_data:
             raise ValueError(
-                f'what {stage.name} makes depends on the data, so '
-                "by='example' cannot split it over ranks: use by='batch'")
+                f'the items of {stage.name} depend on the data, so '
+                "by='example' cannot split them over ranks: use by='batch'")
         stage_of(ours).replace_inputs([_sharded(stage.inputs[0], shard)])
     else:
         stage_of(ours).share_in_order(shard)

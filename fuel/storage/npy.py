@@ -184,7 +184,7 @@ def _entry(file: FileBytes, archive: zipfile.ZipFile,
 def _check_size(found: int, expected: int, where: str) -> None:
     if found != expected:
         raise DamagedFileError(
-            f'{where}: its header tells of {found} bytes, the archive of '
+            f'{where}: its header states {found} bytes, the archive '
             f'{expected}: it is damaged')
 
 

@@ -162,8 +162,8 @@ class AbstractDataStream(NamedArguments):
             return self.iteration_scheme.requests_examples
         if self._produces_examples is None:
             raise ValueError(
-                f'{type(self).__name__} has no iteration scheme, so it must '
-                'be told whether it produces examples: set '
+                f'{type(self).__name__} has no iteration scheme, so it does '
+                'not know whether it produces examples: set '
                 'produces_examples')
         return self._produces_examples
 

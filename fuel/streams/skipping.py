@@ -144,7 +144,7 @@ def _make_again(stage: Stage, epoch: Epoch, number: int,
     try:
         again = _Again(stage, epoch, number)
     except Exception as error:  # noqa: BLE001 - a note of the one that failed
-        return None, f'its position cannot be taken up ({error_text(error)})'
+        return None, f'its position cannot be restored ({error_text(error)})'
     try:
         return _without_failures(stage, epoch, again)
     finally:

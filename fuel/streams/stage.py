@@ -66,9 +66,9 @@ class StreamStage(Stage):
         """Take a rank's share of its own items, which are read in order."""
         if self.reads_several:
             raise ValueError(
-                f'the items of {self.name} come of streams in which no item '
-                'is known without those before it, so ranks would put other '
-                'items together: shard the streams before')
+                f'the items of {self.name} are made of streams that can only '
+                'be read in order, so ranks would combine other items: shard '
+                'those streams instead')
         if self.scheme is not None or self.dataset is None:
             super().share_in_order(shard)
             return
@@ -101,7 +101,7 @@ class StreamStage(Stage):
                 epoch.has_own_requests = True
                 epoch.start = TypeError(
                     'the position among requests that were passed to '
-                    'DataIterator cannot be saved nor taken up as plain '
+                    'DataIterator cannot be saved or restored as plain '
                     f'data: let {self.name}.get_epoch_iterator() make the '
                     'iterator, or pickle the epoch iterator')
                 if resumed:
@@ -212,7 +212,7 @@ class StreamStage(Stage):
             except DAMAGE as error:
                 raise StateMismatchError(
                     f"the field 'leftover' of the state of stage {self.name} "
-                    f'cannot be taken up: {error!r:.300}') from error
+                    f'cannot be restored: {error!r:.300}') from error
         if self.scheme is not None or self.reads_several or not (
                 is_original(self.stream, 'start_epoch')
                 and is_original(self.stream, 'get_epoch_iterator')):

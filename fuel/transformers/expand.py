@@ -186,8 +186,8 @@ class Expand(LeftoverStage):
                     'get_leftover' in vars(base)):
                 raise TypeError(
                     f'Expand must come before {base.__name__} among the '
-                    f'bases of {cls.__name__}, so that a state holds what '
-                    f'both keep: class {cls.__name__}(Expand, '
+                    f'bases of {cls.__name__}, so that a state holds the '
+                    f'left-overs of both: class {cls.__name__}(Expand, '
                     f'{base.__name__})')
 
     def __init__(self, data_stream: StreamLike,

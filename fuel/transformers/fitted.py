@@ -144,7 +144,7 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
                 f'{_first(numpy.asarray(masks[0]), count, operator.not_)} of '
                 f'{mask!r}: put numbers in their place, with Impute and '
                 f'fit_impute, before it is {done}; or leave out {mask!r}, '
-                f'with FilterSources, if it tells something else')
+                f'with FilterSources, if it means something else')
         yield batch
         count += len(batch)
 

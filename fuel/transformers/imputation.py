@@ -129,9 +129,9 @@ class ImputeParameters(FittedParameters):
             if not are_held:
                 raise ValueError(
                     f'source {self.source!r} has {batch.dtype}, '
-                    f'which does not hold the values {values!r:.80} for what '
-                    f"is missing: pass dtype='float64', or fit another "
-                    f'strategy')
+                    f'which cannot hold the values {values!r:.80} that '
+                    f"replace missing ones: pass dtype='float64', or fit "
+                    f'another strategy')
         return fill.reshape(self.shape)
 
     @classmethod

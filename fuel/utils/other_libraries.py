@@ -138,7 +138,7 @@ CSV_KEYWORDS: Mapping[str, str] = {
     **dict.fromkeys(('na_values', 'keep_default_na'),
                     'empty cells are missing, and those that '
                     "missing=('NA',) names: NaN among floating numbers, and "
-                    'what masks=(source,) tells')}
+                    'marked by masks=(source,)')}
 # Modules of the names in these lines.
 _MODULES = {
     'fuel.transformers': (

@@ -142,7 +142,7 @@ class UsageWatch:
     def _describe(self) -> tuple[bool, str]:
         """Return whether the process is starved, and a description of it."""
         if not self._seen:
-            return False, ('this system does not tell whether it is busy, '
+            return False, ('this system does not report whether it is busy, '
                            'stopped or asleep')
         begin, before = self._seen[0]
         end, now = self._seen[-1]
@@ -303,8 +303,8 @@ class DeadlockWatch:
             f'{worker} has made nothing and used no processor time for '
             f'{self._limit:g} seconds')
         remedy = (
-            "start workers with start_method='forkserver', and let what your "
-            "script does stand under if __name__ == '__main__':. The setting "
+            "start workers with start_method='forkserver', and put the code "
+            "of your script under if __name__ == '__main__':. The setting "
             'deadlock_timeout (fuel.config.deadlock_timeout) changes how many '
             f'seconds; 0 waits for timeout alone. It is at:\n{stacks}')
         if self._before is not None and self._before.may_wait is False:

@@ -509,7 +509,7 @@ def test_image_bomb_is_refused(here, capsys, monkeypatch):
     ('x,y\n1,a\n2,"b\n3,a\n4,b\n', ['--target', 'y'], 'not a table'),
     ('x\n1_0\n', [], "'1_0'"),
     ('1.5,2\n3,4\n', [], '--no-header'),
-    ('x;y\n1,5;2\n', [], "(--delimiter) is ','")])
+    ('x;y\n1,5;2\n', [], "separated by ',' (--delimiter)")])
 def test_csv_does_not_guess(here, capsys, content, arguments, text):
     """Data that look like other data are refused. Numbers with gaps would
     become classes, an open quotation mark would swallow examples, an example

@@ -363,7 +363,7 @@ def test_quotes_inside_of_cells_and_separators_of_unicode_are_text(tmp_path):
 
 
 @pytest.mark.parametrize('text, options, message', [
-    ('a,b\n1,2\r3,4\n', {}, 'line 2: another record begins'),
+    ('a,b\n1,2\r3,4\n', {}, 'line 2: a record begins'),
     ('a,b\n1,"x\n2"",y" z\n3,4\n', {}, 'line 2'),
     ('a,b\n1,"x\nend", 5" z\n3,4\n6,7"\n', {}, 'line 2'),
     ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'U2'}},

@@ -228,7 +228,7 @@ def test_next_epoch_reads_the_file_of_then(tmp_path):
         100, 104, 108]
     dataset.close(None)
     write(path, numpy.arange(12), numpy.arange(12) % 6 == 5)
-    with pytest.raises(StateMismatchError, match='begin and end elsewhere'):
+    with pytest.raises(StateMismatchError, match='have other bounds than'):
         next(stream.get_epoch_iterator())
 
 

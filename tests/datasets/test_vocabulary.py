@@ -203,7 +203,7 @@ def test_decoded_numbers_are_the_tokens(sentences):
     assert ['b', '<UNK>', 'c'] == found.decode(found.encode('b no c'))
     assert ['<S>', 'b'] == found.decode([0, found.dictionary['b']])
     assert [] == found.decode([])
-    with pytest.raises(ValueError, match='99 is the number of none of the'):
+    with pytest.raises(ValueError, match='99 is not the number of any of the'):
         found.decode([0, 99])
 
 
@@ -219,7 +219,7 @@ def test_batch_is_decoded_row_by_row(sentences, lengths, make_row):
     expected = [['<S>', 'b'][:length] for length in lengths]
     assert expected == found.decode(rows)
     assert expected == found.decode(batch)
-    with pytest.raises(ValueError, match='99 is the number of none of the'):
+    with pytest.raises(ValueError, match='99 is not the number of any of the'):
         found.decode([*rows, make_row([0, 99])])
 
 

@@ -456,7 +456,7 @@ def test_repeated_objects_are_not_shared():
     ({'first': {'makst': 1}}, "no source 'makst' .did you mean 'mask'"),
     ({'dense': ('z',)}, "dense: there is no source 'z'"),
     ({'dense': 'x', 'first': {'x': 1}}, 'in both first and dense'),
-    ({'dense': ('x',), 'pad': 'edge'}, 'dense takes no padding'),
+    ({'dense': ('x',), 'pad': 'edge'}, 'dense cannot be used with pad'),
     ({'pad': 'edge'}, "there is a source 'mask' already"),
     ({'runs': {'lengths': [5]}}, 'add up to 5, and there are 6 rows'),
     ({'length': 5, 'step': 2, 'runs': {'lengths': [4, 2]}},

@@ -157,7 +157,7 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.png', b'\x89PNG\r\n\x1a\n', 'fuel-convert image_folder FOLDER makes'),
     ('x.mp3', b'ID3\4\0\0\0\0', 'fuel-convert audio_folder FOLDER makes'),
     ('x.mp4', b'\0\0\0\x18ftyp', 'video is not read by Fuel'),
-    ('x.xlsx', b'PK\3\4sheet', 'pandas.read_excel reads it, and ArrowDataset'),
+    ('x.xlsx', b'PK\3\4sheet', 'read it with pandas.read_excel, and pass the'),
     ('x.tar.gz', b'\x1f\x8barchive', 'unpack it'),
     ('x.safetensors', b'\1\0\0\0\0\0\0\0', 'safetensors.numpy.load_file'),
     ('x.dat', b'<!DOCTYPE html>', 'may be a web page: take the address')])
@@ -223,7 +223,7 @@ def test_values_that_folders_tell_are_not_lost_in_silence(
     for value in (1, 2):
         (tmp_path / f'k={value}').mkdir()
         (tmp_path / f'k={value}' / name).write_text(text)
-    with pytest.warns(UserWarning, match='such as .k=1., tell values that'):
+    with pytest.warns(UserWarning, match='such as .k=1., have values'):
         assert [1, 2] * 2 == rows(fuel.load(tmp_path)).tolist()
     assert [1, 2] == rows(fuel.load(tmp_path / 'k=1')).tolist()
 

@@ -288,7 +288,7 @@ def test_client_refuses_a_batch_with_another_number_of_items():
         thread.start()
         with ServerDataStream(('x',), port=port) as client, \
                 pytest.raises(ServerError, match=(
-                    'sent what cannot be read: .*2 items for 1 sources')):
+                    'sent an invalid message: .*2 items for 1 sources')):
             next(client.get_epoch_iterator())
         thread.join()
 

@@ -113,7 +113,7 @@ class TestArguments:
         """Ranks would split other batches."""
         stage = BucketBatch(DataStream(
             pipelines.dataset(9), shuffle=True), 3, length_source='y')
-        with pytest.raises(ValueError, match='BucketBatch makes depends'):
+        with pytest.raises(ValueError, match='items of BucketBatch depend'):
             stage.shard(0, 2, by='example')
 
     def test_merge_of_streams_without_numbers_is_refused(self):
@@ -121,7 +121,7 @@ class TestArguments:
         stream = Merge([Filter(DataStream(
             pipelines.dataset(9), shuffle=True), is_even), DataStream(
                 pipelines.dataset(9), shuffle=True)], tuple('abcd'))
-        with pytest.raises(ValueError, match='come of streams in which'):
+        with pytest.raises(ValueError, match='are made of streams that'):
             stream.shard(0, 2)
 
 

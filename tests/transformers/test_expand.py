@@ -344,7 +344,7 @@ def test_order_of_bases_that_would_lose_a_state_is_refused():
     """The class says so when it is written."""
     with pytest.raises(TypeError, match=re.escape(
             'Expand must come before SeededTransformer among the bases of '
-            'Wrong, so that a state holds what both keep: '
+            'Wrong, so that a state holds the left-overs of both: '
             'class Wrong(Expand, SeededTransformer)')):
         type('Wrong', (SeededTransformer, Expand), {})
 

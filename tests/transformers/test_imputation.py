@@ -174,11 +174,11 @@ INTEGERS = numpy.array([1, 2])
         stream_of(INTEGERS, x_mask=INTEGERS > 1), fit_impute(
             stream_of(INTEGERS, x_mask=INTEGERS), value=.5,
             mask='x_mask')))),
-     "int64, which does not hold .*dtype='float64'"),
+     "int64, which cannot hold .*dtype='float64'"),
     (lambda: next(iter(Impute(
         stream_of(numpy.array([1, numpy.nan], 'float16')),
         fit_impute(stream_of(numpy.array([1.])), value=1e6)))),
-     "float16, which does not hold .*dtype='float64'"),
+     "float16, which cannot hold .*dtype='float64'"),
     (lambda: next(iter(Impute(
         stream_of(numpy.ones((2, 3))), fit_impute(
             stream_of(numpy.ones((2, 2))))))), r'shape \(2,\).*\(2, 3\)'),
@@ -268,7 +268,7 @@ def test_large_and_small_integers_side_by_side_are_filled_exactly(x):
 def test_integers_out_of_range_are_refused():
     """Python's integers know no range, and NumPy's do."""
     stream = stream_of(numpy.ma.masked_array([1, 2], [False, True]))
-    with pytest.raises(ValueError, match='does not hold the values'):
+    with pytest.raises(ValueError, match='cannot hold the values'):
         next(iter(Impute(stream, fit_impute(stream, value=2 ** 70))))
 
 

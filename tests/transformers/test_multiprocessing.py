@@ -914,7 +914,7 @@ def test_failure_of_one_of_several_workers_arrives(ahead):
 
 
 @pytest.mark.parametrize('stream, text', [
-    (lambda: build(), 'stage Noise draws depends .* takes seed='),
+    (lambda: build(), 'draws of the stage Noise depend .* seed='),
     (lambda: DataStream(IterableDataset([1, 2])), 'is read in order'),
     (lambda: Filter(seeded(), lambda _: True), 'stage Filter does not make'),
     (lambda: Shapes(seeded()), 'stage Shapes does not make')])

@@ -167,7 +167,7 @@ def test_systems_without_proc_tell_nothing(monkeypatch):
     monkeypatch.setattr('fuel.workers.deadlock.usage_of', lambda _: None)
     kept, what = describe(os.getpid(), 0)
     assert not kept
-    assert what == ('this system does not tell whether it is busy, stopped '
+    assert what == ('this system does not report whether it is busy, stopped '
                     'or asleep')
     assert describe(None, 0) == (kept, what)
 

@@ -125,8 +125,8 @@ class OpenColumns(dict[str, Reader]):
             path = self.parts.path_of(0)
             reason = (
                 f'{self._counting!r} has no rows' if not self.num_rows else
-                f'no row of the splits {which_sets} is left: those are left '
-                f'out whose next row, which a column with start= has, lies '
+                f'no row of the splits {which_sets} is left: a row is left '
+                f'out if its next row, which a column with start= reads, is '
                 f'in no split')
             raise ValueError(f'{path!r}: {reason}, so there are no examples')
         return order

@@ -325,10 +325,10 @@ def _check_nulls(column: pyarrow.Array, name: str,
                  are_lists: bool) -> None:
     """Refuse nulls. `are_lists`: whether they are lists, or in lists."""
     if column.null_count:
-        remedy = ('write it without them, which masks= does not tell in lists '
-                  '(among floating numbers they are NaN)' if are_lists else
-                  'name its source in masks=, which makes them 0 and tells '
-                  'where they are')
+        remedy = ('write it without them, since masks= does not mark nulls in '
+                  'lists (among floating numbers they are NaN)' if are_lists
+                  else 'name its source in masks=, which makes them 0 and '
+                  'marks them')
         raise ValueError(
             f'column {name!r} ({column.type}) has {column.null_count} nulls, '
             f'which its type does not have in NumPy: {remedy}, or leave it '

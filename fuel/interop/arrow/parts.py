@@ -355,9 +355,9 @@ class IPCFilePart(IPCPart):
         if (len(counts) != num_batches
                 or pyarrow.ipc.read_schema(pyarrow.py_buffer(head)) != schema):
             raise DamagedFileError(
-                f'{path}: its beginning and its end tell of different '
-                f'columns or batches: the file is damaged, or was changed '
-                f'while it was being opened')
+                f'{path}: its header and its footer name different columns '
+                f'or batches: the file is damaged, or was changed while it '
+                f'was being opened')
         super().__init__(file, schema, counts, constants)
         self._readers = threading.local()
 

@@ -334,7 +334,7 @@ def _checked(state: object, length: int) -> tuple[int, int]:
             return taken, shards
     raise StateMismatchError(
         'the state is not that of a BatchesDataset of '
-        f'{length} batches: load what state_dict() of one returned')
+        f'{length} batches: load one that its state_dict() returned')
 
 
 _readers: WeakKeyDictionary[object, int] = WeakKeyDictionary()
