@@ -382,7 +382,8 @@ def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
 
 
 def test_file_larger_than_the_memory_allowed(tmp_path):
-    """Only the starts of records are kept, and the records of a request."""
+    """Memory holds only the starts of records, and the records of a
+    request."""
     path = tmp_path / 'large.csv'
     row = ','.join(['0.123456'] * 255)
     with path.open('w') as file:

@@ -742,7 +742,7 @@ def test_one_of_several_files_that_has_other_rows_is_named(tmp_path, parts):
 
 
 def test_file_written_to_in_use_is_an_error(tmp_path):
-    """Never wrong rows."""
+    """No wrong row is returned."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(1000))
     dataset = HDF5Dataset(path)
     dataset.get_data(None, [999])

@@ -398,7 +398,8 @@ def test_file_changed_while_in_use_is_an_error(path):
 
 
 def test_file_larger_than_the_memory_allowed(tmp_path):
-    """Only the starts of records are kept, and the records of a request."""
+    """Memory holds only the starts of records, and the records of a
+    request."""
     path = tmp_path / 'large.jsonl'
     row = ', '.join(['0.123456'] * 255)
     with path.open('w') as file:

@@ -136,7 +136,7 @@ def test_cut_file_is_refused_when_opened(folder):
 
 
 def test_file_cut_while_in_use_is_an_error(folder):
-    """Never a crash, never wrong rows."""
+    """The process does not crash, and no wrong row is returned."""
     dataset = NPYDataset(folder / 'images.npy')
     dataset.get_data(None, [19])
     os.truncate(folder / 'images.npy', 300)

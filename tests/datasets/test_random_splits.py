@@ -312,7 +312,7 @@ def test_what_cannot_be_held_out_is_named(shares, text):
 
 
 def test_held_out_examples_are_not_trained_on():
-    """Without any, all are in the split 'train'."""
+    """If none are held out, all are in the split 'train'."""
     found = held_out(10, [('test', .3), ('valid', .2)], seed=1)
     assert {'train': 5, 'test': 3, 'valid': 2} == {
         name: len(rows) for name, rows in found.items()}

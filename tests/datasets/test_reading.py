@@ -145,7 +145,7 @@ def test_loops_nest_and_may_be_left(dataset):
 
 
 def test_examples_are_copies(dataset):
-    """Whoever writes into one changes no data set."""
+    """Writing into one does not change the data set."""
     for data in (dataset[2], dataset[2:4], next(iter(dataset))):
         data[0][...] = 99
     assert_array_equal(ROWS[2:4], dataset[2:4][0])

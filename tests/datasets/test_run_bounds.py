@@ -45,7 +45,7 @@ def test_column_of_a_table():
 
 
 def test_offsets_are_bounds():
-    """In each part they begin at 0."""
+    """They begin at 0 in each part."""
     read = [[0, 2, 2, 3], [0, 1]]
     assert bounds({'offsets': 'indptr'}, 3, 1,
                   read=lambda part, name: read[part]) == [0, 2, 2, 3, 4]
@@ -102,14 +102,14 @@ def test_what_says_it_wrongly_is_refused(runs, words):
 
 
 def test_error_names_the_part():
-    """As the caller calls it."""
+    """The name is the caller's."""
     with pytest.raises(ValueError, match=r"'ep_len'} of demo_1: the lengths"):
         bounds({'lengths': 'ep_len'}, 2, 3, read=lambda part, name: [2],
                name_part='demo_{}'.format)
 
 
 def test_all_rows_have_all_runs():
-    """Those without rows too."""
+    """Runs without rows have them too."""
     whole = numpy.array([0, 0, 2, 2])
     found, numbers = cut_runs(whole, slice(0, 2))
     assert_array_equal(found, whole)

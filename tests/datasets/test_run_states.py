@@ -67,7 +67,7 @@ OTHERS = {
 
 
 def test_state_fits_the_same_windows():
-    """Made anew, over the same rows, whatever says where runs are."""
+    """They are made anew, over the same rows, with bounds given in any way."""
     batches = list(stream_of(windows()).get_epoch_iterator())
     stream = stream_of(windows(runs={'offsets': numpy.concatenate(
         [[0], numpy.cumsum(LENGTHS)])}))
@@ -80,14 +80,15 @@ def test_state_fits_the_same_windows():
 
 @pytest.mark.parametrize('name', OTHERS)
 def test_state_of_other_windows_is_refused(name):
-    """Of other arguments, other runs, or another data set below."""
+    """The arguments, the runs or the data set below differ."""
     stream = stream_of(OTHERS[name]())
     with pytest.raises(StateMismatchError):
         stream.load_state_dict(state_of(stream_of(windows())))
 
 
 def test_refusal_advises_what_users_can_change(tmp_path):
-    """Of a data set below only a class of their own can be declared."""
+    """If it is the data set below, only a user's own class can declare
+    arguments."""
     refused = []
     for number in range(2):
         path = str(tmp_path / f'{number}.h5')
@@ -127,7 +128,7 @@ def test_state_of_another_split_is_refused(tmp_path):
 
 
 def test_state_of_runs_is_refused_by_others():
-    """As many runs may have other rows."""
+    """Other runs of the same number may have other rows."""
     state = state_of(stream_of(Runs(rows(), runs={'lengths': [1] * 40})))
     other = stream_of(Runs(rows(), runs={'lengths': [2, 0] + [1] * 38}))
     with pytest.raises(StateMismatchError, match='data set rows was'):
@@ -154,7 +155,7 @@ def test_state_of_other_inner_windows_is_refused():
         1 / numpy.bincount(dataset.run_numbers)[dataset.run_numbers], 8,
         seed=1)], ids=['BalancedScheme', 'WeightedScheme'])
 def test_runs_are_drawn_equally_often(scheme):
-    """With the schemes that there are, whatever their lengths."""
+    """All schemes draw runs of any length equally often."""
     dataset = windows(pad=None, pad_after=0)
     chosen = [dataset.run_numbers[index]
               for _ in range(1)
@@ -215,7 +216,7 @@ def write(path, x, ends):
 
 
 def test_next_epoch_reads_the_file_of_then(tmp_path):
-    """If its runs are where they were."""
+    """Its runs must have the same bounds."""
     path, ends = tmp_path / 'a.hdf5', numpy.arange(12) % 4 == 3
     write(path, numpy.arange(12), ends)
     dataset = Windows(H5PYDataset(path, ('train',), sources=('x',)), 4,
@@ -233,7 +234,7 @@ def test_next_epoch_reads_the_file_of_then(tmp_path):
 
 
 def test_file_may_be_closed_and_read_again(tmp_path):
-    """Of the data set below, or of the windows; also by a copy."""
+    """The data set below, the windows, or a copy may close it."""
     path = tmp_path / 'a.hdf5'
     write(path, numpy.arange(12), numpy.zeros(12))
     below = H5PYDataset(path, ('train',), sources=('x',))

@@ -106,7 +106,7 @@ def test_texts_stay_lists():
 
 
 def test_batches_of_runs_can_be_padded():
-    """As those of other sources of variable length."""
+    """Other sources of variable length can be padded in the same way."""
     runs = Runs(IndexableDataset({'x': numpy.arange(5.)}),
                 runs={'lengths': [2, 3]})
     stream = Padding(DataStream(
@@ -124,7 +124,7 @@ def test_types_of_runs_are_known():
 
 
 def test_run_lies_in_the_file_of_its_part(tmp_path):
-    """Of many files, each is named by its rows."""
+    """Each of many files is named by its rows."""
     for number in range(12):
         with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
             file['x'] = numpy.full(number % 3 + 1, number)
@@ -181,7 +181,7 @@ def test_demonstrations_of_robomimic(tmp_path):
 
 
 def test_runs_without_rows_have_values_of_their_own(tmp_path):
-    """Not those of the run after them; the last one too."""
+    """They are not those of the run after them; the last run has some, too."""
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
         for number, count in enumerate([0, 3, 0, 2, 0]):
@@ -222,7 +222,8 @@ def test_sparse_sources_are_left_out_or_refused():
 
 @pytest.mark.parametrize(('name', 'column'), [('x', 0), ('y', 2), ('y', -1)])
 def test_columns_that_no_table_has_are_refused(name, column):
-    """Of an array of one axis, and beyond the last one."""
+    """An array of one axis has no column, and a table has no column beyond its
+    last."""
     rows = IndexableDataset({
         'x': numpy.arange(4), 'y': numpy.ones((4, 2), int)})
     with pytest.raises(ValueError, match=rf'no column {column}, the shape'):

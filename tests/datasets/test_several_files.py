@@ -112,7 +112,7 @@ def check_rows(dataset, numbers, batch):
     SequentialScheme(NUM_ROWS, 64), ShuffledScheme(NUM_ROWS, 100),
     SequentialExampleScheme(NUM_ROWS)])
 def test_epochs_have_the_rows_of_all_files(dataset, scheme):
-    """In each order, one file after the other."""
+    """The files follow each other in each order."""
     assert NUM_ROWS == dataset.num_examples
     where = dataset.sources.index('number')
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_epochs_have_the_rows_of_all_files(dataset, scheme):
     [0], [699, 700, 701], [701, 700, 699, 700], [2000, 0, 2000],
     slice(690, 710), slice(0, NUM_ROWS), slice(NUM_ROWS, 0, -7)])
 def test_rows_are_found_across_files(dataset, rows):
-    """In any order, with repetitions."""
+    """They are found in any order, with repetitions."""
     numbers = list(range(NUM_ROWS))[rows] if isinstance(rows, slice) else rows
     check_rows(dataset, numbers, dataset.get_data(None, numbers))
 
@@ -249,7 +249,7 @@ def test_changed_file_is_read_anew_by_the_next_epoch(folder, kind, dataset):
 
 
 def test_no_file_and_no_such_file_say_so(tmp_path, kind):
-    """As for other formats."""
+    """Other formats raise the same errors."""
     ending, _, cls = kind
     with pytest.raises(FileNotFoundError, match='no file like'):
         cls(tmp_path / f'*.{ending}')
@@ -265,7 +265,7 @@ def test_no_file_and_no_such_file_say_so(tmp_path, kind):
 
 @pytest.mark.parametrize('size', range(65_536 - 60, 65_536 + 20, 13))
 def test_records_at_the_borders_of_files_are_their_own(tmp_path, size):
-    """Wherever the file ends, with a mark of UTF-8 and empty lines."""
+    """The file may end anywhere, with a mark of UTF-8 and empty lines."""
     lines = [f'{number},é' for number in range(1000)]
     head = '\ufeff\r\n\r\nnumber,text\r\n'
     body = '\r\n'.join(lines)
@@ -324,7 +324,7 @@ def test_advice_about_a_type_names_source_and_marker(tmp_path):
 
 
 def test_error_about_a_type_names_files_that_have_cells(tmp_path):
-    """Not one where the column is empty."""
+    """A file whose column is empty is not named."""
     paths = write_texts(tmp_path, 'csv', 'x,y\n,1\n', 'x,y\n1,1\n',
                         'x,y\nno,1\n')
     with pytest.raises(ValueError, match=r'text in .*c.csv, .*as .*b.csv'):
@@ -340,7 +340,7 @@ def test_column_that_is_not_used_may_have_several_types(tmp_path):
 
 @pytest.mark.parametrize('empty', ['', '\n\r\n', '\ufeff'])
 def test_first_table_that_is_empty_is_named(tmp_path, empty):
-    """As the others are."""
+    """Other empty tables are named in the same way."""
     with pytest.raises(ValueError, match=r'a.csv is empty'):
         CSVDataset(write_texts(tmp_path, 'csv', empty, 'x\n1\n'))
 
@@ -351,7 +351,7 @@ def test_first_table_that_is_empty_is_named(tmp_path, empty):
     'x\n2020-01-01T12:00:00\n', 'M8[s]'), ('x\na\n', 'x\nb\n', 'O')])
 def test_columns_have_one_type_that_holds_those_of_all_files(
         tmp_path, first, second, dtype):
-    """As columns of Parquet files have."""
+    """Columns of Parquet files have such a type, too."""
     dataset = CSVDataset(
         write_texts(tmp_path, 'csv', first, second), header=True)
     assert dtype == dataset.dtypes['x'] == dataset[:][0].dtype
@@ -373,7 +373,7 @@ def test_options_of_a_table_are_for_all_its_files(tmp_path):
 
 
 def test_bad_record_names_its_file_and_line(tmp_path):
-    """Not the first one's."""
+    """It does not name the first file."""
     rows = 'x\n' + '1\n' * 1500
     a, b = write_texts(tmp_path, 'csv', rows, rows + 'no\n')
     dataset = CSVDataset([a, b])
@@ -412,7 +412,8 @@ def test_fields_and_types_are_those_of_all_files(tmp_path):
 
 @pytest.mark.parametrize('ending', ['csv', 'jsonl', 'npz'])
 def test_names_of_files_tell_the_splits(tmp_path, ending):
-    """As those of Parquet and HDF5 files do, in a folder and a pattern."""
+    """They do so in a folder and a pattern, as names of Parquet and HDF5 files
+    do."""
     _, write, cls = KINDS[ending]
     for name, first in (('train-0', 0), ('train-1', 10), ('test', 20)):
         write(tmp_path / f'{name}.{ending}',
@@ -441,7 +442,7 @@ def test_tables_beside_more_files_of_another_kind_are_not_the_data(tmp_path):
 
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
 def test_batches_of_several_archives_are_copied_in_one_call(tmp_path, save):
-    """As those of one are."""
+    """Batches of one archive are, too."""
     for name in 'ab':
         save(tmp_path / f'{name}.npz', x=numpy.arange(100),
              y=numpy.ones((100, 3)))
@@ -452,7 +453,7 @@ def test_batches_of_several_archives_are_copied_in_one_call(tmp_path, save):
 
 
 def test_compressed_arrays_are_not_all_in_memory_twice(tmp_path):
-    """Those of one source are, while they become one array."""
+    """Only the arrays of one source are, while they become one array."""
     nbytes = 1 << 22
     for name in 'ab':
         numpy.savez_compressed(tmp_path / f'{name}.npz', **{
@@ -519,7 +520,8 @@ def test_array_among_archives_is_not_said_to_be_damaged(tmp_path):
 @pytest.mark.parametrize('x, y, error', [
     (2, 2, StateMismatchError), (2, 3, ValueError)])
 def test_archives_whose_rows_have_moved_are_refused(tmp_path, x, y, error):
-    """Though there are as many in all, and the data set is as it was."""
+    """They are refused although the number of rows and the data set are the
+    same."""
     def write(x, y):
         for name, x_rows, y_rows in (
                 ('a', range(x), range(y)),
@@ -583,7 +585,7 @@ def test_empty_array_beside_others_is_not_a_difference(tmp_path):
     (HDF5Dataset, r"such as columns=\['x'\]")])
 def test_error_about_files_that_differ_says_what_to_do(
         tmp_path, build, remedy):
-    """After what the file has, and what the first has."""
+    """It first says what the file has, and what the first file has."""
     paths = []
     for names in ('xy', 'xyz'):
         path = tmp_path / names
@@ -605,7 +607,7 @@ def test_error_about_files_that_differ_says_what_to_do(
 @pytest.mark.parametrize('build', [
     CSVDataset, JSONLDataset, NPYDataset, HDF5Dataset])
 def test_folder_in_the_place_of_a_file_is_said_to_be_one(tmp_path, build):
-    """As the name of nothing is said to be wrong."""
+    """A name without a file is an error, too."""
     with pytest.raises(IsADirectoryError, match='is a folder: name .* in it'):
         build(tmp_path)
     with pytest.raises(FileNotFoundError, match='there is no .*file .*none'):

@@ -40,7 +40,7 @@ def files(draw):
 @given(files(), st.data())
 def test_pieces_are_the_chunks_that_h5py_names(
         tmp_path_factory, stored, data):
-    """Of several files, splits in any order, and windows."""
+    """They are equal for several files, splits in any order, and windows."""
     folder = tmp_path_factory.mktemp('chunks')
     total = sum(length for length, _ in stored)
     expected, start = [], 0
@@ -102,7 +102,7 @@ def test_rows_made_of_ranges_have_the_chunk_that_they_begin_in(tmp_path):
 
 
 def test_rows_that_hdf5_reads_have_their_chunks(tmp_path):
-    """Of one file, and of several."""
+    """They have them in one file, and in several."""
     for number in range(2):
         with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
             file.create_dataset(
@@ -166,7 +166,7 @@ def test_examples_in_memory_keep_the_chunks_of_their_file(tmp_path):
 
 
 def test_aligned_epoch_of_several_files_decodes_each_chunk_once(tmp_path):
-    """With room for two windows."""
+    """The cache has room for two windows."""
     for number in range(3):
         with h5py.File(tmp_path / f'{number}.h5', 'w') as file:
             file.create_dataset('x', data=numpy.zeros((50, 8)), chunks=(7, 8),

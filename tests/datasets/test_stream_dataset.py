@@ -68,7 +68,7 @@ def test_dataset_of_a_stream_is_a_data_set():
 
 @pytest.mark.parametrize('build', [batches, examples])
 def test_dataset_of_a_stream_keeps_the_promises_of_data_sets(build):
-    """Those of every data set of Fuel."""
+    """They are the promises of every data set of Fuel."""
     check_dataset(lambda: build().as_dataset(), another_process=False)
 
 
@@ -112,7 +112,7 @@ def test_pickled_and_threaded_looks_are_right():
 
 
 def test_file_is_opened_again(tmp_path):
-    """After it was closed."""
+    """It is opened after it was closed."""
     with h5py.File(tmp_path / 'data.hdf5', 'w') as file:
         file['x'] = numpy.arange(8.)
         file.attrs['split'] = H5PYDataset.create_split_array(

@@ -116,7 +116,7 @@ def test_memory_of_nested_lists_is_that_of_a_few_records(tmp_path):
     ['--one-hot', '--missing', 'NA']])
 def test_memory_of_converting_a_long_cell_is_a_multiple_of_its_bytes(
         tmp_path, options):
-    """As of opening it."""
+    """Opening it takes such a multiple, too."""
     path = tmp_path / 'rows.csv'
     path.write_text('a,b\n' + '1,x\n' * 999 + f'2,{"y" * 10 ** 6}\n')
     assert peak_of(fuel_convert.main, [

@@ -66,7 +66,7 @@ def test_text_file_characters_are_those_of_the_stripped_line(write):
 
 
 def test_text_file_preprocess_gets_lines_with_their_ends(write):
-    """As before; the last line has an end only if the file says so."""
+    """The last line has an end only if the file has one."""
     seen = []
 
     def note(line):
@@ -95,7 +95,8 @@ def test_text_file_compressed_words_are_known(
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-16'])
 def test_text_file_resumes_at_the_exact_line(
         write, suffix, encoding, monkeypatch):
-    """At every line of several files, with small and large blocks."""
+    """It resumes at every line of several files, with small and large
+    blocks."""
     paths = [write(f'{i}.txt{suffix}', text, encoding) for i, text in
              enumerate(['this is\na\n\nsentence\n', '', 'another one',
                         'é\r\nthis\r\n'])]
@@ -321,7 +322,7 @@ def test_text_file_shortened_since_the_state_was_saved_is_an_error(write):
     ('a.txt', 'utf-16'), ('a.txt.xz', 'utf-16')])
 def test_text_file_position_where_no_line_begins_is_an_error(
         write, name, encoding, start):
-    """Neither the rest of the file nor the next one is read instead."""
+    """The rest of the file, or the next file, is not read instead."""
     text = 'a\nis\none\na\n'
     path = write(name, text.encode(encoding) if encoding else text)
     dataset = TextFile([path, write('b.txt', 'a\n')], WORDS,
@@ -342,7 +343,7 @@ def test_text_file_position_at_the_end_of_a_file_is_before_the_next(write):
 
 
 def test_state_behind_the_end_of_a_text_file_is_refused(write):
-    """When it is loaded, by the name of the field and of the file."""
+    """Loading it raises an error that names the field and the file."""
     path = write('a.txt', 'a\nis\n')
     stream = DataStream(TextFile([path], WORDS))
     next(stream.get_epoch_iterator())

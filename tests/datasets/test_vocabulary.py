@@ -224,7 +224,7 @@ def test_batch_is_decoded_row_by_row(sentences, lengths, make_row):
 
 
 def test_array_of_two_axes_is_decoded_row_by_row(sentences):
-    """Such as a padded batch."""
+    """A padded batch is such an array."""
     found = build_vocabulary(sentences)
     assert [['<S>'], ['</S>']] == found.decode(numpy.array([[0], [1]]))
 

@@ -231,7 +231,7 @@ def test_trajectories_of_the_well():
 
 
 def test_windows_cross_files_in_one_run():
-    """As in makani, there are `total - dt * (n - 1)` windows."""
+    """There are `total - dt * (n - 1)` windows, as in makani."""
     windows = Windows(IndexableDataset({'fields': numpy.arange(20)}), 3,
                       runs='all', step=4)
     assert len(windows) == 20 - 4 * 2
@@ -354,7 +354,8 @@ class Doubled(NPYDataset):
 
 
 def test_what_a_subclass_makes_of_rows_counts(tmp_path):
-    """Not the rows of the file; those of a split do not run together."""
+    """They do not have the rows of the file; rows of a split do not run
+    together."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(6))
     rows = Doubled(tmp_path / 'a.npy', ('a',), {'a': [0, 1, 2, 4, 5]})
     assert_array_equal(Windows(rows, 2)[:][0], [[0, 2], [2, 4], [8, 10]])
@@ -518,7 +519,7 @@ def test_example_says_where_it_comes_from(tmp_path):
 
 
 def test_labels_have_the_axes_of_rows():
-    """That of the rows, and that between the steps."""
+    """They have the axis of the rows, and the one between the steps."""
     rows = IndexableDataset(
         {'x': numpy.zeros((9, 2)), 'y': numpy.zeros(9)},
         axis_labels={'x': ('batch', 'feature'), 'y': None})
@@ -530,7 +531,7 @@ def test_labels_have_the_axes_of_rows():
 
 
 def test_pickles_that_name_the_class_of_cuts_in_its_first_module_load():
-    """As of windows that an earlier Fuel pickled."""
+    """An earlier Fuel has pickled such windows."""
     rows = IndexableDataset({'x': numpy.arange(10)})
     windows = Windows(rows, 3, runs={'lengths': [6, 4]}, step=2)
     pickled = pickle.dumps(windows, 0).replace(
@@ -596,7 +597,8 @@ def with_run_values(tmp_path):
 
 
 def test_values_of_runs_come_once(tmp_path):
-    """In whole runs and in windows, also over parts of the runs."""
+    """They come once in whole runs and in windows, also over parts of the
+    runs."""
     rows = with_run_values(tmp_path)
     run, x = Runs(rows).get_data(None, [1, 0])
     assert_array_equal(run, [10, 0])
@@ -638,7 +640,7 @@ def test_files_stay_open_between_epochs(tmp_path):
 
 @pytest.mark.parametrize('kind', [Runs, functools.partial(Windows, length=2)])
 def test_path_in_the_place_of_a_data_set_is_refused(kind):
-    """With the line that opens it."""
+    """The error has the line that opens it."""
     with pytest.raises(TypeError, match=r"fuel\.load\('a\.h5'\)"):
         kind('a.h5')
 
@@ -657,7 +659,8 @@ def test_numbers_that_overflow_are_refused(options):
 
 
 def test_plain_batches_of_windows_are_read_in_c(tmp_path, monkeypatch):
-    """Those of an epoch, as far as each source is plain rows of a file."""
+    """An epoch's batches are, as far as each source is plain rows of a
+    file."""
     path, called = tmp_path / 'rows.h5', []
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(120).reshape(40, 3)
@@ -714,7 +717,7 @@ def test_windows_have_as_many_axes_as_numpy_takes(tmp_path):
 
 
 def test_chunks_of_windows_are_decoded_in_advance(tmp_path):
-    """While the consumer works, as for rows."""
+    """They are decoded while the consumer works, as for rows."""
     path = tmp_path / 'rows.h5'
     with h5py.File(path, 'w') as file:
         file.create_dataset('x', data=numpy.arange(400), chunks=(20,),

@@ -18,7 +18,7 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_main_loop_trains(uninterrupted):
-    """Three epochs of seven batches; the cost falls."""
+    """The cost falls in three epochs of seven batches."""
     assert (3, 21) == (uninterrupted['epochs'], uninterrupted['iterations'])
     costs = [value for name, value in uninterrupted['log']
              if name == 'validation cost']
@@ -32,7 +32,8 @@ def test_main_loop_trains(uninterrupted):
 
 def test_killed_training_ends_with_the_same_parameters(
         tmp_path, uninterrupted):
-    """Killed twice in the middle of an epoch, resumed in new processes."""
+    """It is killed twice in the middle of an epoch, and resumed in new
+    processes."""
     path = str(tmp_path / 'loop.pkl')
     for kill_after in (5, 17, 0):
         status, output, errors = run_python(
@@ -44,7 +45,7 @@ def test_killed_training_ends_with_the_same_parameters(
 @pytest.mark.parametrize('stop', range(1, 22))
 def test_checkpoint_after_any_batch_resumes_exactly(
         stop, tmp_path, uninterrupted):
-    """At the ends of epochs too, with any protocol."""
+    """It resumes at the ends of epochs too, with any pickle protocol."""
     loop = blocks.make_loop(str(tmp_path / 'loop.pkl'), 3)
     loop.extensions.append(blocks.StopAfter(stop))
     with pytest.raises(blocks.Stopped):

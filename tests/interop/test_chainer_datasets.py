@@ -70,7 +70,7 @@ def test_mixin_refuses_an_index_that_is_not_a_list_of_integers(index):
 
 
 def test_mixin_says_what_a_subclass_lacks():
-    """Both methods by name."""
+    """The error names both methods."""
     with pytest.raises(NotImplementedError, match='get_example'):
         DatasetMixin()[0]
     with pytest.raises(NotImplementedError, match='__len__'):
@@ -109,12 +109,13 @@ class Indexed(DatasetMixin):
     lambda dataset: ChainerDataset(dataset).get_data(
         None, [0, 1, 2, 3])[0].tolist()])
 def test_indexing_that_is_overridden_is_what_is_read(dataset, read):
-    """Rather than `get_example`, which need not be there."""
+    """`get_example` is not called, and may be missing."""
     assert [0, -1, -4, -9] == read(dataset)
 
 
 def test_example_that_is_overridden_is_in_what_indexing_returns():
-    """Though the data set below can read several at once."""
+    """It is called even if the data set below reads several examples at
+    once."""
     class Halves(TransformDataset):
         def get_example(self, i):
             return super().get_example(i) / 2
@@ -180,13 +181,13 @@ def test_combined_data_set_is_indexed_like_a_list(name):
     (lambda: chainer.split_dataset_n([1, 2], 0), 'positive integer'),
 ])
 def test_combination_that_makes_no_sense_is_refused(make, text):
-    """With the numbers that do not fit."""
+    """The error has the numbers that do not fit."""
     with pytest.raises(ValueError, match=text):
         make()
 
 
 def test_arguments_of_another_type_are_refused():
-    """Names say which."""
+    """The error names the type."""
     with pytest.raises(TypeError, match='split_at'):
         chainer.split_dataset([1, 2], 1.5)
     with pytest.raises(TypeError, match='transform'):
@@ -219,7 +220,7 @@ def test_splits_partition_the_data_set(count, n, seed):
 
 
 def test_old_name_of_the_number_of_folds_is_taken():
-    """As by Chainer 7."""
+    """Chainer 7 accepts it too."""
     assert 3 == len(chainer.get_cross_validation_datasets([1, 2, 3],
                                                           n_fold=3))
 
@@ -232,7 +233,8 @@ def test_random_split_is_that_of_the_seed():
 
 
 def test_batch_of_arrays_is_stacked():
-    """Arrays, tuples and dicts of them, and numbers."""
+    """Batches of arrays, of tuples and dicts of them, and of numbers are
+    stacked."""
     rows = [numpy.full(2, i, 'float32') for i in range(3)]
     batch = concat_examples(rows)
     assert ('float32', (3, 2)) == (batch.dtype, batch.shape)
@@ -246,7 +248,7 @@ def test_batch_of_arrays_is_stacked():
 
 
 def test_unequal_shapes_are_filled_up_if_asked():
-    """To the smallest shape that holds all, in the type of the arrays."""
+    """The result is the smallest shape that holds all, in the arrays' type."""
     rows = [numpy.ones((1, 3), 'int8'), numpy.ones((2, 1), 'int8')]
     with pytest.raises(ValueError, match='padding=0'):
         concat_examples(rows)
@@ -331,7 +333,7 @@ def test_gpu_without_cupy_is_refused(device, monkeypatch):
 
 @pytest.mark.parametrize('device', ['cpu', '@cupy:x', 1.5, '@numpy:0'])
 def test_device_that_is_none_is_refused(device):
-    """With what a device looks like."""
+    """The error shows valid devices."""
     with pytest.raises(ValueError, match='device must be'):
         to_device(device, numpy.zeros(1))
 
@@ -347,7 +349,7 @@ def dataset_root(tmp_path):
 
 
 def test_root_is_set_by_function_variable_or_home(own_home, monkeypatch):
-    """In this order."""
+    """They have this precedence."""
     monkeypatch.delenv('CHAINER_DATASET_ROOT', raising=False)
     assert str(own_home / '.chainer' / 'dataset') == (
         chainer.get_dataset_root())
@@ -395,7 +397,7 @@ class Reply:
 
 
 def test_file_is_downloaded_once(dataset_root, monkeypatch):
-    """To where Chainer looks for it too."""
+    """The file lies where Chainer looks for it too."""
     asked = []
 
     def get(url, **kwargs):
@@ -484,7 +486,7 @@ def test_file_is_created_or_loaded(tmp_path):
 
 
 def test_creator_that_fails_leaves_nothing(tmp_path):
-    """Neither a part of the file nor a folder beside it."""
+    """No part of the file and no folder beside it remains."""
     def fail(path):
         create('half', path)
         raise RuntimeError('no more')
@@ -507,7 +509,7 @@ def create_and_load(path, pipe):
 
 
 def test_threads_and_processes_never_see_half_a_file(tmp_path):
-    """Whoever comes gets the whole content."""
+    """Each of them gets the whole content."""
     path = tmp_path / 'cached.txt'
     context = multiprocessing.get_context('fork')
     ours, theirs = context.Pipe()
@@ -583,12 +585,12 @@ def singles():
 
 @pytest.mark.parametrize('build', [dicts, singles])
 def test_chainer_data_set_keeps_the_promises_of_data_sets(build):
-    """Of tuples, it is among the contracts."""
+    """Data sets of tuples are tested in the contracts."""
     check_dataset(build, another_process=False)
 
 
 def test_chainer_data_set_has_names_for_its_sources():
-    """Given, the keys of dicts, or numbered."""
+    """Names are given, the keys of dicts, or numbers."""
     assert ('features', 'targets') == tuples().sources
     assert ('a', 'b') == dicts().sources
     assert ('data',) == singles().sources
@@ -609,13 +611,13 @@ def test_chainer_data_set_has_names_for_its_sources():
 ])
 def test_chainer_data_set_without_names_is_refused(
         dataset, names, error, text):
-    """With the parts that there are."""
+    """The error shows the parts of an example."""
     with pytest.raises(error, match=text):
         ChainerDataset(dataset, names=names)
 
 
 def test_example_with_other_parts_is_refused():
-    """Wherever it is."""
+    """It is refused at any position."""
     dataset = ChainerDataset([(1, 2), (3,)])
     with pytest.raises(ValueError, match='example 1 must have the parts'):
         dataset.get_data(None, [0, 1])
@@ -624,7 +626,7 @@ def test_example_with_other_parts_is_refused():
 
 
 def test_both_directions_are_inverse():
-    """Through Chainer and back the data are the same."""
+    """Data that go through Chainer and back are unchanged."""
     dataset = IndexableDataset({'x': numpy.arange(6), 'y': list(range(6))})
     back = ChainerDataset(as_dataset(dataset), names=dataset.sources)
     for expected, got in zip(dataset.get_data(None, [5, 0]),
@@ -633,6 +635,6 @@ def test_both_directions_are_inverse():
 
 
 def test_data_sets_pickle():
-    """With what they are made of."""
+    """The pickles hold the data sets that they are made of."""
     for dataset, examples in COMBINED.values():
         assert examples == pickle.loads(pickle.dumps(dataset))[:]

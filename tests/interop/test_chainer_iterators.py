@@ -120,7 +120,7 @@ def test_iterator_has_the_attributes_of_the_interface(kind):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_iterator_is_reset_to_its_first_batch(kind):
-    """With nothing left of the sweep before."""
+    """Nothing remains of the sweep before."""
     with KINDS[kind](list(range(7)), 3, shuffle=False) as iterator:
         iterator.next()
         iterator.reset()
@@ -138,7 +138,7 @@ def test_iterator_shuffles_unless_told_otherwise():
 
 
 def test_sampler_gets_the_last_order_and_the_position():
-    """At the beginning the numbers of the examples, and 0."""
+    """The first call gets the numbers of the examples, and 0."""
     seen = []
 
     def backwards(order, position):
@@ -164,7 +164,7 @@ def test_sampler_may_leave_out_and_repeat_examples():
     ([0, 4], 'from 0 to 3'), ([-1], 'from 0'), ([.5], 'integers'),
     ([[0]], 'one-dimensional'), (None, 'one-dimensional')])
 def test_sampler_with_a_wrong_order_is_refused(order, text):
-    """Before an example is read."""
+    """It is refused before an example is read."""
     with pytest.raises(ValueError, match=text):
         SerialIterator('abcd', 2, order_sampler=lambda *_: order)
 
@@ -195,7 +195,7 @@ def test_iterator_refuses_arguments(kind, options, error, text):
 
 
 def test_numbers_of_helpers_are_checked():
-    """As all counts are."""
+    """They are checked as all counts are."""
     with pytest.raises(ValueError, match='n_threads'):
         MultithreadIterator([1], 1, n_threads=0)
     for name in ('n_processes', 'shared_mem', 'maxtasksperchild'):
@@ -207,7 +207,7 @@ def test_numbers_of_helpers_are_checked():
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_empty_data_set_has_no_batches(kind):
-    """Without repetition; the end comes at once."""
+    """Without repetition, the end comes at once."""
     iterator = KINDS[kind]([], 3, repeat=False)
     assert [] == list(iterator)
     assert 0. == iterator.epoch_detail
@@ -230,7 +230,7 @@ def build(kind, seed=3):
     ('serial', 'serial'), ('threads', 'threads'), ('processes', 'processes'),
     ('serial', 'processes'), ('processes', 'threads')])
 def test_snapshot_resumes_with_the_very_next_batch(writer, reader):
-    """After any batch, from one kind of iterator to another."""
+    """It resumes after any batch, also in another kind of iterator."""
     with build('serial') as plain:
         expected = draw(plain, 12)
     iterator = build(writer)
@@ -270,7 +270,7 @@ def test_writing_a_snapshot_keeps_what_was_prefetched():
 
 
 def test_snapshot_has_what_changes_and_nothing_else():
-    """Position, order and generator; not the batch size."""
+    """It has position, order and generator, but not the batch size."""
     saved = snapshot(build('serial'))
     assert {'current_position', 'epoch', 'is_new_epoch', 'order',
             'previous_epoch_detail', 'generators',
@@ -341,7 +341,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_killed_training_goes_on_in_a_new_process(tmp_path):
-    """From a snapshot on disk, with processes of its own."""
+    """It goes on from a snapshot on disk, with processes of its own."""
     tests = os.path.dirname(os.path.dirname(__file__))
     seen = []
     for run in range(2):
@@ -368,7 +368,7 @@ def test_iterator_can_be_copied_and_pickled(kind):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_error_of_the_data_set_is_raised_and_the_batch_left_out(kind):
-    """With the request it was raised for; the next batch comes."""
+    """The error has its request; the next batch follows."""
     with KINDS[kind](Failing(), 2, shuffle=False) as iterator:
         assert [0, 1] == iterator.next()
         with pytest.raises(ValueError, match='no such image') as caught:
@@ -380,7 +380,7 @@ def test_error_of_the_data_set_is_raised_and_the_batch_left_out(kind):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_data_set_that_stops_does_not_end_the_iteration(kind):
-    """StopIteration from there would look like the last batch."""
+    """A StopIteration of the data set would look like the last batch."""
     with KINDS[kind](Failing(StopIteration()), 4,
                      shuffle=False) as iterator:
         with pytest.raises(RuntimeError, match='Failing raised StopIter'):
@@ -431,7 +431,7 @@ def test_any_sampler_gives_the_batches_of_a_serial_iterator(
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_sampler_is_called_when_its_sweep_begins(kind):
-    """So it may follow what training changes, such as a curriculum."""
+    """The order may depend on the training, such as in a curriculum."""
     sampler = Sampler()
     sampler.largest = 2
     with KINDS[kind](list(range(6)), 3,
@@ -463,7 +463,7 @@ def test_error_of_a_sampler_loses_no_batch(kind):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_snapshot_resumes_with_a_sampler_that_draws_globally(kind):
-    """If the user sees to the global generator: it was drawn in time."""
+    """The order was drawn in time; the user restores the global generator."""
     def make():
         return KINDS[kind](list(range(7)), 3,
                            order_sampler=Sampler().drawn)
@@ -492,7 +492,7 @@ def test_generator_of_a_sampler_that_others_draw_from_is_an_error():
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_size_of_batches_may_change(kind):
-    """From the next batch on."""
+    """The next batch has the new size."""
     with KINDS[kind](list(range(7)), 2, shuffle=False) as iterator:
         assert [0, 1] == iterator.next()
         iterator.batch_size = 4
@@ -501,7 +501,7 @@ def test_size_of_batches_may_change(kind):
 
 
 def test_finalized_processes_are_not_reset():
-    """As by Chainer, which does not support it."""
+    """Chainer does not support it either."""
     iterator = MultiprocessIterator([1], 1)
     iterator.reset()
     other = copy.copy(iterator)
@@ -513,7 +513,7 @@ def test_finalized_processes_are_not_reset():
 
 
 def test_slow_data_set_is_warned_of():
-    """After `dataset_timeout` seconds for a batch."""
+    """The warning comes after `dataset_timeout` seconds for a batch."""
     with MultiprocessIterator(Slow(), 1, shuffle=False, n_processes=1,
                               dataset_timeout=1e-3) as iterator:
         with pytest.warns(MultiprocessIterator.TimeoutWarning,
@@ -606,7 +606,7 @@ def test_stream_ends_after_one_epoch_if_not_repeated(name):
 
 @pytest.mark.parametrize('name', STREAMS)
 def test_snapshot_of_a_stream_resumes_with_the_very_next_batch(name):
-    """After any batch; what was read ahead is read again."""
+    """It resumes after any batch; prefetched batches are read again."""
     with as_iterator(STREAMS[name]()) as iterator:
         expected = numbers(iterator.next() for _ in range(11))
     with as_iterator(STREAMS[name]()) as iterator:
@@ -631,7 +631,7 @@ def test_snapshot_of_another_stream_is_refused():
 
 
 def test_arrays_of_a_stream_are_not_copied():
-    """Unless the list of examples was changed."""
+    """They are copied only if the list of examples was changed."""
     iterator = as_iterator(stream())
     batch = iterator.next()
     x, _ = concat_examples(batch)

@@ -14,7 +14,7 @@ from fuel.utils.extras import from_extra, how_to_install
     module.split('.')[2] for name in bridges.BRIDGES
     for module in bridges.modules(name)}))
 def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
-    """Whoever uses it learns what to install, and sees one error."""
+    """The error says what to install, and is the only one."""
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError) as caught:
         bridge = importlib.import_module(f'fuel.interop.{name}')
@@ -39,8 +39,8 @@ REQUIREMENTS = [
              "'stick[long,thin]>=1.4' 'shadow (>=3)'"))])
 def test_extra_is_installed_as_fuel_was(
         tmp_path, monkeypatch, has_sources, command):
-    """From the clone, or beside an installed wheel by the packages that it
-    has: an index may have another release under the name of Fuel."""
+    """A clone installs it from the clone; a wheel installs the extra's
+    packages: an index may have another release under the name of Fuel."""
     if has_sources:
         (tmp_path / 'setup.cfg').touch()
     monkeypatch.setattr(extras, '_ROOT', tmp_path)

@@ -20,7 +20,7 @@ def batches():
 
 
 def test_chainer_has_masked_examples_and_plain_arrays():
-    """Only what Chainer computes with must be plain."""
+    """Only data that Chainer computes with must be plain."""
     for found in (next(as_iterator(batches())), as_dataset(
             IndexableDataset({'x': X, 'y': X[:, 1]}))[:2]):
         assert [[0, None], [2, 3]] == [x.tolist() for x, _ in found]
@@ -40,7 +40,7 @@ def test_rows_of_other_libraries_keep_masks():
 
 
 def test_paddle_refuses_masked_arrays():
-    """Columns of a feed and of a stream."""
+    """Columns of a feed and of a stream are refused."""
     with pytest.raises(TypeError, match=REMEDY):
         to_feed([[X[0], 1]], ['words', 'label'])
     with pytest.raises(TypeError, match=REMEDY):

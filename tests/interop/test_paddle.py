@@ -108,7 +108,7 @@ def test_data_that_are_not_a_column_are_refused(part):
 
 
 def test_state_of_a_provider_resumes_in_the_middle_of_a_pass():
-    """With the next entry, also within a batch of the stream."""
+    """The next entry follows, also within a batch of the stream."""
     whole = as_provider(stream())
     expected = labels(itertools.chain(whole(), whole()))
     for done in range(N + 1):
@@ -137,7 +137,7 @@ def dataset():
 
 
 def test_provider_is_a_data_set_that_starts_anew_each_epoch():
-    """With names for its columns."""
+    """Names for its columns are given."""
     batches = Batch(DataStream(dataset()), ConstantScheme(4))
     for _ in range(2):
         epoch = list(batches.get_epoch_iterator(as_dict=True))
@@ -151,12 +151,12 @@ def test_provider_is_a_data_set_that_starts_anew_each_epoch():
 
 
 def test_provider_as_a_data_set_keeps_the_promises_of_data_sets():
-    """States, pickles, ownership and threads."""
+    """The promises are about states, pickles, ownership and threads."""
     check_dataset(dataset, another_process=False)
 
 
 def test_generator_in_a_lambda_is_a_provider():
-    """As custom providers are written."""
+    """Custom providers are written in this way."""
     def images(path):
         for number in range(3):
             yield [numpy.full(4, number, 'float32'), number]
@@ -184,14 +184,14 @@ def test_endless_provider_is_read_as_far_as_wanted():
 ])
 def test_provider_that_returns_something_else_is_refused(
         provider, error, text):
-    """When it is read."""
+    """The error is raised when it is read."""
     with pytest.raises(error, match=text):
         list(DataStream(ProviderDataset(
             provider, ('a', 'b'))).get_epoch_iterator())
 
 
 def test_arguments_of_a_provider_data_set_are_checked():
-    """When it is made."""
+    """The constructor raises the errors."""
     with pytest.raises(TypeError, match='function without arguments'):
         ProviderDataset([[1]], ('a',))
     for names in ('ab', ()):
@@ -233,7 +233,7 @@ def test_training_has_mapping_batch_size_and_passes():
 
 
 def test_training_passes_the_number_of_the_pass_to_who_takes_it():
-    """As the sample of the document."""
+    """The document's sample takes it."""
     passes = []
 
     def provider(pass_index):
@@ -246,7 +246,7 @@ def test_training_passes_the_number_of_the_pass_to_who_takes_it():
 
 
 def test_mapping_may_name_columns_by_number():
-    """In any order, and not all."""
+    """The order is free, and columns may be left out."""
     seen = []
     train(lambda: [[1, 2, 3]], {'c': 2, 'a': 0}, 1, 1,
           lambda entries, mapping: seen.append(to_feed(entries, mapping)))
@@ -274,14 +274,14 @@ def test_feed_has_arrays_and_sequences_by_layer():
     ({'a': -1}, [[1]], ValueError, "the column of 'a'"),
 ])
 def test_mapping_that_does_not_fit_is_refused(mapping, entries, error, text):
-    """Rather than feed a layer with another column."""
+    """No layer is fed with a wrong column."""
     with pytest.raises(error, match=text):
         train(lambda: entries, mapping, 1, 1, lambda *_: None)
 
 
 @pytest.mark.parametrize('size', [0, -1])
 def test_batch_size_and_passes_are_checked(size):
-    """As all counts are."""
+    """They are checked as all counts are."""
     with pytest.raises(ValueError, match='batch_size'):
         train(squares, 'abc', size, 1, print) if size > 0 else list(
             minibatches(squares, size))
@@ -324,7 +324,7 @@ def test_readers_are_chained():
 
 
 def test_composed_reader_has_the_columns_of_all():
-    """Tuples are columns, anything else is one."""
+    """Tuples are columns, any other object is one column."""
     reader = compose(lambda: [(1, 2), (3, 4)], lambda: [[5], [6]], numbers(2))
     assert [(1, 2, [5], 0), (3, 4, [6], 1)] == list(reader())
     with pytest.raises(ValueError, match='different lengths'):
@@ -402,7 +402,7 @@ def test_provider_of_a_stream_can_be_decorated():
 
 
 def test_decorated_reader_is_a_provider():
-    """Of a data set, or of the training call."""
+    """A data set and the training call take it."""
     reader = map_readers(lambda n: [n, -n], numbers(4))
     assert [(0, 0), (1, -1)] == list(itertools.islice(DataStream(
         ProviderDataset(reader, ('a', 'b'))).get_epoch_iterator(), 2))
@@ -417,7 +417,7 @@ def test_decorated_reader_is_a_provider():
     (lambda: chain(), ValueError, 'at least one stream'),
 ])
 def test_decorator_refuses_arguments(make, error, text):
-    """When it is called."""
+    """The call raises the error."""
     with pytest.raises(error, match=text):
         make()
 

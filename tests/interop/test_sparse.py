@@ -19,7 +19,7 @@ def batches():
 
 
 def test_chainer_has_sparse_examples_and_dense_arrays():
-    """Only what Chainer computes with must be dense."""
+    """Only data that Chainer computes with must be dense."""
     examples = next(as_iterator(batches()))
     assert 4 == len(examples)
     for place, (x, y) in enumerate(examples):
@@ -34,7 +34,7 @@ def test_chainer_has_sparse_examples_and_dense_arrays():
 
 
 def test_paddle_names_the_stage_that_makes_arrays():
-    """For columns of a feed and of a stream."""
+    """The error names it for columns of a feed and of a stream."""
     x = SparseDataset(ROWS)[0][0]
     with pytest.raises(TypeError, match=r"which_sources=\('words',\)"):
         to_feed([[x, 1]], ['words', 'label'])

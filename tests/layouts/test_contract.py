@@ -103,7 +103,8 @@ def resume():
 
 @EACH
 def test_epochs_resume_in_another_process(written, resume):
-    """In their middle, exactly; the shares of two ranks are the epoch."""
+    """They resume exactly in their middle; the shares of two ranks are the
+    epoch."""
     dataset = fuel.load(written.files)
     stream = stream_over(dataset)
     whole = [as_lists(batch) for batch in stream.get_epoch_iterator()]

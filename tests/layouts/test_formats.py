@@ -219,7 +219,8 @@ def test_folder_of_splits_is_listed_once(tmp_path, monkeypatch):
     ('x.csv', 'v\n1\n2\n'), ('x.jsonl', '{"v": 1}\n{"v": 2}\n')])
 def test_values_that_folders_tell_are_not_lost_in_silence(
         tmp_path, name, text):
-    """Of tables that have no columns of them; not of the folder itself."""
+    """Tables without columns for them cause a warning; the folder itself does
+    not."""
     for value in (1, 2):
         (tmp_path / f'k={value}').mkdir()
         (tmp_path / f'k={value}' / name).write_text(text)
@@ -310,7 +311,8 @@ def test_arrays_of_one_name_are_not_lost(tmp_path):
 
 
 def test_folder_of_one_split_has_that_split(tmp_path):
-    """As where only one was downloaded; without naming it, too."""
+    """It has it with and without its name, such as where only one was
+    downloaded."""
     folder = tmp_path / 'fluid' / 'data' / 'train'
     folder.mkdir(parents=True)
     for number in range(2):

@@ -23,8 +23,8 @@ def written(name, folder):
 
 @pytest.mark.parametrize('miniature', KNOWN, ids=str)
 def test_columns_by_name_are_those_of_the_layout(miniature, tmp_path):
-    """With its runs, parts and splits, in the order that is asked for; the
-    same as by `sources`, and by the layout's name."""
+    """They keep its runs, parts and splits, in the given order; `sources` and
+    the layout's name give the same."""
     files = miniature.write(tmp_path, numpy.random.default_rng(4)).files
     whole = fuel.load(files)
     rows = whole.dataset if isinstance(whole, Runs) else whole
@@ -144,7 +144,7 @@ def test_windows_over_independent_rows_give_a_warning(
 
 
 def test_flat_makes_steps_of_solutions(tmp_path, recwarn):
-    """So that a window lies in one."""
+    """A window lies in one of them."""
     path = written('PDEBench', tmp_path)
     windows = Windows(HDF5Dataset(path, [Flat('tensor')]), 3)
     with h5py.File(path) as file:

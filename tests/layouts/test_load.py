@@ -31,7 +31,7 @@ def assert_same_examples(expected, found):
 
 @EACH
 def test_values_are_those_of_the_file(miniature, tmp_path):
-    """Of each layout, also by the call that is shown."""
+    """Each layout has them, also by the call that is shown."""
     written = miniature.write(tmp_path, numpy.random.default_rng(1))
     dataset = fuel.load(written.files)
     assert {*written.values} == {*dataset.sources}

@@ -133,8 +133,8 @@ def test_ways_to_open_a_file_say_how_many_rows_they_have(tmp_path):
     'h5ad', 'robomimic', 'LIBERO', 'ALOHA', 'Minari', 'D4RL', 'NWB',
     'RETURNN', 'torch_brain', 'MATLAB', 'netCDF'])
 def test_signs_of_odd_types_are_told_from_sure_ones(name, odd, tmp_path):
-    """With each attribute replaced: rows, or an error that names the
-    file."""
+    """Each attribute is replaced: the result is rows, or an error that names
+    the file."""
     miniature = miniature_named(name)
     files = miniature.write(tmp_path, numpy.random.default_rng(1)).files
     paths = [str(path) for path in tmp_path.rglob('*') if path.is_file()]
@@ -419,7 +419,7 @@ STATED = pytest.mark.parametrize('write, part, array', [
 @STATED
 def test_length_stated_wrongly_in_another_file_is_refused(
         tmp_path, write, part, array):
-    """Not only the first of several files is compared."""
+    """All files are compared, and not only the first."""
     paths = [str(tmp_path / f'{name}.h5') for name in ('good', 'bad')]
     write(paths[0])
     write(paths[1], wrong=1)

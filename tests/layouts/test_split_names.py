@@ -29,8 +29,8 @@ def folder(request, tmp_path):
 
 
 def test_splits_of_hdf5_files_must_be_named(folder, capsys):
-    """As those of Parquet files: an error names them, one is read by its
-    name, and `all` reads every row."""
+    """An error names them, one is read by its name, and `all` reads every row,
+    as in Parquet files."""
     for files in folder, f'{next(folder.rglob("*.h5")).parent}/*.h5':
         with pytest.raises(ValueError, match=(
                 "has the splits 'test', 'train': name one or more, such as "

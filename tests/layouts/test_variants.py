@@ -212,8 +212,8 @@ def _has_no_parameters_and_an_empty_group(file):
 
 @pytest.mark.parametrize('name', VARIANTS)
 def test_variants_are_recognised(name, tmp_path):
-    """With the columns they have, and notes of what is left out; every
-    source can be read, also those that are not chosen."""
+    """They have their columns, and notes on what is left out; every source can
+    be read, also those that are not chosen."""
     which, change, columns, words = VARIANTS[name]
     miniature = miniature_named(which)
     written = miniature.write(tmp_path, numpy.random.default_rng(5))

@@ -265,7 +265,7 @@ def test_failed_decoding_leaves_its_buffer_to_others():
 
 
 def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
-    """Those that are there, or that another thread decodes, are left out."""
+    """Chunks that are cached, or that another thread decodes, are left out."""
     cache = ChunkCache(3000)
     store = cache.store('x', numpy.full(9, 1000))
     asked = []
@@ -292,7 +292,8 @@ def test_chunks_that_are_filled_together_are_remembered_if_all_fit():
 
 
 def test_chunks_that_are_decoded_at_once_are_within_the_budget():
-    """Those under way cannot be forgotten, so others are not remembered."""
+    """Chunks that are being decoded cannot be dropped, so others are not
+    cached."""
     cache = ChunkCache(2500)
     store = cache.store('x', numpy.full(9, 1000))
     store.get(8, fill_with_numbers)
@@ -331,7 +332,7 @@ def test_objects_and_what_they_refer_to_are_within_the_budget(
     [[{'key': ['x' * 1000]}]], numpy.array(['x' * 1000], object),
     numpy.zeros(125), b'x' * 1000])
 def test_objects_in_objects_are_counted(element):
-    """At any depth: they take the most memory."""
+    """They are counted at any depth, where they take the most memory."""
     rows = numpy.empty(10, object)
     for place in range(10):
         rows[place] = element
@@ -339,7 +340,7 @@ def test_objects_in_objects_are_counted(element):
 
 
 def test_chunk_that_is_asked_for_twice_is_filled_once():
-    """As several requests do that lie in it."""
+    """Several requests need it."""
     store = ChunkCache(3000).store('x', numpy.full(9, 1000))
     store.fill([1, 0, 1], fill_with_numbers)
     assert [0, 1] == store.slots.held().tolist()
@@ -348,7 +349,7 @@ def test_chunk_that_is_asked_for_twice_is_filled_once():
 
 @pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
 def test_chunks_whose_decoding_failed_together_are_decoded_later(error):
-    """Neither their memory is lost, nor do they count as under way."""
+    """Their memory is released, and they do not count as being decoded."""
     cache = ChunkCache(3000)
     store = cache.store('x', numpy.full(9, 1000))
 
@@ -364,7 +365,7 @@ def test_chunks_whose_decoding_failed_together_are_decoded_later(error):
 
 
 def test_room_for_several_chunks_is_made_at_once():
-    """At most an eighth of the budget is freed before it is needed."""
+    """Up to an eighth of the budget is freed before it is needed."""
     cache = ChunkCache(32 * 1000)
     store = cache.store('x', numpy.full(99, 1000))
     held = []

@@ -20,7 +20,7 @@ def test_epochs_over_a_changing_file_have_one_version(tmp_path, kind):
 @pytest.mark.parametrize('kind', FILES)
 def test_many_epochs_over_a_changing_file_have_one_version(
         tmp_path, capsys, kind, seed):
-    """For two hundred replacements between two reads of one epoch."""
+    """Two reads of one epoch see two hundred replacements between them."""
     changing = changing_file(tmp_path, kind, seed)
     changing.check(200)
     report(kind, changing, capsys)

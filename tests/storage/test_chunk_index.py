@@ -91,8 +91,8 @@ def test_chunks_that_share_bytes_are_refused(tmp_path, compression, shift):
 @pytest.mark.parametrize('compression', [None, 'gzip'])
 def test_one_damaged_byte_of_an_index_never_gives_other_rows(
         tmp_path, compression):
-    """Of keys and addresses in turn: the rows are those of HDF5, or there is
-    an error."""
+    """Each byte of keys and addresses is damaged: rows are those of HDF5, or
+    there is an error."""
     path = tmp_path / 'a.h5'
     rows = write_chunks(path, compression)
     content = path.read_bytes()

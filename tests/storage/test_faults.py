@@ -83,7 +83,7 @@ def test_failing_checksum_names_both_values(path):
 
 @pytest.mark.parametrize('package', ['with', 'without'])
 def test_gzip_is_decoded_without_the_package_too(path, package):
-    """As on a platform for which there is none."""
+    """Some platforms have no such package."""
     status, out, errors = run_python('-c', """
 import sys
 without = sys.argv[2] == 'without'

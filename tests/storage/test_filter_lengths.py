@@ -77,7 +77,7 @@ FRAMES = {
 
 @pytest.mark.parametrize('name', FRAMES)
 def test_whole_frame_is_taken_and_any_part_of_it_refused(name):
-    """So its end was found where it is, whatever its header says."""
+    """Its end is found correctly, whatever its header says."""
     last, stored, nbytes = FRAMES[name]
     check_filter_lengths(stored, 0, (last,), nbytes)
     check_filter_lengths(stored + b'more', 0, (last,), nbytes)

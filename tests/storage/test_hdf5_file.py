@@ -76,7 +76,8 @@ def selections(count):
 
 @given(st.data())
 def test_any_selection_is_numpys(arrays, data):
-    """Of rows in any order, of other axes, of fields, of everything."""
+    """Selections are of rows in any order, of other axes, of fields, of
+    everything."""
     path, held = arrays
     name = data.draw(st.sampled_from(sorted(held)))
     expected = held[name]
@@ -100,7 +101,8 @@ def test_any_selection_is_numpys(arrays, data):
 
 
 def test_names_are_h5pys(arrays):
-    """Of groups and arrays, so that a loader need not be changed."""
+    """Groups and arrays have h5py's names, so that a loader need not be
+    changed."""
     path, held = arrays
     with open_hdf5(path, 'r', swmr=True) as file, h5py.File(path) as other:
         assert list(other) == list(file) == list(file.keys())
@@ -138,7 +140,7 @@ def test_names_are_h5pys(arrays):
     numpy.dtype(TYPES[-1]).str, '<f4', '>f8'])
 @pytest.mark.parametrize('layout', ['contiguous', 'lzf'])
 def test_read_direct_fills_an_array(arrays, layout, name):
-    """Of all fields or some of them, also of other types."""
+    """All fields or some of them are read, also as other types."""
     path, held = arrays
     name = f'{layout}/{name}'
     dtype = held[name].dtype
@@ -218,7 +220,7 @@ def test_threads_read_at_once(arrays):
 
 
 def test_changed_files_are_errors_until_they_are_opened_again(tmp_path):
-    """Never rows of two versions."""
+    """No batch has rows of two versions."""
     path = tmp_path / 'a.h5'
     for version in range(2):
         with h5py.File(tmp_path / 'new.h5', 'w') as file:
@@ -265,7 +267,7 @@ def test_links_outside_of_the_folder_are_refused(tmp_path):
 
 
 def test_files_that_nobody_has_are_closed(tmp_path):
-    """As far as HDF5 knows, whose lock would keep writers away."""
+    """HDF5's lock on an open file would keep writers away."""
     path = tmp_path / 'a.h5'
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(5)
@@ -284,7 +286,7 @@ def test_files_that_nobody_has_are_closed(tmp_path):
 
 
 def test_file_is_opened_once(arrays, monkeypatch):
-    """Not once to be looked at, and again to be read."""
+    """It is not opened once to be checked, and again to be read."""
     opened = []
     open_once = FileAccess.open
     monkeypatch.setattr(FileAccess, 'open', lambda access: opened.append(
@@ -367,8 +369,9 @@ MANUAL = Path(__file__).parents[2] / 'docs' / 'hdf5_layouts.rst'
 
 @pytest.mark.parametrize('line', LINES.values(), ids=LINES)
 def test_open_hdf5_takes_the_place_of_h5pys_class_of_files(tmp_path, line):
-    """In a module that says ``import h5py``, by either line of the manual,
-    while Fuel itself, and what it imports later, keeps the class."""
+    """A module that says ``import h5py`` gets it, by either line of the
+    manual; Fuel itself, and the modules that it imports later, keep the
+    class."""
     path = str(tmp_path / 'a.h5')
     with h5py.File(path, 'w') as file:
         file['images'] = numpy.arange(20).reshape(10, 2)

@@ -34,7 +34,8 @@ def save(path, **changed):
 
 
 def test_arrays_are_kept_for_a_key_and_a_state(file, tmp_path):
-    """Of another key there is nothing, nor after the file was replaced."""
+    """Another key has nothing, and nothing is left after the file was
+    replaced."""
     assert kept_arrays([file], 'key') is None
     keep_arrays([file], 'key', ARRAYS)
     found = kept_arrays([file], 'key')

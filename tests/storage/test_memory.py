@@ -12,7 +12,7 @@ from fuel.utils import memory_limit
     ('4:memory:/elsewhere', 'memory/{}')])
 def test_limit_of_a_group_or_one_above_it_counts(
         tmp_path, monkeypatch, own, file):
-    """Of both trees that Linux has; what holds no number does not."""
+    """Both of Linux's trees are read; files without a number are ignored."""
     (tmp_path / 'own').write_text(own + '\n')
     limit = tmp_path / 'groups' / file.format('memory.limit_in_bytes')
     limit.parent.mkdir(parents=True)

@@ -216,7 +216,7 @@ def overwrite(path):
 
 @pytest.mark.parametrize('change', [cut, overwrite])
 def test_part_that_is_changed_while_in_use_is_an_error(paths, change):
-    """Never wrong rows; the file is named."""
+    """The error names the file, and no wrong row is returned."""
     with opened(paths, cache_bytes=1 << 20) as (reader, whole):
         everything = numpy.arange(len(whole))
         assert whole.tolist() == reader.read(everything).tolist()
@@ -235,7 +235,7 @@ def test_part_that_is_changed_while_in_use_is_an_error(paths, change):
 
 
 def test_part_that_is_replaced_goes_on_being_read(paths):
-    """Until somebody asks whether it is current."""
+    """It is read until a check finds that it is not current."""
     with opened(paths) as (reader, whole):
         assert all(file.is_current() for file in reader.files)
         new = paths[3].with_suffix('.new')

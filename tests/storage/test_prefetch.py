@@ -55,7 +55,7 @@ def store_of(stream):
 
 
 def test_next_chunks_are_decoded_while_the_consumer_works(path):
-    """After one batch those of the next nine are remembered, then more."""
+    """After one batch, chunks of the next nine are cached, then more."""
     stream = stream_of(path, 'x', SequentialScheme(160, 8))
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -123,8 +123,8 @@ def values_of(path, rows):
 
 
 def test_chunks_that_wait_are_decoded_together(waiting, path, monkeypatch):
-    """As many as a core's cache holds, and a single one at once; neighbours
-    in the file are read by one call."""
+    """A core's cache bounds their number, and a single one is decoded at once;
+    one call reads neighbours in the file."""
     reader, go_on, together = waiting
     read, plain = [], RawFile.read_into
 
@@ -172,7 +172,7 @@ def test_chunks_together_may_be_cut_or_damaged(waiting, path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, 'preadv'), reason='uses preadv')
 def test_chunks_together_are_read_one_by_one_if_the_file_is_cut(
         waiting, path, monkeypatch):
-    """Of those that are in the file, all are decoded."""
+    """All chunks that the file still has are decoded."""
     reader, go_on, together = waiting
     plain = os.preadv
     end = int(reader._parts.addresses[3])
@@ -280,8 +280,8 @@ def test_batches_are_the_same_with_and_without(
 
 @pytest.mark.parametrize('cold', [0, 75, 149])
 def test_few_of_many_files_are_probed(tmp_path, cold, monkeypatch):
-    """From the first to the last, so that half of them, if they are not in
-    memory, are noticed."""
+    """Probes go from the first to the last, so that half of the files, if they
+    are not in memory, are noticed."""
     for number in range(150):
         (tmp_path / f'{number}').write_bytes(bytes(10))
     files = [raw_file_at(str(tmp_path / f'{number}'))
@@ -309,7 +309,7 @@ def test_nothing_of_many_files_is_in_memory(tmp_path):
 
 def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
-    """Only those of the next batches; neighbours as one."""
+    """Rows of the next batches are requested; neighbours are one request."""
     asked = []
     monkeypatch.setattr(paging, 'SHARE', 0)
     monkeypatch.setattr(paging, 'NEAR', 0)
@@ -383,7 +383,7 @@ def test_warm_source_is_left_alone(path, monkeypatch):
 
 
 def test_remembered_source_is_left_alone(path):
-    """When all chunks are decoded there is nothing to do."""
+    """All chunks are decoded, so there is nothing to do."""
     stream = stream_of(path, 'x', ShuffledScheme(160, 8))
     assert prefetches(stream.dataset)
     for _ in stream.get_epoch_iterator():
@@ -393,7 +393,7 @@ def test_remembered_source_is_left_alone(path):
 
 @pytest.mark.parametrize('rows', [range(20, 160), [*range(150, 160, 2)]])
 def test_chunks_of_a_part_that_are_remembered_are_left_alone(path, rows):
-    """Those before it were never read."""
+    """The chunks before it were never read."""
     stream = stream_of(path, 'x', ShuffledScheme(160, 8))
     part = H5PYDataset(path, ('train',), sources=('x',), subset=(
         slice(rows[0], rows[-1] + 1) if isinstance(rows, range) else rows))
@@ -406,7 +406,7 @@ def test_chunks_of_a_part_that_are_remembered_are_left_alone(path, rows):
 
 
 def test_bad_request_raises_when_it_is_made(path):
-    """Not when it is looked at ahead."""
+    """Prefetching it raises nothing."""
     stream = stream_of(path, 'x', SequentialScheme([0, 1, 2, 999], 1))
     epoch = stream.get_epoch_iterator()
     for _ in range(3):
@@ -521,7 +521,8 @@ def test_requests_are_looked_at_once_and_in_order():
 
 
 def test_requests_of_a_group_are_looked_at_together():
-    """As many as there is a budget for; others when half of it is free."""
+    """Their number depends on the budget; others follow when half of it is
+    free."""
     looked = []
 
     def expect(requests, room):

@@ -91,7 +91,7 @@ def test_two_axes_of_rows_of_variable_length(tmp_path):
 
 @pytest.mark.parametrize('encoding', ['ascii', 'utf-8'])
 def test_strings_of_variable_length_equal_those_of_h5py(tmp_path, encoding):
-    """As bytes, which end at the first zero."""
+    """They are bytes that end at the first zero."""
     texts = [b'a', b'', b'x' * 9000, b'in side', b'last']
     if encoding == 'utf-8':
         texts[0] = 'größe'.encode()
@@ -211,8 +211,8 @@ def test_damage_behind_an_object_is_found_for_hdf5(objects, text):
 @pytest.mark.parametrize('extra', [0, 3, 20])
 def test_attributes_are_found_in_any_header(
         tmp_path, libver, extra, monkeypatch):
-    """Of either version, in one block or several; HDF5 keeps many elsewhere,
-    where they are not looked for."""
+    """Either version of a header has one block or several; HDF5 keeps large
+    numbers of attributes elsewhere, where Fuel does not look."""
     path = tmp_path / 'a.hdf5'
     with h5py.File(path, 'w', libver=libver, userblock_size=512) as file:
         x = file.create_dataset('x', (2, 3), 'f4', track_times=extra > 0)
@@ -282,8 +282,8 @@ def test_strings_of_variable_length_with_a_fill_value_are_read(
 @pytest.mark.parametrize('dtype', ['>i2', '>f4', '>f8', '>u8', '>c8'])
 def test_big_endian_rows_of_variable_length_keep_their_values(
         tmp_path, dtype):
-    """As they were written, whichever way they are read: h5py gives them
-    with their bytes swapped."""
+    """They have the written values, however they are read: h5py returns them
+    with swapped bytes."""
     rows = [numpy.array([1, 2, 300][:length], dtype) for length in (3, 0, 2)]
     path = tmp_path / 'a.hdf5'
     with h5py.File(path, 'w') as file:

@@ -276,7 +276,7 @@ def test_many_chunks_are_listed_in_one_pass(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('most', [0, 2000])
 def test_chunks_are_listed_by_old_versions_too(tmp_path, monkeypatch, most):
-    """If there are few: HDF5 before 1.12.3 needs quadratic time."""
+    """Only few chunks are listed: HDF5 before 1.12.3 needs quadratic time."""
     monkeypatch.setattr(chunk_table, 'MOST_CHUNKS_SEARCHED', most)
     monkeypatch.setattr(chunk_table, 'can_iterate', lambda dataset: False)
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
@@ -406,8 +406,7 @@ def test_shape_made_smaller_in_the_header_alone_is_read(
 
 
 def test_disk_error_of_one_of_several_threads_raises(tmp_path, monkeypatch):
-    """Whichever part of the batch it was; the others say that they are
-    right."""
+    """Any part of the batch may fail; the other threads succeed."""
     path = tmp_path / 'a.hdf5'
     nbytes = 3 * MappedReader.THREADS_FROM
     with h5py.File(path, 'w') as file:

@@ -115,7 +115,7 @@ class Gate:
 
 
 def test_rows_are_waited_for_at_first(path, monkeypatch):
-    """As long as the reading is not to be disturbed, and no longer."""
+    """They are waited for only while the reading must not be disturbed."""
     monkeypatch.setattr(paging, 'UNDISTURBED', 30)
     gate = Gate(monkeypatch, path)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
@@ -140,8 +140,8 @@ def test_rows_are_waited_for_at_first(path, monkeypatch):
 
 def test_rows_are_fetched_out_of_turn_where_that_takes_long(
         path, monkeypatch):
-    """Only those that were not read yet; afterwards the reading has its
-    share of the time again."""
+    """Only unread rows are fetched so; afterwards the reading has its share of
+    the time again."""
     monkeypatch.setattr(paging, 'UNDISTURBED', 0.05)
     monkeypatch.setattr(paging, 'NEAR', 0)
     gate = Gate(monkeypatch, path)
@@ -170,7 +170,7 @@ def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
 
 
 def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
-    """After the task that was begun."""
+    """It ends after the task that was begun."""
     monkeypatch.setattr(paging, 'STEPS', 1)
     gate = Gate(monkeypatch, path)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
@@ -254,7 +254,7 @@ atexit.register(lambda: print(len(pieces)))
 
 
 def test_end_of_the_process_waits_for_no_more_than_one_task(path):
-    """Although the source was to be read to its end."""
+    """The source was to be read to its end."""
     done = subprocess.run(
         [sys.executable, '-c', PROGRAM, path], capture_output=True, text=True,
         timeout=60, check=True)

@@ -50,7 +50,8 @@ def read_epoch(dataset):
     {'libver': 'latest', 'userblock_size': 512}],
     ids=['version 0', 'version 2', 'version 3', 'user block'])
 def test_file_that_is_held_with_swmr_is_read_directly(tmp_path, options):
-    """Of each version of the superblock, where nobody writes, silently."""
+    """Files have each version of the superblock, no writer, and raise no
+    warning."""
     path = str(tmp_path / 'a.hdf5')
     rows = write_rows(path, **options)
     with h5py.File(path, 'r', swmr=True) as held, h5py.File(path) as shared:
@@ -65,7 +66,7 @@ def test_file_that_is_held_with_swmr_is_read_directly(tmp_path, options):
 
 
 def test_dataset_over_a_file_held_with_swmr_notices_a_change(tmp_path):
-    """As over any other file, so that old and new rows are not mixed."""
+    """Old and new rows are not mixed, as over any other file."""
     path = str(tmp_path / 'a.hdf5')
     write_rows(path, libver='latest')
     with h5py.File(path, 'r', swmr=True):
@@ -98,8 +99,8 @@ def test_file_that_is_written_with_swmr_warns_once_of_the_slow_way(tmp_path):
 
 
 def test_no_row_is_torn_while_a_process_writes_with_swmr(tmp_path):
-    """In epochs of a data set that stays open, and of those that are made
-    while rows are appended; at the end the file is read directly."""
+    """A data set stays open, or is made while rows are appended; at the end
+    the file is read directly."""
     path = str(tmp_path / 'a.h5')
     with Writer(path) as writer:
         writer.write(40)

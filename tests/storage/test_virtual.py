@@ -187,8 +187,8 @@ def test_what_a_source_leads_to_lies_in_the_folder_too(tmp_path, kind):
 
 
 def test_many_mappings_open_what_they_lead_to_once(tmp_path, source):
-    """Of levels of them, each of whose rows is one, all at once would be
-    as many as rows to the power of the levels."""
+    """Opening all levels at once would take as many files as rows to the power
+    of the levels."""
     count, levels = 60, 5
     with h5py.File(source, 'w') as file:
         file['x'] = numpy.arange(count)

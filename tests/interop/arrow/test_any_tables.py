@@ -63,7 +63,7 @@ def folder():
 @pytest.mark.parametrize('kind', KINDS)
 @given(st.data())
 def test_any_column_has_the_values_of_the_library(kind, folder, data):
-    """In any order; or nulls that NumPy has not are an error."""
+    """Values are equal in any order; nulls that NumPy lacks are an error."""
     compare(data, kind, folder)
 
 

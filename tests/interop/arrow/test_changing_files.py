@@ -26,7 +26,7 @@ def test_epochs_over_a_changing_file_have_one_version(tmp_path, kind):
 @pytest.mark.parametrize('kind', TABLES)
 def test_many_epochs_over_a_changing_file_have_one_version(
         tmp_path, capsys, kind, seed):
-    """For two hundred replacements between two reads of one epoch."""
+    """Two reads of one epoch see two hundred replacements between them."""
     changing = changing_file(tmp_path, kind, seed)
     changing.check(200)
     report(kind, changing, capsys)
@@ -39,7 +39,8 @@ def replace(path, table):
 
 
 def test_files_whose_rows_have_moved_are_refused(tmp_path):
-    """Though there are as many in all: rows of a split are of its files."""
+    """Files with as many rows in all are refused: a split's rows are by
+    file."""
     paths = [str(tmp_path / name) for name in ('train', 'test')]
 
     def write(*lengths):

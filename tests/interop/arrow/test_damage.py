@@ -25,7 +25,8 @@ def read_damaged(kind, folder, count):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_damaged_file_is_refused_or_has_the_same_structure(kind, tmp_path):
-    """Bits, bytes and ends at random places; no signal ends the process."""
+    """Bits, bytes and ends are damaged at random places; no signal ends the
+    process."""
     found = read_damaged(kind, tmp_path, 25)
     assert 25 == found['refused'] + found['read']
     assert found['refused']
@@ -69,7 +70,7 @@ def test_damaged_offsets_are_an_error_that_names_file_and_column(
 
 @pytest.mark.parametrize('kind', ['stream', 'stream lz4'])
 def test_stream_that_was_cut_between_batches_is_refused(kind, tmp_path):
-    """Without the mark of its end it may have had more."""
+    """A file without the mark of its end may have lost batches."""
     path = tmp_path / 'data.arrow'
     damaged_tables.write(path, kind)
     content = path.read_bytes()

@@ -103,7 +103,7 @@ def check(batch, rows):
 @pytest.mark.parametrize('cache_bytes', [None, 300])
 @pytest.mark.parametrize('kind', KINDS)
 def test_rows_are_those_of_the_library(kind, cache_bytes, tmp_path):
-    """In any order, in slices and alone, whatever fits in memory."""
+    """Rows are equal in any order, in slices and alone, for any cache."""
     dataset = ArrowDataset(write(tmp_path, kind), cache_bytes=cache_bytes)
     assert N == dataset.num_examples
     assert tuple(table().column_names) == dataset.sources
@@ -123,7 +123,7 @@ def test_rows_are_those_of_the_library(kind, cache_bytes, tmp_path):
 @given(st.lists(st.integers(0, N - 1), min_size=1, max_size=40),
        st.sampled_from([0, 50, 10 ** 6]), st.integers(1, N))
 def test_any_rows_of_any_groups_are_right(rows, cache_bytes, size):
-    """With a cache of any size."""
+    """Rows are right with a cache of any size."""
     chunks = pyarrow.concat_tables(
         table().slice(start, size) for start in range(0, N, size))
     dataset = ArrowDataset(chunks, cache_bytes=cache_bytes)
@@ -134,7 +134,8 @@ def test_any_rows_of_any_groups_are_right(rows, cache_bytes, size):
 @pytest.mark.parametrize('kind', ['table', 'chunks', 'parquet'])
 def test_data_set_keeps_the_promises_of_data_sets(
         kind, tmp_path, another_process):
-    """States, pickles, ownership, threads, processes."""
+    """The promises are about states, pickles, ownership, threads and
+    processes."""
     build = partial(ArrowDataset, write(tmp_path, kind), sources=(
         'number', 'image', 'words', 'name'))
     check_dataset(build, another_process=another_process)
@@ -184,7 +185,7 @@ def count_decoded(monkeypatch):
 
 
 def test_groups_that_do_not_fit_are_dropped(tmp_path, monkeypatch):
-    """Those not used for longest; the last is kept whatever it takes."""
+    """The least recently used are dropped; the last is kept at any size."""
     decoded = count_decoded(monkeypatch)
     for cache_bytes, count in ((2 * 7 * 8, 4), (7 * 8, 7), (0, 7)):
         decoded.clear()
@@ -239,7 +240,7 @@ def test_columns_become_sources():
 
 
 def test_splits_are_rows():
-    """As of NumPy's files."""
+    """Splits are given as those of NumPy's files."""
     dataset = ArrowDataset(table(), which_sets=('test', 'train'), splits={
         'train': (0, 5), 'test': [29, 7]}, sources=('name',))
     assert 7 == dataset.num_examples
@@ -248,7 +249,7 @@ def test_splits_are_rows():
 
 
 def test_nulls_are_nan_none_or_an_error():
-    """As the type of the column allows."""
+    """The type of the column decides which."""
     data = pyarrow.table({
         'float': [1., None], 'text': ['a', None], 'int': [1, None],
         'list': pyarrow.array([[1], None], pyarrow.list_(pyarrow.int8())),
@@ -263,7 +264,7 @@ def test_nulls_are_nan_none_or_an_error():
 
 
 def test_pickle_holds_paths_or_the_table(tmp_path):
-    """Not what was decoded."""
+    """The pickle holds no decoded rows."""
     dataset = ArrowDataset(write(tmp_path, 'parquet'))
     dataset.get_data(None, list(range(N)))
     text = pickle.dumps(dataset)
@@ -374,7 +375,7 @@ def test_anything_that_exports_arrow_is_one():
 
 
 def test_parquet_is_converted_to_hdf5(tmp_path, capsys):
-    """Numbers as they are, text as classes, random splits."""
+    """Numbers stay, text becomes classes, and random splits are made."""
     pyarrow.parquet.write_table(pyarrow.table({
         'a': numpy.arange(10.), 'b': numpy.arange(10) * 2,
         'kind': ['x', 'y'] * 5}), tmp_path / 'data.parquet', row_group_size=3)
@@ -420,7 +421,7 @@ def test_target_of_a_conversion_is_named_as_elsewhere(tmp_path, capsys):
 
 
 def test_names_of_classes_are_kept(tmp_path, hugging_face):
-    """Of a ClassLabel, whose numbers stay, also with another name."""
+    """A ClassLabel keeps its numbers, also under another name."""
     hugging_face.Dataset.from_dict(
         {'label': [1, 0, 1], 'x': [1., 2., 3.]}, hugging_face.Features({
             'label': hugging_face.ClassLabel(names=['cat', 'dog']),
@@ -464,7 +465,7 @@ def test_columns_of_one_source_are_filled(tmp_path):
 
 
 def test_share_of_every_class_is_held_out(tmp_path, capsys):
-    """With a source called targets, or not at all."""
+    """Stratified splits work with a source called targets, and without."""
     pyarrow.parquet.write_table(pyarrow.table({
         'a': numpy.arange(20.), 'kind': ['x'] * 10 + ['y'] * 10}),
         tmp_path / 'data.parquet')
@@ -484,8 +485,8 @@ def test_share_of_every_class_is_held_out(tmp_path, capsys):
 
 
 def test_all_columns_that_hdf5_takes_are_converted(tmp_path):
-    """Lists, truth values and times as ArrowDataset has them; integers with
-    nulls and their mask."""
+    """Lists, truth values and times are those of ArrowDataset; integers with
+    nulls keep their mask."""
     table = pyarrow.table({
         'list': [[1], [2, 3], None, []], 'ok': [True, None, False, True],
         'n': [2 ** 53 + 1, None, 3, 4], 'x': [.5, None, 1, 2],
@@ -578,7 +579,7 @@ def test_files_are_recognised(kind, tmp_path):
 
 
 def test_windows_know_their_file(tmp_path):
-    """Of several, that which has the first row, and the row in it."""
+    """A window knows the file of its first row, and the row in it."""
     dataset = ArrowDataset(write(tmp_path, 'folder'), ['number'])
     windows = Windows(dataset, 1)
     for row in range(N):
@@ -593,7 +594,8 @@ def test_windows_know_their_file(tmp_path):
 
 @pytest.mark.parametrize('kind', ['table', 'chunks', 'parquet', 'folder'])
 def test_batches_that_are_remembered_call_no_python(tmp_path, kind):
-    """As those of contiguous HDF5: numbers, truth values, times, tensors."""
+    """Cached batches are read as those of contiguous HDF5: numbers, truth
+    values, times, tensors."""
     sources = ('number', 'weight', 'flag', 'image', 'pair', 'time')
     dataset = ArrowDataset(write(tmp_path, kind), sources=sources)
     columns = ArrowDataset(table(), sources=sources).get_data(
@@ -603,7 +605,8 @@ def test_batches_that_are_remembered_call_no_python(tmp_path, kind):
 
 def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
         tmp_path):
-    """Batches that are copied in C are, of the first group and of others."""
+    """They are refused when C copies them, in the first group and in
+    others."""
     for row in 0, N - 1:
         path = write(tmp_path, 'parquet')
         dataset = ArrowDataset(path, sources=('weight',))
@@ -617,7 +620,7 @@ def test_rows_of_a_file_that_is_changed_are_refused_when_all_are_in_memory(
 
 
 def test_file_of_the_only_row_group_is_watched(tmp_path):
-    """Batches are not copied in C once it was changed; other files may be."""
+    """C does not copy its rows once it has changed; other files may."""
     paths = [str(tmp_path / name) for name in ('a', 'b', 'c')]
     for path in paths:
         pyarrow.parquet.ParquetWriter(path, table().schema).close()
@@ -634,7 +637,8 @@ def test_file_of_the_only_row_group_is_watched(tmp_path):
 @pytest.mark.parametrize('source', ['weight', 'name'])
 def test_rows_of_the_only_row_group_are_refused_once_the_file_is_changed(
         tmp_path, kind, source):
-    """As those of several are; the next epoch reads the new file."""
+    """They are refused as those of several groups are; the next epoch reads
+    the new file."""
     path = str(tmp_path / 'data')
     write_file = {
         'parquet': pyarrow.parquet.write_table,
@@ -655,7 +659,7 @@ def test_rows_of_the_only_row_group_are_refused_once_the_file_is_changed(
 
 
 def test_columns_may_be_an_array_of_names():
-    """As those of a data frame are."""
+    """The columns of a data frame are such an array."""
     dataset = ArrowDataset(table(), numpy.array(['weight', 'number']))
     assert ('weight', 'number') == dataset.sources
 

@@ -25,7 +25,7 @@ def write(path, values, module=pyarrow.parquet):
 
 
 def test_columns_of_the_folders_are_sources(tmp_path):
-    """With the types and values that PyArrow finds."""
+    """They have the types and values that PyArrow finds."""
     write(tmp_path / 'year=2020' / 'kind=a%20b' / 'x.parquet', [1, 2])
     write(tmp_path / 'year=2021' / 'kind=c' / 'x.parquet', [3])
     write(tmp_path / 'year=2021' / 'kind=__HIVE_DEFAULT_PARTITION__'
@@ -52,7 +52,7 @@ def test_columns_of_the_folders_are_sources(tmp_path):
     '_temporary/0/x.parquet', '.hidden/x.parquet', 'a/_x.parquet',
     'a/.x.parquet', '_delta_log/x.parquet', 'a/notes.txt'])
 def test_files_that_the_library_ignores_are_not_read(ignored, tmp_path):
-    """Left behind by a writer that was ended, or hidden."""
+    """A writer that was ended left them behind, or they are hidden."""
     write(tmp_path / 'a' / 'x.parquet', [1])
     write(tmp_path / ignored, [2])
     assert [1] == ArrowDataset(tmp_path).get_data(
@@ -70,7 +70,7 @@ def test_folder_of_ignored_files_has_none(tmp_path):
 
 
 def test_column_in_the_file_and_in_its_folder_is_refused(tmp_path):
-    """Nothing tells which of the two holds."""
+    """It is not known which of the two values is right."""
     path = tmp_path / 'v=3' / 'x.parquet'
     write(path, [1])
     with pytest.raises(ValueError, match="'v' is both in the file"):
@@ -142,7 +142,7 @@ def test_loader_and_class_read_a_folder_alike(folder):
 
 
 def test_values_of_folders_are_columns_of_the_loader(tmp_path):
-    """In the folder of the split that is asked for, too."""
+    """They are columns in the folder of the requested split."""
     for split, year in itertools.product(('train', 'test'), (2023, 2024)):
         write(tmp_path / split / f'year={year}' / 'p.parquet', [year])
     with pytest.raises(ValueError, match="has the splits 'test', 'train'"):
@@ -155,7 +155,7 @@ def test_values_of_folders_are_columns_of_the_loader(tmp_path):
 
 
 def test_folders_can_be_asked_for_as_splits(tmp_path):
-    """With any names."""
+    """Their names may be any."""
     for name, value in (('red', 1), ('blue', 2)):
         write(tmp_path / 'data' / name / 'x.parquet', [value])
     for names in (('red',), ('red', 'blue'), ('blue', 'red')):
@@ -190,7 +190,7 @@ def test_state_of_files_in_another_order_is_refused(tmp_path):
 
 
 def test_many_files_are_shown_by_the_first_and_the_last(tmp_path):
-    """As those of other formats are."""
+    """Files of other formats are shown in the same way."""
     for number in (1, 2, 10):
         write(tmp_path / f'part-{number}.parquet', [number])
     assert re.search(r'part-1\.parquet to \S*part-10\.parquet, 3 files',

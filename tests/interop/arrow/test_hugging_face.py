@@ -22,7 +22,8 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 
 def test_class_labels_keep_their_names(pictures, tmp_path):
-    """In a file too, under the name of the source, and in a pickle."""
+    """They are kept in a file too, under the name of the source, and in a
+    pickle."""
     pictures.to_parquet(tmp_path / 'pictures.parquet')
     for data in pictures, str(tmp_path / 'pictures.parquet'):
         dataset = pickle.loads(pickle.dumps(
@@ -69,7 +70,7 @@ def test_table_without_names_of_classes_has_none(metadata):
 
 
 def test_images_are_decoded(pictures):
-    """From their bytes, or from the file that they name."""
+    """Images are decoded from bytes, or from the file that they name."""
     stream = ImagesFromBytes(DataStream(
         ArrowDataset(pictures), iteration_scheme=SequentialScheme(4, 4)),
         which_sources=('image',))
@@ -101,7 +102,8 @@ def test_image_whose_file_is_missing_is_an_error(pictures, tmp_path, path):
 
 
 def test_audio_columns_of_hugging_face_are_decoded(hugging_face, tmp_path):
-    """From memory and from a file, of the bytes or the file named."""
+    """Sounds are decoded in memory and from a file, of bytes or of a named
+    file."""
     sounds = [encode(waves(number), form)
               for number, form in enumerate(('WAV', 'FLAC'))]
     (tmp_path / 'b.flac').write_bytes(sounds[1])
@@ -175,7 +177,7 @@ def test_splits_of_a_dict_are_chosen(hugging_face, pictures):
 
 
 def test_splits_of_other_columns_are_refused(hugging_face, pictures):
-    """With how to read one of them."""
+    """The error says how to read one of them."""
     parts = hugging_face.DatasetDict({
         'train': pictures, 'test': hugging_face.Dataset(
             hugging_face.table.InMemoryTable(pyarrow.table({'x': [1]})),
@@ -250,7 +252,8 @@ assert 'datasets' not in sys.modules
 
 
 def test_arrays_that_are_missing_or_of_no_fixed_shape(hugging_face):
-    """Nulls are refused as of other lists; a first axis may be any."""
+    """Nulls are refused as in other lists; a first axis may have any
+    length."""
     def dataset(shape, rows):
         return ArrowDataset(hugging_face.Dataset.from_dict(
             {'x': rows}, hugging_face.Features({
@@ -265,7 +268,8 @@ def test_arrays_that_are_missing_or_of_no_fixed_shape(hugging_face):
 
 
 def test_arrays_of_text_are_lists(hugging_face):
-    """In a table and in a stream: no array of NumPy has them."""
+    """Tables and streams give lists, since no array of NumPy holds text
+    arrays."""
     found = hugging_face.Dataset.from_dict(
         {'x': [[['a', 'b'], ['c', None]]] * 2}, hugging_face.Features({
             'x': hugging_face.Array2D((2, 2), 'string')}))

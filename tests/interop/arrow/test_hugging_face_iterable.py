@@ -161,7 +161,7 @@ def test_what_their_state_does_not_hold_is_read_again(
 
 
 def test_state_of_changed_data_is_refused(hugging_face):
-    """If there are not as many examples as were read."""
+    """A state is refused if there are fewer examples than were read."""
     def open_stream():
         return stream_of(hugging_face.IterableDataset.from_generator(
             lambda shards: iter(contents), gen_kwargs={'shards': [0]}
@@ -200,7 +200,7 @@ for _ in range(2):
 
 
 def test_run_goes_on_in_a_new_process(hugging_face, tmp_path):
-    """Files that are streamed, shuffled by Fuel, in batches, two epochs."""
+    """Fuel shuffles streamed files and makes batches, for two epochs."""
     paths = []
     for part in range(2):
         paths.append(str(tmp_path / f'{part}.parquet'))
@@ -235,7 +235,7 @@ def test_order_without_a_seed_is_not_taken_up(rows):
 
 
 def test_ranks_of_theirs_are_apart(hugging_face, rows):
-    """Together they read all; one does not take up another's state."""
+    """Together they read all; none restores another's state."""
     split = hugging_face.distributed.split_dataset_by_node
     streams = [stream_of(split(rows(), rank, 2)) for rank in range(2)]
     epochs = [stream.get_epoch_iterator() for stream in streams]
@@ -264,7 +264,7 @@ def test_ranks_of_fuel_share_the_order(rows):
     {'epoch': 1}, {'theirs': 3}, {'theirs': {}}, {'theirs': []},
     {'theirs': {'epoch': 0, 'examples_iterable': {'__reduce__': 'os'}}}])
 def test_damaged_states_are_refused(rows, change):
-    """Before anything of them is used."""
+    """They are refused before any field is used."""
     stream = stream_of(rows())
     list(itertools.islice(stream.get_epoch_iterator(), 18))
     state = stream.state_dict()
@@ -276,7 +276,7 @@ def test_damaged_states_are_refused(rows, change):
 
 @pytest.mark.parametrize('value', [-1, 2.5, 'x', None, [1], b'x', True])
 def test_damaged_numbers_of_theirs_are_refused(rows, value):
-    """At every depth."""
+    """They are refused at every depth."""
     stream = stream_of(rows().filter(lambda row: row['x']))
     list(itertools.islice(stream.get_epoch_iterator(), 18))
     state = stream.state_dict()
@@ -291,7 +291,8 @@ def test_damaged_numbers_of_theirs_are_refused(rows, value):
 
 
 def test_two_streams_and_a_loop_read_one_data_set(rows):
-    """None disturbs another, though Hugging Face keeps one place for all."""
+    """None disturbs another, though Hugging Face keeps one position for
+    all."""
     made = rows()
     dataset = HuggingFaceIterable(made)
     streams = [DataStream(dataset) for _ in range(2)]
@@ -325,7 +326,8 @@ def test_epoch_that_begins_beside_another_is_the_next(rows):
 
 
 def test_pickled_epoch_goes_on(rows):
-    """Without Hugging Face's iterator, which has no pickle."""
+    """The pickle leaves out Hugging Face's iterator, which cannot be
+    pickled."""
     epoch = stream_of(rows()).get_epoch_iterator()
     list(itertools.islice(epoch, 7))
     copied = pickle.loads(pickle.dumps(epoch))
@@ -345,7 +347,7 @@ def test_images_and_classes_are_as_in_a_table(pictures):
 
 
 def test_values_are_those_of_a_table(hugging_face):
-    """Of the same types, with masks."""
+    """Types and masks are those of a table too."""
     table = hugging_face.Dataset.from_dict({
         'age': [20, None], 'words': [[1, 2], [3]],
         'square': [[[1, 2], [3, 4]]] * 2, 'text': ['a', None]},
@@ -373,7 +375,7 @@ def test_values_are_those_of_a_table(hugging_face):
 @pytest.mark.parametrize('are_known', [True, False])
 @pytest.mark.parametrize('batched', [True, False])
 def test_failure_loses_no_example(rows, are_known, batched):
-    """Those before it come, and the next read tries once more."""
+    """Earlier examples are delivered, and the next read tries again."""
     def fail(row):
         if 3 in numpy.atleast_1d(row['x']) and not network:
             raise OSError('no route')
@@ -401,7 +403,7 @@ def test_columns_of_an_empty_stream_are_not_known(hugging_face):
 
 
 def test_example_that_lacks_a_column_is_an_error(hugging_face):
-    """With the columns that it has."""
+    """The error names the columns that it has."""
     def uneven(shards):
         yield {'x': 1, 'y': 2}
         yield {'x': 1}

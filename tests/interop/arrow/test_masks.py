@@ -43,7 +43,7 @@ def write(table, path, kind):
     ['table', 'parquet', 'arrow', 'stream']), data=st.data())
 def test_masks_tell_where_values_are(tmp_path_factory, rows, encode, kind,
                                      data):
-    """Integers keep their digits; any request."""
+    """Integers keep their digits for any request."""
     table = table_of(rows, encode)
     source = table if kind == 'table' else write(
         table, tmp_path_factory.getbasetemp() / 'masks', kind)
@@ -70,7 +70,7 @@ def test_masks_tell_where_values_are(tmp_path_factory, rows, encode, kind,
 
 
 def test_several_columns_have_one_mask():
-    """With an axis for them."""
+    """The mask has an axis for the columns."""
     table = pyarrow.table({'a': [1, None, 3], 'b': [None, 5, 6]})
     dataset = ArrowDataset(table, {'x': ['a', 'b']}, masks='x')
     x, there = dataset[:]

@@ -50,7 +50,7 @@ def test_batches_of_arrow_files_keep_no_other_column(tmp_path, source, new):
 
 
 def test_rows_of_a_table_are_remembered_in_memory_of_their_own():
-    """That of the table may be a file's, which another program cuts."""
+    """The table's memory may be a file's, which another program can cut."""
     whole = pyarrow.concat_tables([table(), table()])
     dataset = ArrowDataset(whole, sources=('number',))
     dataset.get_data(None, [0, N])

@@ -36,7 +36,7 @@ def numbers(dataset):
     'tables', 'tables/a.{}', 'tables/*.{}', ['tables/a.{}', 'tables/b.{}']])
 def test_data_set_reads_its_own_files_from_another_folder(
         tmp_path, monkeypatch, kind, data):
-    """As other data sets do, whatever lies under the name there."""
+    """It ignores the file that now has the old name, as other data sets do."""
     here, there = tmp_path / 'here', tmp_path / 'there'
     write(here, kind, 1)
     write(there, kind, 2)

@@ -49,7 +49,7 @@ def test_splits_of_a_folder_must_be_named(folder):
 
 
 def test_several_and_all_splits_are_read(folder):
-    """In the order in which they are named."""
+    """Their order is that of the names."""
     columns = ['x']
     for names in (['train', 'test'], ['test', 'train']):
         expected = [row for name in names for row in ROWS[name]]

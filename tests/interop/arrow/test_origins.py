@@ -37,7 +37,7 @@ def cache(tmp_path):
 
 @pytest.mark.parametrize('name, origin, answer', origins.cells(*WRITERS))
 def test_files_are_opened_from_each_origin(name, origin, answer, tmp_path):
-    """Others are an error that says what to do."""
+    """Other origins are an error that says what to do."""
     origins.check_origin(tmp_path, WRITERS[name], name, origin, answer)
 
 
@@ -56,8 +56,8 @@ def served(tmp_path):
 
 
 def test_epochs_over_urls_have_all_rows(served):
-    """In any order, in another process's pickle, and a second time from the
-    cache."""
+    """Rows are read in any order, in another process's pickle, and again from
+    the cache."""
     urls = [served.url(f'{name}.parquet') for name in 'ab']
     dataset = pickle.loads(pickle.dumps(ArrowDataset(urls)))
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_credentials_are_assigned_to_a_data_set_that_was_unpickled(served):
 
 
 def test_missing_remote_file_says_so(served):
-    """As a missing HDF5 file does."""
+    """The error is that of a missing HDF5 file."""
     for load in (fuel.load, ArrowDataset):
         with pytest.raises(FileNotFoundError, match='no such file'):
             load(served.url('c.parquet'))
@@ -122,6 +122,6 @@ def test_missing_remote_file_says_so(served):
 
 @pytest.mark.parametrize('data', ['a.parquet', ['a.parquet'], TABLE])
 def test_storage_options_are_for_urls(data):
-    """Storage options are refused with anything else."""
+    """Other data refuse storage options."""
     with pytest.raises(ValueError, match='storage_options are for URLs'):
         ArrowDataset(data, storage_options={'anon': True})

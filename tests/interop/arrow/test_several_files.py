@@ -38,7 +38,8 @@ def test_files_with_other_columns_are_refused(tmp_path, kind, tables, text):
 
 @pytest.mark.parametrize('chosen', [{'sources': ('x',)}, {'columns': ['x']}])
 def test_only_columns_that_are_chosen_are_looked_at(tmp_path, chosen):
-    """In either order of the files, and after a pickle."""
+    """Other columns may differ in either order of the files, and after a
+    pickle."""
     for name, tables in (('a', (MORE, LESS)), ('b', (LESS, MORE))):
         (tmp_path / name).mkdir()
         files = write(tmp_path / name, 'parquet', *tables)
@@ -48,7 +49,7 @@ def test_only_columns_that_are_chosen_are_looked_at(tmp_path, chosen):
 
 
 def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path):
-    """Alone and in a list."""
+    """It is named alone and in a list."""
     path = tmp_path / 'none.parquet'
     for data in (path, [write(tmp_path, 'parquet', LESS), path]):
         with pytest.raises(FileNotFoundError, match=(

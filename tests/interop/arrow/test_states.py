@@ -71,13 +71,13 @@ PIPELINES = {
 
 @pytest.mark.parametrize('name', PIPELINES)
 def test_orders_are_those_of_1_0(name):
-    """Of a first and a second epoch."""
+    """The first and the second epoch have the recorded orders."""
     saved_states.check_orders(STATES, name, PIPELINES[name])
 
 
 @pytest.mark.parametrize('name', PIPELINES)
 def test_state_of_1_0_goes_on_with_the_next_item(name):
-    """In a pipeline that was built anew."""
+    """The pipeline that loads the state is built anew."""
     saved_states.check_rest(STATES, name, PIPELINES[name])
 
 

@@ -36,7 +36,8 @@ def groups_of(paths):
                 min_size=1, max_size=3), st.data())
 def test_pieces_are_the_row_groups_that_pyarrow_names(
         tmp_path_factory, tables, data):
-    """Of several files, numbers and text, splits and windows."""
+    """They are equal for several files, numbers and text, splits and
+    windows."""
     folder = tmp_path_factory.mktemp('tables')
     paths = [write(folder, number, *table)
              for number, table in enumerate(tables)]
@@ -54,7 +55,7 @@ def test_pieces_are_the_row_groups_that_pyarrow_names(
 
 @pytest.mark.parametrize('source', ['x', 'name'])
 def test_aligned_epoch_decodes_each_row_group_once(tmp_path, source):
-    """With room for two windows."""
+    """The cache has room for two windows."""
     dataset = ArrowDataset(
         [write(tmp_path, number, 50, 7) for number in range(3)],
         sources=(source,), cache_bytes=2000)

@@ -33,7 +33,7 @@ def files(folder, *columns):
     ([2, 3, 4], [1, 0, 2])])
 @pytest.mark.parametrize('names', [None, True])
 def test_tensors_have_the_axes_of_their_permutation(shape, axes, names):
-    """As PyArrow's own arrays of them."""
+    """The axes are those of PyArrow's own arrays."""
     size = int(numpy.prod(shape))
     arrow = pyarrow.fixed_shape_tensor(
         pyarrow.int32(), shape, permutation=axes,
@@ -62,7 +62,7 @@ def test_permutation_with_two_meanings_is_refused():
 
 
 def test_booleans_of_eight_bits_are_booleans():
-    """Not the integers that they are stored as; in lists too."""
+    """They are not the stored integers; this holds in lists too."""
     column = pyarrow.ExtensionArray.from_storage(
         pyarrow.bool8(), pyarrow.array([1, 0, 5], pyarrow.int8()))
     found = rows(pyarrow.table({'x': column}))
@@ -109,7 +109,7 @@ def test_columns_may_be_a_list_of_names():
     ('float16', 'float64', 'float64'), ('uint32', 'int32', 'int64')])
 def test_numbers_of_several_types_become_one_that_holds_them(
         first, second, dtype, tmp_path):
-    """Exactly, whichever file comes first."""
+    """All values are exact, whichever file comes first."""
     for order in ((first, second), (second, first)):
         found = rows(files(tmp_path, *(
             pyarrow.array([1, 2], each) for each in order)))
@@ -140,7 +140,8 @@ def test_forms_of_text_and_lists_are_one_type(tmp_path):
 
 
 def test_file_of_nulls_has_the_type_of_the_others(tmp_path):
-    """NaN among floats, None among objects; among integers an error."""
+    """Nulls are NaN among floats and None among objects; among integers they
+    are an error."""
     nulls = pyarrow.nulls(2)
     floats = rows(files(tmp_path, nulls, pyarrow.array([.5])))
     assert floats.dtype == 'float64'
@@ -154,7 +155,7 @@ def test_file_of_nulls_has_the_type_of_the_others(tmp_path):
 
 
 def test_times_of_a_zone_keep_it():
-    """As objects; those of UTC are what NumPy's are."""
+    """They are objects; times in UTC are NumPy's."""
     times = pyarrow.array([0, 3600], pyarrow.timestamp('s'))
     found = rows(pyarrow.table({'x': times.cast(pyarrow.timestamp(
         's', 'Europe/Berlin'))}))
@@ -174,7 +175,7 @@ def test_nulls_outside_a_slice_do_not_matter():
 
 
 def test_nulls_of_a_dictionary_that_no_row_has_do_not_matter():
-    """Of those that a row has, integers have none."""
+    """Only nulls that rows refer to make integers impossible."""
     values = pyarrow.array([None, 7], pyarrow.int16())
     for place, expected in ((1, 7), (0, None)):
         column = pyarrow.DictionaryArray.from_arrays(
@@ -187,20 +188,20 @@ def test_nulls_of_a_dictionary_that_no_row_has_do_not_matter():
 
 
 def test_two_columns_of_one_name_are_refused():
-    """Nothing tells them apart."""
+    """Neither of them can be chosen."""
     data = pyarrow.table([[1], [2]], names=['x', 'x'])
     with pytest.raises(ValueError, match="has 2 columns 'x'"):
         ArrowDataset(data)
 
 
 def test_columns_beside_two_of_one_name_are_read():
-    """Those are not looked at."""
+    """The two columns are not read."""
     data = pyarrow.table([[1], [2], [3]], names=['x', 'x', 'y'])
     assert [3] == ArrowDataset(data, ['y'])[:][0].tolist()
 
 
 def test_numbers_are_read_without_pandas():
-    """PyArrow would ask it for their types."""
+    """PyArrow would ask pandas for their types."""
     found = subprocess.run([sys.executable, '-c', textwrap.dedent("""
         import sys
 

@@ -37,7 +37,7 @@ def samples_of(file, dtype='float32'):
 
 @pytest.mark.parametrize('form', WHOLE)
 def test_samples_are_those_of_the_library(form):
-    """Of each format, with all channels or their mean."""
+    """Samples are equal for each format, with all channels or their mean."""
     expected = samples_of(WHOLE[form])
     found = decode(WHOLE[form], channels=None)
     assert_array_equal(expected, found)
@@ -62,7 +62,7 @@ def test_types_are_those_of_the_library(dtype, channels):
 
 @pytest.mark.parametrize('form', ['WAV', 'FLAC', 'OGG', 'MP3'])
 def test_long_files_are_cut(form):
-    """From the start; short ones stay as they are."""
+    """The start of the file is kept; short files are unchanged."""
     whole = decode(WHOLE[form])
     assert_array_equal(whole[:700], decode(WHOLE[form], max_samples=700))
     assert_array_equal(whole, decode(WHOLE[form], max_samples=16001))
@@ -71,7 +71,7 @@ def test_long_files_are_cut(form):
 @given(st.sampled_from([8000, 11025, 16000, 44100, 48000]),
        st.integers(1, 3000), st.integers(1, 4000))
 def test_files_of_other_rates_are_resampled(rate, count, most):
-    """As scipy does it; what is cut off has no influence."""
+    """SciPy is the oracle; samples that are cut off have no influence."""
     file = encode(waves(count=count), 'WAV', rate, subtype='FLOAT')
     expected = waves(count=count)[:, 0] if rate == RATE else resample_poly(
         waves(count=count)[:, 0], RATE, rate)
@@ -82,7 +82,7 @@ def test_files_of_other_rates_are_resampled(rate, count, most):
 
 
 def test_file_of_another_rate_is_an_error_that_says_what_to_do():
-    """Unless it is resampled, or any rate will do."""
+    """Resampling it, or accepting any rate, avoids the error."""
     file = encode(waves(), rate=44100)
     with pytest.raises(UndecodableAudioError, match=(
             r"the audio file of 'audio'.* has 44100 samples a "
@@ -182,7 +182,7 @@ def test_hostile_rates_take_no_memory(rate, text):
 
 
 def test_bad_files_are_left_out_by_the_stream():
-    """Out of all sources, and reported with their numbers."""
+    """They are left out of all sources, and reported with their numbers."""
     files = [encode(waves(number)) for number in range(6)]
     files[1] = files[1][:400]
     files[4] = encode(waves(), rate=8000)
@@ -199,7 +199,7 @@ def test_bad_files_are_left_out_by_the_stream():
 
 
 def test_sounds_of_hugging_face_and_arrays_of_bytes_are_decoded(tmp_path):
-    """Of the bytes, or of the file that is named."""
+    """The bytes are decoded, or the file that is named."""
     file = WHOLE['FLAC']
     (tmp_path / 'a.flac').write_bytes(file)
     for form in ({'bytes': file, 'path': None},
@@ -234,7 +234,7 @@ def test_sources_that_are_not_files_are_an_error_that_names_the_argument():
     ({'which_sources': 'audi'}, "did you mean 'audio'"),
     ({'num_threads': 0}, 'num_threads must be a positive integer')])
 def test_bad_arguments_are_errors_at_once(kwargs, text):
-    """When the stage is built."""
+    """The constructor of the stage raises them."""
     with pytest.raises(ValueError, match=text):
         decode(b'', **kwargs)
 
@@ -249,7 +249,7 @@ def test_promises_of_streams_are_kept(kwargs, another_process):
 @pytest.mark.parametrize('channels, axes', [
     ('mono', ('batch', 'time')), (None, ('batch', 'time', 'channel'))])
 def test_types_and_axes_are_known(channels, axes):
-    """Before anything is read."""
+    """Types are known before anything is read."""
     stream = AudioFromBytes(DataStream(IndexableDataset({
         'audio': numpy.zeros((2, 9), 'uint8')}), batch_size=2),
         channels=channels)
@@ -259,7 +259,7 @@ def test_types_and_axes_are_known(channels, axes):
 
 
 def test_batches_are_padded():
-    """To the longest, with a mask."""
+    """Batches are as long as the longest sound, and have a mask."""
     for padded, mask, numbers in Padding(build(), mask_sources='audio'):
         assert mask.shape == padded.shape == (
             len(numbers), 900 + 100 * numbers.max())
@@ -267,7 +267,7 @@ def test_batches_are_padded():
 
 
 def test_stage_is_pickled():
-    """Under the name that users import."""
+    """The pickle names the stage as users import it."""
     stream = pickle.loads(pickle.dumps(build(max_samples=5)))
     assert AudioFromBytes is type(stream)
     assert 5 == stream.max_samples

@@ -48,7 +48,7 @@ def fail(capsys, *arguments):
 
 
 def test_files_are_kept_as_they_are(own, capsys):
-    """With the numbers of their classes, whose names are known."""
+    """Targets are numbers of classes, whose names are known."""
     path = convert()
     assert '2 classes: cat 4, dog 4' in capsys.readouterr().err
     dataset = fuel.load(path, 'train', flat_targets=True)
@@ -87,7 +87,8 @@ def test_splits_are_held_out_with_a_share_of_each_class(own):
 
 
 def test_bad_files_are_named_or_left_out(own, capsys, caplog):
-    """As those of an image folder are; a class keeps its number."""
+    """Bad files are handled as those of an image folder; a class keeps its
+    number."""
     whole = (own / 'cat' / '1.flac').read_bytes()
     (own / 'cat' / '1.flac').write_bytes(whole[:len(whole) // 2])
     for path in (own / 'dog').iterdir():
@@ -107,7 +108,7 @@ def test_bad_files_are_named_or_left_out(own, capsys, caplog):
 
 
 def test_different_rates_are_told_of(own, caplog):
-    """With what brings them to one."""
+    """The warning says how to resample them to one rate."""
     (own / 'cat' / '0.wav').write_bytes(encode(waves(), rate=8000))
     path = convert()
     assert '16000 (7 files), 8000 (1 files)' in caplog.text

@@ -36,8 +36,8 @@ def two_epochs(stream):
 
 @NAMES
 def test_promises_of_streams_are_kept(name, another_process):
-    """Among them: what follows a state that was saved at any step is the
-    same in a new process, in this epoch and the next."""
+    """A state saved at any step is continued exactly in a new process, in this
+    epoch and the next."""
     check_stream(partial(pipelines.build, name), promises=PROMISES,
                  another_process=another_process)
 
@@ -68,7 +68,7 @@ def test_workers_draw_the_same(name, method, num_workers):
 @pytest.mark.parametrize('name', ['torchvision', 'albumentations'])
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_loaders_of_torch_draw_the_same(name, num_workers):
-    """In the order of the numbers of epochs, which trainers set."""
+    """Draws depend on the numbers of epochs that trainers set."""
     stream = pipelines.build(name)
     epochs = [[image.tolist() for image, *_ in stream] for _ in range(3)]
     iterable = as_iterable(pipelines.build(name))
@@ -109,14 +109,14 @@ def test_rows_that_ranks_share_are_the_same(name):
 
 
 def test_masks_are_moved_with_their_images():
-    """As the first channel says, where the image has something."""
+    """The first channel shows where the image has an object."""
     for name in 'torchvision pairs', 'albumentations pairs':
         for images, masks, _ in pipelines.build(name):
             assert images.shape[2:] == masks.shape[-2:] == (12, 10)
 
 
 def test_the_program_draws_what_it_would():
-    """From PyTorch's generator as well."""
+    """Its draws from PyTorch's generator are unchanged too."""
     torch.manual_seed(5)
     torch.randn(3)
     before = torch.get_rng_state()
@@ -125,7 +125,7 @@ def test_the_program_draws_what_it_would():
 
 
 def test_a_generator_of_ones_own_is_not_set():
-    """As the page says of Albumentations, so its seed is set in the
+    """Albumentations has such a generator, so its seed is set in the
     function."""
     def drawn():
         return freeze_all(Mapping(

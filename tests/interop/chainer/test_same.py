@@ -31,7 +31,7 @@ NAMES = [(module, name) for module in MODULES
 
 @pytest.mark.parametrize('module, name', NAMES)
 def test_name_takes_the_arguments_of_chainer(module, name):
-    """In the same order, with the same defaults."""
+    """Arguments have the same order and the same defaults."""
     ours = getattr(getattr(bridge, module), name)
     theirs = getattr(MODULES[module], name)
     assert ours is getattr(bridge, name)
@@ -76,7 +76,7 @@ def test_bridge_imports_chainer_where_warnings_are_errors():
        st.sampled_from(['SerialIterator', 'MultithreadIterator']))
 def test_iterator_gives_what_chainer_s_gives(
         n, batch_size, repeat, shuffle, name):
-    """Batches and attributes, for any size, to the end."""
+    """Batches and attributes are equal, for any size, to the end."""
     iterators = []
     for module in (chainer.iterators, bridge.iterators):
         options = {'order_sampler': module.ShuffleOrderSampler(
@@ -112,7 +112,7 @@ def outcome(function):
 
 @given(towers, st.data())
 def test_tower_of_data_sets_is_indexed_as_chainer_s_is(tower, data):
-    """Whichever of `__getitem__` and `get_example` its users override."""
+    """Its users override either `__getitem__` or `get_example`."""
     theirs, ours = (build_tower(library, tower) for library in LIBRARIES)
     n = len(theirs)
     assert n == len(ours)
@@ -205,7 +205,7 @@ def test_splits_are_those_of_chainer(count, n, seed):
     ([{'a': numpy.zeros(1)}, {'a': numpy.zeros(2)}], {'a': 3}),
 ])
 def test_converted_batch_is_that_of_chainer(batch, padding):
-    """Type, shape and values."""
+    """Type, shape and values are equal."""
     def described(converted):
         if isinstance(converted, tuple):
             return [described(part) for part in converted]
@@ -220,7 +220,7 @@ def test_converted_batch_is_that_of_chainer(batch, padding):
 
 
 def test_device_of_chainer_is_taken():
-    """As its updaters pass it on."""
+    """Chainer's updaters pass such a device on."""
     device = chainer.get_device('@numpy')
     array = bridge.concat_examples([1, 2], device)
     assert [1, 2] == array.tolist()
@@ -233,7 +233,7 @@ def build():
 
 
 def test_data_set_of_chainer_keeps_the_promises_of_data_sets():
-    """As one of Fuel's own."""
+    """It keeps them as Fuel's own data sets do."""
     check_dataset(build, another_process=False)
 
 

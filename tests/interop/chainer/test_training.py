@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', [
     name for name in training.ITERATORS if name != 'chainer'])
 def test_trainer_resumes_a_snapshot_with_identical_weights(kind, tmp_path):
-    """Interrupted in mid-epoch, resumed in a new process."""
+    """It is interrupted in mid-epoch, and resumes in a new process."""
     whole = training.make_trainer(str(tmp_path / 'whole'), kind, 19)
     whole.run()
     folder = tmp_path / 'parts'
@@ -31,7 +31,7 @@ def test_trainer_resumes_a_snapshot_with_identical_weights(kind, tmp_path):
 
 
 def test_iterator_of_chainer_trains_to_the_same_weights(tmp_path):
-    """With the same generator the order is the same, and so are all bits."""
+    """The same generator gives the same order, and so the same bits."""
     trainers = [training.make_trainer(str(tmp_path / kind), kind, 15)
                 for kind in ('chainer', 'serial', 'processes',
                              'data set of Fuel')]
@@ -78,7 +78,7 @@ def test_snapshot_of_chainer_s_formats_resumes(kind, serializer, tmp_path):
 
 
 def test_snapshot_of_chainer_s_iterator_is_taken_up(tmp_path):
-    """Chainer takes up Fuel's too; their common part is enough."""
+    """Chainer resumes Fuel's too; their common part is enough."""
     path = str(tmp_path / 'iterator')
     for writer, reader in (('chainer', 'serial'), ('serial', 'chainer'),
                            ('chainer', 'processes')):

@@ -63,7 +63,8 @@ def write(path, data, options):
 @pytest.mark.parametrize('dtype', ['u1', '<i2', '>f4', '<f8'])
 @pytest.mark.parametrize('name', FILTERS)
 def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled, decoder):
-    """In any order; each chunk is decoded once while it is remembered."""
+    """Rows are equal in any order; each chunk is decoded once while it is
+    cached."""
     rng = numpy.random.RandomState(0)
     data = values(rng, (100, 50), dtype)
     options = {**FILTERS[name](), 'shuffle': shuffled,
@@ -168,7 +169,7 @@ with h5py.File(sys.argv[1], 'r') as file:
 
 @pytest.mark.parametrize('name', sorted(FILTERS.keys() - {BY_HDF5}))
 def test_no_plugin_is_needed(tmp_path, name):
-    """Fuel decodes what compresses."""
+    """Fuel decodes the plug-ins' compression by itself."""
     write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'), FILTERS[name]())
     assert (0, b'50.0\n', b'') == run_python('-c', """
 import h5py, sys
@@ -180,7 +181,7 @@ with h5py.File(sys.argv[1], 'r') as file:
 
 @pytest.mark.parametrize('name', FILTERS)
 def test_description_has_the_short_name_of_a_filter(tmp_path, name):
-    """Not the sentences that plug-ins register."""
+    """The sentence that the plug-in registers is not shown."""
     write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'), FILTERS[name]())
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         assert (name.split()[0],) == describe(file['x']).filters

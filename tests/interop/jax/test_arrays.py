@@ -50,7 +50,7 @@ class Recording(IndexableDataset):
     to_jax, partial(to_jax, dtype='bfloat16', sharding='cpu:3'), replicated],
     ids=['plain', 'cast', 'replicated'])
 def test_stage_keeps_the_promises(stage, another_process):
-    """Of every stage: epochs, states, pickles, other processes."""
+    """The promises are about epochs, states, pickles and other processes."""
     check_stage(stage, another_process=another_process)
 
 
@@ -71,7 +71,7 @@ def test_batches_are_global_arrays_over_a_mesh():
 
 
 def test_sources_may_be_laid_out_each_in_its_way():
-    """Those that are left out are on the default device."""
+    """Sources that are left out are on the default device."""
     device = jax.devices()[5]
     stream = to_jax(ordered(), {'rows': over_mesh()})
     rows, numbers = next(stream.get_epoch_iterator())
@@ -116,7 +116,7 @@ def test_state_on_eight_devices_is_resumed_on_one(step):
 
 
 def test_state_of_another_type_is_refused():
-    """Unlike the place, the type decides the values."""
+    """The type, unlike the device, decides the values."""
     state = to_jax(shuffled(), dtype='bfloat16').state_dict()
     with pytest.raises(StateMismatchError, match='dtype'):
         to_jax(shuffled()).load_state_dict(state)
@@ -134,7 +134,7 @@ def test_types_stay_what_they_are(dtype):
 
 
 def test_types_of_64_bits_follow_the_setting_of_jax():
-    """As everywhere in JAX; what does not fit is not cut off."""
+    """Values that do not fit into 32 bits are an error, not cut off."""
     for wide, narrow in [('float64', 'float32'), ('int64', 'int32'),
                          ('uint64', 'uint32'), ('complex128', 'complex64')]:
         array = numpy.arange(2).astype(wide)
@@ -177,7 +177,7 @@ def test_examples_lists_and_arrays_of_jax_are_taken():
 
 
 def test_padded_batches_become_arrays():
-    """Ragged ones are refused, with the stage that helps."""
+    """Ragged batches are refused, and the error names Padding."""
     ragged = of([numpy.ones(2), numpy.ones(3)])
     with pytest.raises(TypeError, match=r"'data'.*transformers\.Padding"):
         next(to_jax(ragged).get_epoch_iterator())
@@ -202,7 +202,8 @@ def test_data_that_no_array_of_jax_holds_are_refused(column, text):
 
 
 def test_batch_that_the_mesh_does_not_divide_is_refused():
-    """In its turn; the text says how to leave out, or fill, the last."""
+    """The error comes in its turn and says how to drop, or pad, the last
+    batch."""
     epoch = to_jax(ordered(20), over_mesh()).get_epoch_iterator()
     rows, _ = next(epoch)
     assert (16, 3) == rows.shape
@@ -290,14 +291,14 @@ def test_sparse_batches_are_made_dense_before():
 
 
 def test_print_of_a_stage_of_arrays_is_the_tree_of_the_pipeline():
-    """As of every stream."""
+    """Every stream prints its tree."""
     stream = to_jax(ordered(), dtype='bfloat16')
     assert ['ToJax', '  DataStream', '    IndexableDataset'] == [
         line.partition(':')[0] for line in str(stream).splitlines()]
 
 
 def test_names_with_slashes_make_a_tree_of_arrays():
-    """As functions of JAX take them."""
+    """Functions of JAX take such trees."""
     stream = to_jax(DataStream(IndexableDataset({
         'obs/a': numpy.arange(4), 'obs/b': numpy.ones(4, 'float32'),
         'actions': numpy.zeros(4, 'float32')}), batch_size=2))

@@ -61,7 +61,7 @@ def lists(iterator):
 
 
 def test_hdf5_feeds_pipelines_of_grain(digits):
-    """Shuffled, mapped and batched by Grain, in several threads."""
+    """Grain shuffles, maps and batches them, in several threads."""
     source = as_source(digits, as_dict=True)
     assert isinstance(source, grain.sources.RandomAccessDataSource)
     dataset = grain.MapDataset.source(source).shuffle(seed=1).map(
@@ -95,7 +95,7 @@ def test_hdf5_feeds_the_data_loader_of_grain(digits):
 
 
 def test_source_reads_what_grain_fetches_together_at_once():
-    """In one request, for the next batches too."""
+    """One request reads them, also for the next batches."""
     class Counting(IndexableDataset):
         requests = ()
 
@@ -129,7 +129,7 @@ def test_source_is_read_by_many_threads_and_pickled(digits):
 
 @pytest.mark.parametrize('build', [of_source, of_map, of_iterable])
 def test_dataset_keeps_the_promises(build, another_process):
-    """Of every data set: requests, states, copies, other processes."""
+    """The promises are about requests, states, copies and other processes."""
     check_dataset(build, another_process=another_process)
 
 
@@ -190,7 +190,7 @@ def test_stream_has_the_batches_of_its_epochs_in_grain():
 
 @pytest.mark.parametrize('step', [0, 1, 6, 7, 8, 13, 14])
 def test_state_in_grain_is_exact(step):
-    """Through JSON and stages of Grain, in a stream built anew."""
+    """The state survives JSON and stages of Grain, in a stream built anew."""
     def build():
         return iter(as_iter_dataset(shuffled(), num_epochs=2).map(
             lambda batch: (batch[0] + 1,)))
@@ -226,7 +226,7 @@ def drawing():
 
 @pytest.mark.parametrize('build', [shuffled, drawing])
 def test_iterators_of_one_stream_do_not_disturb_each_other(build):
-    """In turns, over the end of an epoch."""
+    """Two iterators read in turns, over the end of an epoch."""
     dataset = as_iter_dataset(build(), num_epochs=2)
     one, other = iter(dataset), iter(dataset)
     found = [[], []]
@@ -241,7 +241,8 @@ def test_iterators_of_one_stream_do_not_disturb_each_other(build):
 
 
 def test_workers_of_grain_read_each_its_part():
-    """In the order of the stream, no batch twice; states are exact."""
+    """Batches keep the order of the stream, and none comes twice; states are
+    exact."""
     def build():
         return as_iter_dataset(shuffled()).mp_prefetch(
             grain.MultiprocessingOptions(num_workers=2))
@@ -259,7 +260,7 @@ def test_workers_of_grain_read_each_its_part():
 
 
 def test_iterator_that_was_closed_is_not_read():
-    """As with those of Grain."""
+    """Grain's own iterators behave so."""
     iterator = iter(as_iter_dataset(shuffled()))
     next(iterator)
     iterator.close()
@@ -279,7 +280,7 @@ def test_damaged_states_are_refused(state):
 
 
 def test_position_that_grain_does_not_take_is_refused():
-    """With the position in the text."""
+    """The error names the position."""
     with pytest.raises(StateMismatchError, match=r'position \[1\]'):
         of_iterable().open_at([1])
 

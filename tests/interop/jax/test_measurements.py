@@ -32,13 +32,14 @@ def by_function(rng, stream):
     pytest.param(range(first, first + 400), marks=pytest.mark.full)
     for first in range(50, 2050, 400)]], ids=str)
 def test_counts_of_random_pipelines_are_those_of_arithmetic(seeds):
-    """Items, examples and bytes, wherever they are read or exported."""
+    """Items, examples and bytes are equal, wherever they are read or
+    exported."""
     for seed in seeds:
         check_counts(seed, [of_jax, by_function])
 
 
 def test_batch_of_arrays_counts_its_rows_everywhere():
-    """In the profile, the measurements and what loggers get."""
+    """The profile, the measurements and loggers count its rows."""
     dataset = IndexableDataset({'x': numpy.ones((1000, 3), 'float32')})
     stream = to_jax(DataStream(dataset, batch_size=100))
     assert 10 == len(list(stream))

@@ -46,7 +46,7 @@ def digits():
 
 
 def test_programs_of_the_page_are_those_below():
-    """Another one needs a test of its own."""
+    """Another program needs a test of its own."""
     several, workers = BLOCKS
     assert 'jax.distributed.initialize()' in several
     assert 'mp_prefetch' in workers

@@ -35,7 +35,8 @@ PER_EPOCH = 9
 @pytest.mark.parametrize('is_built', [True, False])
 def test_every_epoch_is_that_of_the_stream(
         workers, use_multiprocessing, max_queue_size, is_built):
-    """Though Keras shuffles, and may look at a batch to build a model."""
+    """Epochs are equal although Keras shuffles, and may read a batch to build
+    a model."""
     batches = BatchesDataset(
         open_stream(), workers, use_multiprocessing, max_queue_size)
     model = build(is_built)
@@ -58,7 +59,7 @@ def test_steps_per_epoch_go_on_with_the_next_batch(steps, is_built):
 
 
 def test_validation_and_prediction_read_whole_epochs():
-    """Between and after those of the training."""
+    """They are read between and after epochs of training."""
     model, valid = build(), BatchesDataset(open_stream(20))
     batches = BatchesDataset(open_stream())
     model.fit(batches, validation_data=valid, epochs=2, verbose=0)
@@ -120,7 +121,7 @@ def test_resumed_run_ends_with_the_same_weights(
 
 
 def test_state_is_plain_and_resumes_in_the_middle():
-    """As the data set of a new process has it, with Keras counting on."""
+    """The data set of a new process continues, and Keras counts on."""
     batches, expected = BatchesDataset(open_stream()), numbers_of(
         open_stream(), 3)
     for _ in range(PER_EPOCH + 4):
@@ -133,7 +134,7 @@ def test_state_is_plain_and_resumes_in_the_middle():
 
 
 def test_state_after_a_batch_is_known_while_others_are_on_their_way():
-    """Keras is one batch ahead where a device is slow to be reached."""
+    """Keras prefetches a batch where a device is slow."""
     batches = BatchesDataset(open_stream())
     batches.keep_states()
     for _ in range(PER_EPOCH + 6):
@@ -173,7 +174,7 @@ def test_ranks_share_an_epoch_and_resume_after_a_kill(tmp_path):
 
 
 def test_unshared_stream_of_several_ranks_is_refused(monkeypatch):
-    """Else each would read all of it; which it may, if that is said."""
+    """Else each rank would read all of it, which shard(0, 1) allows."""
     monkeypatch.setenv('RANK', '1')
     monkeypatch.setenv('WORLD_SIZE', '2')
     with pytest.raises(ValueError, match=r"2 processes .*shard\('auto'"):
@@ -183,7 +184,7 @@ def test_unshared_stream_of_several_ranks_is_refused(monkeypatch):
 
 
 def test_another_number_of_ranks_is_refused_in_mid_epoch():
-    """At the end of an epoch any number goes on."""
+    """At the end of an epoch, any number of ranks continues."""
     batches = BatchesDataset(open_stream().shard(0, 2))
     batches[0]
     whole = BatchesDataset(open_stream())
@@ -201,7 +202,7 @@ def test_another_number_of_ranks_is_refused_in_mid_epoch():
     {'batches': 1, 'shards': 0, 'stream': {}},
     {'batches': 1, 'shards': 1, 'stream': []}])
 def test_state_of_something_else_is_refused(state):
-    """Before it changes anything."""
+    """It is refused before it changes anything."""
     with pytest.raises(StateMismatchError, match='of a BatchesDataset of 9'):
         BatchesDataset(open_stream()).load_state_dict(state)
 
@@ -217,7 +218,7 @@ def test_streams_that_keras_cannot_train_on_are_refused():
 
 
 def test_stream_whose_length_is_wrong_is_an_error():
-    """Neither are batches left out, nor is an epoch begun in its middle."""
+    """No batch is left out, and no epoch begins in its middle."""
     class Wrong(DataStream):
         length = 4
 
@@ -256,7 +257,7 @@ def test_other_process_and_index_are_refused():
 
 
 def test_backup_refuses_what_it_could_not_resume(tmp_path):
-    """Other steps or batches, another epoch, and files that are damaged."""
+    """It refuses other steps or batches, another epoch, and damaged files."""
     with pytest.raises(TypeError, match='must be the BatchesDataset'):
         Backup(numpy.arange(3), tmp_path)
     with pytest.raises(ValueError, match="must be 'epoch' or a number"):
@@ -289,7 +290,7 @@ def test_number_of_examples_divides_nothing():
 
 
 def test_sparse_batches_are_made_dense_before():
-    """Keras takes them by some of its backends alone."""
+    """Only some backends of Keras take sparse batches."""
     rows = random_csr(8, 5)
     stream = DataStream(SparseDataset(rows),
                         iteration_scheme=SequentialScheme(8, 4))

@@ -48,7 +48,7 @@ def numbers(epochs):
 
 
 def test_fit_reads_every_batch_in_order(model):
-    """Once an epoch."""
+    """Each batch is read once an epoch."""
     model.fit(BatchesDataset(ordered()), epochs=2, verbose=0)
     assert numbers(2) == model.loss.seen
 
@@ -82,7 +82,8 @@ def test_pass_in_the_middle_of_another_one_is_refused(model, other_pass):
 
 
 def test_validation_between_parts_of_an_epoch_is_refused(model):
-    """Of the same batches, where an epoch of Keras is a part of Fuel's."""
+    """They read the same batches, where an epoch of Keras is a part of
+    Fuel's."""
     batches = BatchesDataset(ordered())
     with pytest.raises(RuntimeError, match='validation_data'):
         model.fit(batches, validation_data=batches, steps_per_epoch=2,

@@ -52,7 +52,8 @@ def write_cells(anndata, path, kinds, count=20):
 
 
 def test_cells_of_anndata(tmp_path, anndata):
-    """Sparse rows, and columns of `obs`, of one file and of two."""
+    """Sparse rows, and columns of `obs`, are read from one file and from
+    two."""
     paths = [str(tmp_path / name) for name in ('a.h5ad', 'b.h5ad')]
     cells = [write_cells(anndata, paths[0], ['b', 'a', 'c']),
              write_cells(anndata, paths[1], ['d', 'c', 'b'])]
@@ -79,7 +80,7 @@ def test_cells_of_anndata(tmp_path, anndata):
 
 
 def test_cells_stored_by_genes_are_refused(tmp_path, anndata):
-    """With the line that writes them by cells."""
+    """The error has the line that writes them by cells."""
     path = tmp_path / 'a.h5ad'
     anndata.AnnData(sparse.random(9, 5, .5, 'csc')).write_h5ad(path)
     with pytest.raises(ValueError, match=r'adata\.X = adata\.X\.tocsr'):
@@ -87,7 +88,7 @@ def test_cells_stored_by_genes_are_refused(tmp_path, anndata):
 
 
 def test_fields_of_netcdf4(tmp_path):
-    """Packed numbers, some of them missing, along an unlimited time."""
+    """Packed numbers, some of them missing, lie along an unlimited time."""
     netcdf = importlib.import_module('netCDF4')
     path = tmp_path / 'a.nc'
     with netcdf.Dataset(path, 'w') as file:
@@ -111,7 +112,7 @@ def test_fields_of_netcdf4(tmp_path):
 
 
 def test_fields_of_xarray(tmp_path):
-    """Written by h5netcdf, read by xarray."""
+    """h5netcdf has written them, and xarray reads them."""
     xarray = importlib.import_module('xarray')
     path = tmp_path / 'a.nc'
     xarray.Dataset({'t2m': (('time', 'x'), RNG.random((6, 3)))}, {
@@ -127,7 +128,7 @@ def test_fields_of_xarray(tmp_path):
 
 
 def test_episodes_of_minari(tmp_path):
-    """Steps; of observations, there is one more."""
+    """An episode has one observation more than steps."""
     storages = importlib.import_module('minari.dataset.minari_storage')
     gymnasium = importlib.import_module('gymnasium')
     buffers = importlib.import_module('minari.data_collector')
@@ -224,7 +225,8 @@ def sequences(module, path, **kwargs):
 
 
 def test_sequences_of_robomimic(tmp_path, monkeypatch):
-    """Padded at both sides, of a mask; also by `open_hdf5`."""
+    """They are padded at both sides and have a mask; `open_hdf5` reads them
+    too."""
     module = importlib.import_module('robomimic.utils.dataset')
     path = write_demos(tmp_path, RNG).files
     given = {'frame_stack': 3, 'seq_length': 4,
@@ -251,7 +253,7 @@ def test_sequences_of_robomimic(tmp_path, monkeypatch):
 
 
 def test_jets_of_salt_in_a_virtual_file(tmp_path):
-    """Joined by the function that salt joins files with."""
+    """The function of salt joins the files."""
     tools = importlib.import_module('ftag.vds')
     jets = []
     for number in range(3):
@@ -273,7 +275,8 @@ def test_jets_of_salt_in_a_virtual_file(tmp_path):
 
 
 def test_batches_of_salt(tmp_path, monkeypatch):
-    """Inputs, masks of what is valid and labels; also by `open_hdf5`."""
+    """They are inputs, masks of valid entries and labels; `open_hdf5` reads
+    them too."""
     module = importlib.import_module('salt.data.datasets')
     jets = numpy.zeros(40, [('pt', 'f4'), ('eta', 'f4'), ('label', 'i4')])
     tracks = numpy.zeros((40, 5), [
@@ -307,7 +310,7 @@ def test_batches_of_salt(tmp_path, monkeypatch):
 
 
 def test_windows_of_the_well(tmp_path):
-    """Of trajectories of the training set."""
+    """Windows are read over trajectories of the training set."""
     module = importlib.import_module('the_well.data.datasets')
     write_well(tmp_path, RNG)
     windows = Windows(fuel.load(tmp_path, 'train'), 3)

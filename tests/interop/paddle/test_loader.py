@@ -35,7 +35,7 @@ def orders(count):
 
 
 def test_loader_makes_tensors_of_entries():
-    """In the order of the stream, pass after pass."""
+    """Each pass keeps the order of the stream."""
     loader = paddle.io.DataLoader(as_iterable(stream()), batch_size=4)
     for expected in orders(2):
         seen = []
@@ -64,7 +64,7 @@ def test_workers_share_a_pass(workers):
 
 
 def test_number_of_a_pass_is_checked():
-    """As all counts are."""
+    """It is checked as all counts are."""
     with pytest.raises(ValueError, match='number'):
         as_iterable(as_provider(stream())).set_pass(-1)
 
@@ -108,7 +108,7 @@ def test_data_set_of_paddle_is_a_provider():
 
 
 def test_decorators_do_what_paddle_s_do():
-    """Only the order that a buffer makes may differ."""
+    """Results are equal, except for the order of a shuffle buffer."""
     reader = shuffle(lambda: range(9), 4)
     assert sorted(paddle.reader.shuffle(lambda: range(9), 4)()) == sorted(
         reader())

@@ -31,7 +31,7 @@ def rows_of(dataset, name='id'):
 
 
 def test_pipeline_makes_what_it_makes_of_a_stream(tmp_path):
-    """From an HDF5 file, through Ray, and back."""
+    """Data go from an HDF5 file through Ray and back."""
     path = tmp_path / 'data.hdf5'
     with h5py.File(path, 'w') as file:
         file.create_dataset('rows', data=numpy.arange(300, dtype='u1').reshape(
@@ -90,7 +90,7 @@ def test_stage_may_write_into_its_batch():
 
 
 def test_draws_depend_on_the_seed_and_the_batch():
-    """Not on who computes it, and when."""
+    """They do not depend on the process or the time."""
     dataset = ray.data.from_numpy(numpy.concatenate([
         numpy.zeros((10, 4)), numpy.ones((10, 4))])).repartition(2)
 
@@ -108,7 +108,7 @@ def test_draws_depend_on_the_seed_and_the_batch():
 
 
 def test_axis_labels_reach_the_stages():
-    """Those of images need them."""
+    """Stages for images need them."""
     images = numpy.arange(24).reshape(2, 1, 3, 4)
     flipped = map_batches(
         ray.data.from_numpy(images), lambda stream: RandomHorizontalFlip(
@@ -119,7 +119,7 @@ def test_axis_labels_reach_the_stages():
 
 
 def test_arrays_of_unequal_shapes_are_columns():
-    """As they are in Ray."""
+    """Ray has them as columns too."""
     def ragged(batch):
         parts = numpy.empty(len(batch[0]), object)
         parts[:] = [numpy.arange(number + 1.) for number in batch[0]]

@@ -25,7 +25,7 @@ def chunked(tmp_path):
 
 @pytest.mark.timeout(300)
 def test_split_is_read_in_tasks_that_end_with_chunks(chunked):
-    """In order, with schema and sizes; no chunk is read twice."""
+    """Tasks are in order, with schema and sizes; no chunk is read twice."""
     dataset = to_ray(chunked, rows_per_task=10)
     assert ['numbers', 'rows'] == sorted(dataset.schema().names)
     assert 40 == dataset.count()

@@ -43,13 +43,14 @@ def in_actors(url, folder):
 @pytest.mark.timeout(600)
 def test_stream_of_remote_file_keeps_promise(
         url, tmp_path, promise, another_process):
-    """Ownership, states at every step, each example once."""
+    """The promises are about ownership, states at every step, and each example
+    once."""
     check_stream(partial(in_actors, url, str(tmp_path)), promises=[promise],
                  another_process=another_process)
 
 
 def test_actors_read_the_values_of_the_file(url, tmp_path):
-    """In the order of the stream, in each epoch."""
+    """Each epoch keeps the order of the stream."""
     regular = ('gzip', 'plain')
     expected = epochs_of(FilterSources(batches(url, 'off'), regular), 2)
     with in_actors(url, str(tmp_path)) as stream:

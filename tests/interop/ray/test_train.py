@@ -81,7 +81,7 @@ def train_and_resume(config):
 
 
 def test_each_worker_has_its_share_and_goes_on(path, tmp_path):
-    """Of a stream with shard='auto', after a failure as well."""
+    """A stream with shard='auto' continues after a failure as well."""
     fit(train_and_resume, {'path': str(path), 'folder': str(tmp_path)},
         tmp_path / 'runs')
     before = read(tmp_path, 'batch-0-*')

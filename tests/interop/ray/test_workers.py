@@ -35,12 +35,12 @@ SHORT = ('ownership', 'plain state', 'interleaved epochs', 'threads',
     ids=['two', 'one'])
 @pytest.mark.timeout(600)
 def test_stream_keeps_promise(build, promise, another_process):
-    """Of every stream: epochs, states, pickles, other processes."""
+    """The promises are about epochs, states, pickles and other processes."""
     check_stream(build, promises=[promise], another_process=another_process)
 
 
 def test_actors_make_the_values_of_the_stream_in_its_order():
-    """In each epoch, on both nodes."""
+    """Actors of both nodes do in each epoch."""
     expected = epochs_of(numbers(), 3)
     with RayWorkers(numbers(), num_workers=3) as stream:
         assert expected == epochs_of(stream, 3)
@@ -49,7 +49,7 @@ def test_actors_make_the_values_of_the_stream_in_its_order():
 
 
 def test_sparse_batches_come_as_they_are():
-    """Those that are large through the object store."""
+    """Large batches go through the object store."""
     for columns in (5, WIDTH):
         rows = random_csr(16, columns)
         stream = DataStream(SparseDataset(rows),
@@ -69,7 +69,8 @@ def slow(batch):
 
 
 def test_stages_are_measured_in_the_actors():
-    """Below the stage that waits for them, and no longer than a profile."""
+    """They stand below the stage that waits for them, and take no longer than
+    a profile."""
     expected = epochs_of(numbers())
     with RayWorkers(Mapping(numbers(), slow), num_workers=2) as stream:
         iterator = stream.get_epoch_iterator()
@@ -123,7 +124,8 @@ def test_actors_draw_each_their_own_from_the_global_generators():
 
 
 def test_state_is_continued_by_any_number_of_actors():
-    """At each step, and by the stream itself, and back."""
+    """A state of each step is also continued by the stream itself, and
+    back."""
     plain = numbers(12)
     [first, second] = epochs_of(numbers(12), 2)
     with RayWorkers(numbers(12), num_workers=2) as source, \
@@ -145,7 +147,7 @@ def test_state_is_continued_by_any_number_of_actors():
 
 
 def test_pickled_stream_goes_on_where_it_was():
-    """With actors of its own."""
+    """It starts actors of its own."""
     [expected] = epochs_of(numbers())
     with RayWorkers(numbers(), num_workers=2) as stream:
         epoch = stream.get_epoch_iterator()
@@ -259,7 +261,7 @@ def test_batches_of_the_same_node_are_not_copied():
 
 
 def test_batches_that_are_kept_are_copied_beyond_half_the_budget():
-    """So a reader that keeps them all does not fill the store."""
+    """A reader that keeps all batches does not fill the store."""
     nbytes = 2 * WIDTH * 8
     expected = epochs_of(numbers(24, WIDTH))[0]
     with RayWorkers(numbers(24, WIDTH), max_bytes=8 * nbytes) as stream:
@@ -311,7 +313,7 @@ def test_error_has_the_traceback_of_the_actor():
 
 
 def test_stream_that_does_not_unpickle_says_so():
-    """With the error that its class raises on the node."""
+    """The error is the one that its class raises on the node."""
     with RayWorkers(ray_pipelines.Unloadable(numbers())) as stream, \
             pytest.raises(OSError, match='the tape is not mounted'):
         next(stream.get_epoch_iterator())
@@ -335,7 +337,7 @@ def test_actors_that_die_again_and_again_are_given_up():
 
 
 def test_actor_of_a_stream_without_states_is_not_replaced():
-    """Nobody knows what would come next."""
+    """Without a state, the next batch is not known."""
     with RayWorkers(ray_pipelines.Hiding(numbers()), max_store=2) as stream:
         epoch = stream.get_epoch_iterator()
         next(epoch)
@@ -345,7 +347,7 @@ def test_actor_of_a_stream_without_states_is_not_replaced():
 
 
 def test_actor_that_gets_no_resources_is_reported():
-    """With what it needs, and what there is."""
+    """The error names the needed and the free resources."""
     with RayWorkers(numbers(), resources={'CPU': 1, 'anvil': 2},
                     timeout=1) as stream, \
             pytest.raises(WorkerError, match=(
@@ -355,7 +357,7 @@ def test_actor_that_gets_no_resources_is_reported():
 
 
 def test_actors_are_scaled_between_epochs():
-    """Up and down; those that are enough are kept."""
+    """Their number grows and shrinks; remaining actors are kept."""
     expected = epochs_of(numbers(), 4)
     with RayWorkers(numbers()) as stream:
         assert expected[:1] == epochs_of(stream)
@@ -372,7 +374,7 @@ def test_actors_are_scaled_between_epochs():
 
 @pytest.mark.parametrize('num_workers', [1, 3])
 def test_epoch_that_is_read_while_another_is_scaled_goes_on(num_workers):
-    """With the actors that stay."""
+    """The remaining actors continue the epoch."""
     expected = epochs_of(numbers(), 1)[0]
     with RayWorkers(numbers(), num_workers=2) as stream:
         epoch = stream.get_epoch_iterator()
@@ -396,7 +398,7 @@ def test_actors_that_stay_make_an_epoch_once():
 
 
 def test_arguments_are_checked():
-    """Before any actor starts."""
+    """Errors are raised before any actor starts."""
     for options in ({'num_workers': 0}, {'max_store': 0}, {'max_bytes': -1},
                     {'max_restarts': -1}, {'resources': {'CPU': -1}},
                     {'resources': {'CPU': '1'}}):
@@ -429,7 +431,7 @@ def test_actors_end_with_the_stream():
 
 
 def test_stream_shows_where_it_runs():
-    """In its description."""
+    """The description names the actors."""
     stream = RayWorkers(numbers(), num_workers=2)
     assert '2 Ray actors' == stream.runs_in
     assert ('rows', 'numbers') == stream.sources

@@ -111,7 +111,7 @@ def test_epochs_over_a_changing_object_have_one_version(
 
 @pytest.mark.parametrize('name', ['bucket/none', 'none/none'])
 def test_missing_object_is_an_error(bucket, options, name):
-    """As a missing file is."""
+    """It is the error of a missing file."""
     with pytest.raises(FileNotFoundError, match='there is no such file'):
         H5PYDataset('s3://' + name.replace('bucket', bucket), ('train',),
                     storage_options=options)
@@ -175,7 +175,7 @@ def test_upload_that_fails_leaves_what_was_there(
 
 
 def test_other_data_sets_are_read(client, bucket, options):
-    """Text, CSV and NumPy's files."""
+    """Text, CSV and NumPy's files are read."""
     array = io.BytesIO()
     numpy.save(array, numpy.arange(60).reshape(-1, 6))
     for key, content in (('a.txt', b'a b\n'), ('a.csv', b'x,y\n1,2\n'),

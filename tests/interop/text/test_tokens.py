@@ -73,7 +73,7 @@ def test_json_lines_have_the_tokens_of_each_text(
     ('paragraph', lambda text: [part for part in re.split(
         r'(?:\r?\n[ \t]*)+(?:\r?\n)', text) if part.strip()])])
 def test_texts_are_cut_into_documents(tmp_path, trained, documents, cut):
-    """As they lie, with the ends of lines within them."""
+    """Documents keep their order, and the ends of lines within them."""
     texts = ['one\n\ntwo\r\nthree\r\n \n\nfour', '\n\nfive six\n\n\n',
              *(f'{text}\n' for text in TEXTS[:9])]
     names = [f'{number}.txt' for number in range(len(texts))]
@@ -94,7 +94,7 @@ def test_texts_are_cut_into_documents(tmp_path, trained, documents, cut):
 @given(texts=st.lists(st.text(min_size=1).filter(str.strip), min_size=1,
                       max_size=9), piece=st.integers(1, 30))
 def test_any_text_comes_back(tmp_path_factory, trained, texts, piece):
-    """Of any characters that UTF-8 has."""
+    """The text may have any characters of UTF-8."""
     texts = [text.encode(errors='ignore').decode() or 'x' for text in texts]
     texts = [text for text in texts if text.strip()] or ['x']
     folder = tmp_path_factory.mktemp('any')
@@ -120,7 +120,7 @@ def test_documents_are_held_out_whole(tmp_path, trained):
 
 
 def test_windows_lie_in_documents_and_resume(tmp_path, trained):
-    """Of the file as it is opened by its name."""
+    """The file is opened by its name."""
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0],
                            hold_out=[('valid', .1)])
@@ -146,7 +146,7 @@ def test_windows_lie_in_documents_and_resume(tmp_path, trained):
 
 
 def test_tokenizer_comes_with_its_tokens(tmp_path, trained):
-    """So whoever has the file can make text of it."""
+    """The file is enough to decode its tokens."""
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     path, = convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0])
     with h5py.File(path) as file:
@@ -216,7 +216,7 @@ def test_tokens_of_other_texts_are_not_taken(tmp_path, trained, monkeypatch):
      'line 1 is not valid JSON')])
 def test_file_without_texts_is_refused(
         tmp_path, trained, content, arguments, text):
-    """With its name and the line."""
+    """The error has its name and the line."""
     (tmp_path / 'a.jsonl').write_bytes(
         content if isinstance(content, bytes) else content.encode())
     with pytest.raises(BadInputFile, match=text) as caught:
@@ -227,7 +227,7 @@ def test_file_without_texts_is_refused(
 
 
 def test_document_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
-    """Before it fills the memory."""
+    """It is refused before it fills the memory."""
     monkeypatch.setattr(documents, 'MAX_DOCUMENT', 1000)
     (tmp_path / 'a.txt').write_text('cat\n' * 500)
     with pytest.raises(BadInputFile, match='--documents paragraph or line'):
@@ -235,7 +235,7 @@ def test_document_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
 
 
 def test_line_that_is_too_long_is_refused(tmp_path, trained, monkeypatch):
-    """Of a small file that grows when it is decompressed."""
+    """A small file may grow when it is decompressed."""
     monkeypatch.setattr(documents, 'MAX_LINE', 1000)
     (tmp_path / 'a.txt.gz').write_bytes(gzip.compress(
         b'cat\n' + b'cat ' * 500))
@@ -297,8 +297,8 @@ def test_two_conversions_to_one_output_are_refused(
 @pytest.mark.skipif(sys.platform == 'win32', reason='there are no modes')
 @pytest.mark.parametrize('how', ['link', 'open'])
 def test_pieces_of_others_are_not_taken(tmp_path, trained, monkeypatch, how):
-    """Whoever may write to the folder can guess the name of that of pieces.
-    """
+    """The folder of pieces has a name that others, who may write beside it,
+    can guess."""
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     convert = [tmp_path, tmp_path, ['a.jsonl'], trained[0]]
     with monkeypatch.context() as patch:
@@ -318,7 +318,7 @@ def test_pieces_of_others_are_not_taken(tmp_path, trained, monkeypatch, how):
 
 
 def test_folder_that_is_missing_is_named(tmp_path, trained):
-    """Not a file in it."""
+    """The error names the folder, and no file in it."""
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     with pytest.raises(FileNotFoundError) as caught:
         convert_tokens(tmp_path, tmp_path / 'missing', ['a.jsonl'],
@@ -327,7 +327,7 @@ def test_folder_that_is_missing_is_named(tmp_path, trained):
 
 
 def test_tokens_are_not_dropped_at_random(tmp_path):
-    """As the tokenizer says, for training with it."""
+    """The tokenizer's dropout, which is for training, is not applied."""
     model = {'type': 'BPE', 'vocab': {'a': 0, 'b': 1, 'ab': 2},
              'merges': [['a', 'b']], 'dropout': .5}
     (tmp_path / 't.json').write_text(json.dumps({'model': model}))
@@ -358,7 +358,7 @@ def test_output_in_a_folder_leaves_nothing_beside_it(tmp_path, trained):
 
 
 def test_mistakes_are_answered(tmp_path, trained):
-    """With what to do."""
+    """Each error has a remedy."""
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     with pytest.raises(ValueError, match='among its special_tokens'):
         convert_tokens(tmp_path, tmp_path, ['a.jsonl'], trained[0],
@@ -394,7 +394,7 @@ def test_documents_without_text_are_counted(
 
 
 def test_text_within_an_object_is_named_by_its_path(tmp_path, trained):
-    """As JSONLDataset names it; a key with a slash is one, too."""
+    """JSONLDataset uses the same paths; a key with a slash is one, too."""
     (tmp_path / 'a.jsonl').write_text(
         '{"meta": {"title": "the cat"}}\n{"meta/title": "a mat"}\n')
     arguments = tmp_path, tmp_path, ['a.jsonl'], trained[0]
@@ -405,7 +405,7 @@ def test_text_within_an_object_is_named_by_its_path(tmp_path, trained):
 
 
 def test_progress_ends_at_the_size_of_the_texts(tmp_path, trained, capsys):
-    """In bytes, also of those after the last document."""
+    """The unit is bytes, including those after the last document."""
     (tmp_path / 'a.txt').write_text('the cat\n\n\n\n')
     convert_tokens(tmp_path, tmp_path, ['a.txt'], trained[0],
                    documents='paragraph')
@@ -414,7 +414,7 @@ def test_progress_ends_at_the_size_of_the_texts(tmp_path, trained, capsys):
 
 def test_command_converts_and_tells_how_to_open(
         tmp_path, trained, monkeypatch, capsys):
-    """From the folder that one is in."""
+    """The path is relative to the working directory."""
     monkeypatch.chdir(tmp_path)
     write_json_lines(tmp_path / 'a.jsonl', TEXTS)
     main(['tokens', 'a.jsonl', '--tokenizer', trained[0], '--hold-out',

@@ -49,7 +49,7 @@ class Batched(Pairs):
 
 @pytest.mark.parametrize('build', [in_memory, of_pairs, of_dicts])
 def test_dataset_keeps_the_promises(build, another_process):
-    """Of every data set: requests, states, copies, other processes."""
+    """The promises are about requests, states, copies and other processes."""
     check_dataset(build, another_process=another_process)
 
 
@@ -131,7 +131,7 @@ def test_single_part_is_named_data():
 
 
 def test_pictures_become_arrays():
-    """Height, width, channels, in bytes."""
+    """They have height, width and channels, in bytes."""
     pictures, _ = TorchDataset(Pictures()).get_data(None, [5, 6])
     assert (2, 2, 3, 3) == pictures.shape
     assert 'uint8' == pictures.dtype
@@ -139,7 +139,7 @@ def test_pictures_become_arrays():
 
 
 def test_sources_may_be_restricted_and_named():
-    """In any order; axis labels are kept."""
+    """Their order is free; axis labels are kept."""
     dataset = TorchDataset(
         TensorDataset(ROWS, LABELS, ROWS), names=('a', 'b', 'c'),
         sources=('b', 'a'), axis_labels={'a': ('batch', 'feature')})
@@ -163,7 +163,7 @@ def test_state_is_resumed_in_mid_epoch():
 
 
 def test_pickle_reads_the_same():
-    """Tensors go with it once."""
+    """The pickle holds the tensors once."""
     dataset = in_memory()
     data = pickle.dumps(dataset)
     assert len(data) < ROWS.numel() * 4 + LABELS.numel() * 8 + 3000
@@ -172,7 +172,7 @@ def test_pickle_reads_the_same():
 
 
 def test_round_trip_is_the_data_set_itself():
-    """Into PyTorch and back."""
+    """The data set is wrapped for PyTorch and back."""
     dataset = TorchDataset(as_map(in_memory()))
     rows, labels = dataset.get_data(None, [9, 2])
     assert numpy.array_equal(ROWS[[9, 2]], rows)

@@ -45,7 +45,7 @@ def test_stage_of_a_forked_worker_may_use_pytorch():
 
 
 def test_forked_producer_may_use_pytorch():
-    """As a stage of a worker may."""
+    """A stage in a worker may use it."""
     def produce(socket):
         socket.send_pyobj((*compute(), torch.get_num_threads()))
 

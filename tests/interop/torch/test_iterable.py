@@ -104,7 +104,7 @@ def test_batches_are_collated_by_nobody_unless_asked(num_workers):
 
 
 def test_examples_and_joined_batches_are_collated():
-    """Neither is a mistake."""
+    """Both are allowed."""
     assert [3, 3, 3, 2] == [len(data) for data, in DataLoader(
         as_iterable(examples()), batch_size=3)]
     joined = DataLoader(as_iterable(shuffled(), joins_batches=True),
@@ -115,7 +115,7 @@ def test_examples_and_joined_batches_are_collated():
 
 
 def test_data_set_in_the_place_of_a_stream():
-    """Said at once."""
+    """The error is raised at once."""
     with pytest.raises(NotAStreamError, match=(
             'as_iterable reads a stream, and IndexableDataset is a data set.*'
             r'DataStream\(IndexableDataset')):
@@ -125,7 +125,7 @@ def test_data_set_in_the_place_of_a_stream():
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
 @pytest.mark.parametrize('cls', [DataLoader, StatefulDataLoader])
 def test_every_epoch_is_that_of_the_stream(num_workers, persistent, cls):
-    """Same batches, same order, each once, whoever makes them."""
+    """Batches and order are equal, whoever makes them, and each comes once."""
     loader = load(as_iterable(shuffled()), num_workers, persistent, cls)
     assert SEVEN[:3] == read_epochs(loader, 3)
     assert 7 == len(loader)
@@ -133,7 +133,7 @@ def test_every_epoch_is_that_of_the_stream(num_workers, persistent, cls):
 
 @pytest.mark.parametrize('build', [scaled, examples, ordered])
 def test_other_pipelines_come_in_order_too(build):
-    """Stages, single examples, several sources."""
+    """Pipelines have stages, single examples or several sources."""
     stream = build()
     loader = load(as_iterable(build()), 2)
     for _ in range(2):
@@ -146,7 +146,7 @@ def test_other_pipelines_come_in_order_too(build):
 
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_abandoned_epoch_is_followed_by_the_next(num_workers):
-    """As with the epoch iterators of a stream."""
+    """The epoch iterators of a stream do the same."""
     loader = load(as_iterable(shuffled()), num_workers)
     first = iter(loader)
     assert SEVEN[0][:2] == read(first, 2)
@@ -174,7 +174,7 @@ def test_iterator_dropped_before_its_first_item_is_not_an_epoch():
 
 
 def test_loaders_of_one_data_set_continue_each_other():
-    """With workers or without, in any order."""
+    """They do with workers or without, in any order."""
     iterable = as_iterable(shuffled())
     for epoch, num_workers in enumerate([0, 2, 0, 3, 1]):
         assert SEVEN[epoch] == read(iter(load(iterable, num_workers)))
@@ -200,7 +200,7 @@ def test_workers_that_are_not_forked_agree_too(method, num_workers):
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
 @pytest.mark.parametrize('step', [0, 1, 4, 7, 8])
 def test_torchdata_resumes_exactly(num_workers, persistent, step):
-    """At any step of the second epoch, before its end and after."""
+    """It resumes at any step of the second epoch, before its end and after."""
     def build():
         return load(as_iterable(shuffled()), num_workers, persistent,
                     StatefulDataLoader)
@@ -221,7 +221,7 @@ def test_torchdata_resumes_exactly(num_workers, persistent, step):
 @pytest.mark.parametrize('saved, loaded', [(0, 2), (2, 0), (2, 3)])
 @pytest.mark.parametrize('step', [0, 5])
 def test_state_of_a_loader_goes_on_with_other_workers(saved, loaded, step):
-    """Through the data set, which finds the stream's position in it."""
+    """The data set finds the stream's position in the state."""
     loader = load(as_iterable(shuffled()), saved, cls=StatefulDataLoader)
     list(loader)
     assert SEVEN[1][:step] == read(iter(loader), step)
@@ -300,7 +300,7 @@ def test_state_of_a_worker_is_refused_by_a_stream():
 
 
 def test_state_of_the_stream_is_taken_up_by_workers():
-    """Fuel's own state, saved without any loader."""
+    """Fuel's own state was saved without any loader."""
     stream = shuffled()
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -312,7 +312,7 @@ def test_state_of_the_stream_is_taken_up_by_workers():
 
 
 def test_state_may_be_restored_again_and_again():
-    """In the middle of an epoch, and after others."""
+    """States may be restored in the middle of an epoch, and after others."""
     iterable = as_iterable(shuffled())
     loader = load(iterable, 2)
     epoch = iter(loader)
@@ -338,7 +338,7 @@ def test_pickle_continues_with_the_next_epoch():
 
 
 def test_folder_of_the_register_is_removed():
-    """With the data set, and not by its workers."""
+    """The data set removes it, not its workers."""
     iterable = as_iterable(shuffled())
     folder = iterable._register.folder
     list(load(iterable, 2))
@@ -381,7 +381,7 @@ def test_sources_may_stay_as_they_are():
 
 
 def test_stream_that_cannot_be_shared_is_read_by_one_worker():
-    """Several workers refuse it, with the reason, before any batch."""
+    """Several workers raise an error with the reason before any batch."""
     def build():
         return as_iterable(Filter(
             examples(), lambda example: example[0] % 2 == 0))
@@ -393,7 +393,7 @@ def test_stream_that_cannot_be_shared_is_read_by_one_worker():
 
 
 def test_stream_without_a_position_is_refused_in_workers():
-    """Rather than repeating an epoch silently; without workers it is read."""
+    """No epoch is repeated silently; without workers the stream is read."""
     class Unknown(IterableDataset):
         def open(self):
             return iter([(1,), (2,)])
@@ -490,7 +490,7 @@ def test_state_of_one_of_several_workers_is_refused_elsewhere():
     (lambda state: state.update(stream=state['stream'].replace(
         '"position": 1', '"position": 2')), "'crc'")])
 def test_damaged_state_is_refused(change, text):
-    """Field by field."""
+    """Each field is damaged in turn."""
     iterable = as_iterable(shuffled())
     read(iter(iterable), 1)
     state = iterable.state_dict()
@@ -536,7 +536,7 @@ def test_state_beside_workers_is_refused_where_it_would_be_wrong():
     shuffled, lambda: Filter(shuffled(), bool),
     lambda: shuffled().shard(0, 1)], ids=['plain', 'in order', 'sharded'])
 def test_state_after_more_than_the_pass_has_is_refused(build):
-    """Such as a count of all epochs, or one that a resume goes on with."""
+    """A count of all epochs, or one that a resume continues, is refused."""
     iterable = as_iterable(build())
     loader = load(iterable, 1)
     for _ in range(2):
@@ -553,7 +553,7 @@ def test_state_after_more_than_the_pass_has_is_refused(build):
 
 
 def test_sources_that_are_not_there_are_refused():
-    """With the name that is meant, perhaps."""
+    """The error suggests a similar name."""
     with pytest.raises(ValueError, match="'rows'"):
         as_iterable(ordered(), which_sources=('row',))
     with pytest.raises(ValueError, match='tuple of names'):

@@ -67,8 +67,8 @@ def assert_loaders_agree(dataset):
 
 @pytest.mark.parametrize('miniature', MINIATURES, ids=str)
 def test_loaders_give_the_batches_of_the_stream(miniature, tmp_path):
-    """Shuffled rows, and windows where there are several runs, with workers
-    and without; resumed with another number of them."""
+    """Rows are shuffled, runs are read as windows, with workers and without;
+    another number of workers resumes."""
     written = miniature.write(tmp_path, numpy.random.default_rng(2))
     dataset = with_fields_apart(fuel.load(written.files))
     # Sequences of RETURNN have lengths of their own.
@@ -90,8 +90,8 @@ CHUNKED = {'chunks': (3, 4, 4), 'compression': 'gzip'}
 @pytest.mark.parametrize('method, layout', [
     ('fork', {}), ('fork', CHUNKED), ('spawn', CHUNKED)])
 def test_open_hdf5_takes_the_place_of_h5py(method, layout, tmp_path):
-    """In a map-style data set of a program, also where the file is open
-    before the workers begin."""
+    """A map-style data set of a program works, also if the file is open before
+    the workers start."""
     path = str(tmp_path / 'a.h5')
     frames = numpy.random.default_rng(1).integers(0, 256, (40, 4, 4), 'u1')
     with h5py.File(path, 'w') as file:

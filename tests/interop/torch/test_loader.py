@@ -53,7 +53,8 @@ def stream_of(**columns):
 
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
 def test_length_is_that_of_a_whole_epoch(num_workers, persistent):
-    """Within a pass, after a state and after the end; what is left shrinks."""
+    """It is the same within a pass, after a state and after the end; the
+    number of batches left shrinks."""
     loader = Loader(shuffled(), num_workers,
                     persistent_workers=persistent)
     assert (len(loader), loader.batches_left, len(loader.dataset)) == (
@@ -74,7 +75,7 @@ def test_length_is_that_of_a_whole_epoch(num_workers, persistent):
     (0, 'pad', 4), (1, 'pad', 4), (0, 'drop', 3), (0, 'uneven', 4),
     (1, 'uneven', 3)])
 def test_length_of_the_data_set_is_that_of_all_ranks(rank, uneven, batches):
-    """Without what is repeated, as with DistributedSampler."""
+    """Repeated examples are not counted, as in DistributedSampler."""
     loader = Loader(shuffled(), shard=(rank, 2), uneven=uneven)
     assert (len(loader), len(loader.dataset)) == (batches, 20)
     sharded = Loader(shuffled().shard(rank, 2, uneven=uneven))
@@ -92,7 +93,8 @@ def test_length_of_the_data_set_is_that_of_all_ranks(rank, uneven, batches):
     (lambda: DataStream(IndexableDataset(numpy.arange(20)),
                         iteration_scheme=SequentialScheme([3, 4, 5], 2)), 3)])
 def test_length_of_the_data_set_counts_examples(build, count):
-    """Those that the scheme chooses, whatever the stages make of them."""
+    """They are those that the scheme chooses, whatever the stages make of
+    them."""
     assert len(Loader(build()).dataset) == count
 
 
@@ -113,7 +115,7 @@ def test_loader_that_is_made_anew_has_as_many_batches():
 
 
 def test_program_that_divides_by_the_length_of_the_data_set_is_right():
-    """As the example mnist of PyTorch does, for the accuracy."""
+    """PyTorch's example mnist computes the accuracy in this way."""
     labels = numpy.arange(20, dtype='uint8') % 10
     loader = Loader(stream_of(x=numpy.eye(10)[labels], y=labels))
     correct = sum(
@@ -140,7 +142,7 @@ def test_length_of_an_iterable_in_a_loader_is_warned_of(num_workers):
     {'batch_size': 4}, {'shuffle': True}, {'sampler': [1, 2]},
     {'batch_sampler': [[1]]}, {'drop_last': True}])
 def test_arguments_of_the_stream_are_refused(options):
-    """With what to write instead."""
+    """The error says what to write instead."""
     name, = options
     with pytest.raises(TypeError, match=f'leave {name} out, and write'):
         Loader(shuffled(), **options)
@@ -167,13 +169,13 @@ def test_options_that_differ_from_those_of_an_iterable_are_refused(options):
 
 
 def test_data_set_is_not_a_stream():
-    """As everywhere."""
+    """Every bridge refuses a data set in the place of a stream."""
     with pytest.raises(NotAStreamError):
         Loader(IndexableDataset(numpy.arange(3)))
 
 
 def test_stream_that_workers_cannot_share_is_refused():
-    """When the loader is made, with the stage."""
+    """The constructor of the loader raises an error that names the stage."""
     with pytest.raises(ValueError, match='the stage Batch'):
         Loader(Batch(examples(), batch_size=3), 2)
 
@@ -185,7 +187,7 @@ def test_stream_of_examples_gives_examples():
 
 
 def test_loader_is_made_anew_of_its_attributes():
-    """As Lightning does in predict; a subclass survives it too."""
+    """Lightning does this in predict; a subclass survives it too."""
     class Mine(Loader):
         pass
 
@@ -215,7 +217,7 @@ def test_loader_is_made_anew_of_its_attributes():
     lambda stream: to_torch(stream).get_epoch_iterator(),
     lambda stream: to_torch(stream, dtype='float64').get_epoch_iterator()])
 def test_one_integer_an_example_comes_as_int64(dtype, kept, build):
-    """Losses take int64; uint64, truth values and tables stay."""
+    """Losses take int64; uint64, truth values and tables keep their types."""
     values = numpy.array([0, 1, 1, 0]).astype(dtype)
     for stages in (lambda stream: stream, lambda stream: Mapping(
             stream, lambda data: data)):
@@ -232,7 +234,7 @@ def test_one_integer_an_example_comes_as_int64(dtype, kept, build):
 
 @pytest.mark.parametrize('num_workers', [0, 1])
 def test_sources_that_are_not_chosen_stay_as_they_are(num_workers):
-    """Arrays too, which PyTorch's own loader would make tensors of."""
+    """Arrays do, too, which PyTorch's own loader would make tensors of."""
     for one, other in Loader(
             stream_of(one=numpy.arange(4.), other=numpy.arange(4.)),
             num_workers, which_sources=('one',)):
@@ -255,7 +257,7 @@ def test_integers_keep_their_type_if_asked(build):
 
 
 def test_examples_keep_rows_of_integers():
-    """Only a single number is a target, not a text or a wave."""
+    """Only single numbers are targets; texts and waves are not."""
     stream = DataStream(IndexableDataset({
         'wave': numpy.zeros((4, 3), 'int16'),
         'label': numpy.arange(4, dtype='uint8')}),
@@ -265,7 +267,7 @@ def test_examples_keep_rows_of_integers():
 
 
 def test_unknown_targets_are_refused():
-    """With the two that are known."""
+    """The error names the two known values."""
     for build in (Loader, as_iterable, to_torch):
         with pytest.raises(ValueError, match="targets must be 'int64'"):
             build(shuffled(), targets='int32')
@@ -292,7 +294,7 @@ def test_state_does_not_depend_on_the_type_of_targets():
         as_iterable(stream, as_dict='nested'), batch_size=None),
     lambda stream: to_torch(stream).dicts(nested=True)])
 def test_names_with_slashes_make_a_tree(read_dicts):
-    """As robomimic's programs index them."""
+    """Programs such as robomimic index batches by them."""
     stream = stream_of(**{'obs/a': numpy.arange(4), 'obs/b/c': numpy.ones(4),
                           'actions': numpy.zeros(4)})
     for batch in read_dicts(stream):
@@ -302,7 +304,7 @@ def test_names_with_slashes_make_a_tree(read_dicts):
 
 
 def test_names_that_make_no_tree_are_refused():
-    """When the loader is made."""
+    """The constructor of the loader raises the error."""
     both = {'obs': numpy.arange(4), 'obs/a': numpy.arange(4)}
     with pytest.raises(ValueError, match='both data and a dict'):
         Loader(stream_of(**both), as_dict='nested')
@@ -328,7 +330,8 @@ LOOPS = {
 @pytest.mark.parametrize('loop', LOOPS)
 def test_state_is_that_of_what_the_program_received(
         num_workers, persistent, loop):
-    """At each batch, however it counts, taken up by another number."""
+    """It is exact at each batch, for any prefetching and another number of
+    workers."""
     loader = Loader(shuffled(), num_workers, persistent_workers=persistent,
                     prefetch_factor=8 if loop == 'for' else 2)
     others = itertools.cycle([0, 1])
@@ -351,7 +354,7 @@ def test_state_is_that_of_what_the_program_received(
 
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
 def test_three_positions_around_an_end_differ(num_workers, persistent):
-    """Nothing handed out; all, but not the end; the end."""
+    """They are before any batch, after the last batch, and after the end."""
     loader = Loader(shuffled(), num_workers, persistent_workers=persistent)
     other = Loader(shuffled())
     other.load_state_dict(loader.state_dict())
@@ -460,7 +463,7 @@ def test_batch_that_fails_counts_as_one(num_workers):
 
 @pytest.mark.parametrize('goes_on', [False, True])
 def test_batch_that_is_interrupted_is_not_lost(goes_on):
-    """Ctrl-C while a batch is made, after which programs save."""
+    """Ctrl-C interrupts a batch, and the program saves a state."""
     pending = [True]
 
     def interrupt(data):
@@ -517,7 +520,7 @@ def test_state_where_another_loader_reads_is_refused():
 
 
 def test_foreign_states_are_refused():
-    """Of other streams, and what is not a state."""
+    """States of other streams and other objects are refused."""
     loader = Loader(shuffled())
     for state in (3, {}, {'batches': 3}, Loader(shuffled(21)).state_dict()):
         with pytest.raises(StateMismatchError):
@@ -600,7 +603,7 @@ def test_epoch_whose_workers_do_not_start_is_not_left_out(used):
 
 
 def test_named_epoch_is_read():
-    """As trainers name it."""
+    """Trainers name epochs by `set_epoch`."""
     loader = Loader(shuffled(), 2)
     loader.set_epoch(2)
     assert read(loader) == EPOCHS[2]
@@ -649,7 +652,7 @@ KILLS = [(0, 2, 2), (2, 2, 0), (2, 8, 3), (3, 8, 2)]
     pytest.param(stop, marks=() if stop in (1, 7, 20) else pytest.mark.full)
     for stop in range(21)])
 def test_loop_goes_on_after_a_kill(tmp_path, stop):
-    """With the batch after the one it had, on another number of workers."""
+    """The next batch follows, with another number of workers."""
     loops = ['for', 'enumerate', 'islice', 'zip', 'next']
     workers, prefetch, others = KILLS[stop % len(KILLS)]
     settings = {'path': str(tmp_path / 'log'), 'loop': loops[stop % 5]}
@@ -667,7 +670,8 @@ def test_loop_goes_on_after_a_kill(tmp_path, stop):
 
 
 def test_worker_that_starts_after_a_kill_ends(tmp_path):
-    """PyTorch's own takes the next parent for the process it works for."""
+    """PyTorch's own check takes the next parent for the process it works
+    for."""
     started = processes.start_ranks(1, PROGRAM, json.dumps({
         'path': str(tmp_path / 'log'), 'loop': 'for', 'workers': 2,
         'prefetch': 2, 'stop': 1, 'is_late': True}))

@@ -51,7 +51,7 @@ def test_index_gives_an_example():
     [4, 2, -1], numpy.array([4, 2, -1]), torch.tensor([4, 2, -1]),
     slice(2, 9, 3)])
 def test_several_indices_give_a_batch(indices):
-    """In lists, arrays and tensors, and slices."""
+    """Indices may be lists, arrays, tensors and slices."""
     rows, numbers = as_map(in_memory())[indices]
     assert numpy.array_equal(ROWS[indices], rows)
     assert numpy.array_equal(NUMBERS[indices], numbers)
@@ -75,7 +75,7 @@ def test_dataset_without_a_length_is_refused():
 @pytest.mark.parametrize('build', ['in_file', 'in_memory'])
 def test_loader_with_a_sampler_gives_every_example_once(
         build, num_workers, request):
-    """From a file and from memory, in this process and in workers."""
+    """Data are in a file and in memory, read here and in workers."""
     dataset = (in_memory() if build == 'in_memory'
                else request.getfixturevalue(build))
     examples = as_map(dataset)
@@ -124,7 +124,7 @@ def test_examples_as_dicts_are_collated_by_name():
 
 
 def test_torch_utilities_take_it():
-    """Splits, subsets and weighted samplers."""
+    """Splits, subsets and weighted samplers take it."""
     examples = as_map(in_memory())
     first, second = random_split(
         examples, [15, 5], generator=torch.Generator().manual_seed(0))

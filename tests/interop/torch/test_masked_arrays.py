@@ -37,7 +37,7 @@ def test_masked_batch_is_refused(build):
 
 
 def test_masked_rows_of_a_map_style_data_set_are_refused():
-    """Examples, batches, and what a loader asks for."""
+    """Examples, batches and requests of a loader are refused."""
     for read in (lambda rows: rows[0], lambda rows: rows[[0, 1]],
                  lambda rows: next(iter(DataLoader(rows, batch_size=2)))):
         with pytest.raises(TypeError, match=REMEDY):
@@ -52,7 +52,7 @@ def test_source_that_is_not_chosen_stays_masked():
 
 
 def test_data_set_of_pytorch_may_have_masked_rows():
-    """Masked rows are what they were."""
+    """Masked rows are unchanged."""
     rows = TorchDataset([(row, 1) for row in X], names=('x', 'y'))
     assert X[0].tolist() == rows[0][0].tolist()
     assert X.tolist() == rows[[0, 1, 2, 3]][0].tolist()

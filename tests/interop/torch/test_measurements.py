@@ -31,13 +31,14 @@ def by_function(rng, stream):
 @pytest.mark.parametrize('seeds', [range(150), pytest.param(
     range(150, 2150), marks=pytest.mark.full)], ids=['short', 'long'])
 def test_counts_of_random_pipelines_are_those_of_arithmetic(seeds):
-    """Items, examples and bytes, wherever they are read or exported."""
+    """Items, examples and bytes are equal, wherever they are read or
+    exported."""
     for seed in seeds:
         check_counts(seed, [of_torch, by_function])
 
 
 def test_batch_of_tensors_counts_its_rows_everywhere():
-    """In the profile, the measurements and what loggers get."""
+    """The profile, the measurements and loggers count its rows."""
     dataset = IndexableDataset({'x': numpy.ones((1000, 3), 'float32')})
     stream = to_torch(DataStream(dataset, batch_size=100))
     assert 10 == len(list(stream))
@@ -61,7 +62,7 @@ def test_tensors_over_arrays_are_not_written_anew():
 
 
 def test_lists_of_tensors_and_sparse_tensors_count_their_rows():
-    """Ragged batches are lists."""
+    """Ragged batches are lists of tensors."""
     stream = Mapping(ordered(), lambda data: (
         list(torch.as_tensor(data[0])), data[1]))
     list(stream)

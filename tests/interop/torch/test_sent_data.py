@@ -76,7 +76,7 @@ def test_workers_of_a_pass_share_one_segment(cls, steps):
 
 
 def test_workers_that_read_examples_share_one_segment():
-    """Of a map-style data set."""
+    """They read a map-style data set."""
     array = numpy.arange(2. * SHARED_BYTES).reshape(ROWS, -1)
     examples = as_map(IndexableDataset({'x': array}))
     batches = iter(DataLoader(examples, 8, num_workers=2,
@@ -90,7 +90,7 @@ def test_workers_that_read_examples_share_one_segment():
 
 
 def test_process_without_a_loader_gets_its_data():
-    """Of `multiprocessing` itself."""
+    """`multiprocessing` itself starts such a process."""
     context = multiprocessing.get_context('spawn')
     array = numpy.ones((4, SHARED_BYTES // 8))
     answer = context.Queue()

@@ -27,7 +27,7 @@ def read(loader):
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_epochs_are_those_of_their_numbers(workers):
-    """In any order, each as it would be without a number."""
+    """Epochs may be named in any order, and equal those without numbers."""
     iterable, loader = build(workers)
     for number in (0, 1, 1, 4, 0, 5, 2):
         iterable.set_epoch(number)
@@ -37,7 +37,7 @@ def test_epochs_are_those_of_their_numbers(workers):
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_epoch_that_was_left_may_be_begun_again(workers):
-    """As Accelerate does, after a ``break``."""
+    """Accelerate does this after a ``break``."""
     iterable, loader = build(workers)
     for _ in range(2):
         iterable.set_epoch(0)
@@ -78,7 +78,7 @@ def test_first_number_after_a_state_is_that_of_its_epoch(workers):
 
 
 def test_epoch_before_what_is_known_is_refused():
-    """Rather than another one being read in its place."""
+    """No other epoch is read in its place."""
     iterable, loader = build()
     iterable.load_state_dict(shuffled().state_dict())
     iterable.set_epoch(3)
@@ -93,7 +93,7 @@ def test_epoch_before_what_is_known_is_refused():
 
 
 def test_stream_whose_position_is_unknown_goes_on():
-    """As long as its epochs are named in their order."""
+    """Its epochs must be named in their order."""
     class Unknown(IterableDataset):
         def open(self):
             return iter([(1,), (2,)])
@@ -118,7 +118,7 @@ def test_stage_that_depends_on_the_data_is_read_up_to_the_epoch():
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_reader_that_holds_batches_back_saves_those_that_were_used(workers):
-    """As a trainer does that looks for the end in advance."""
+    """A trainer that looks for the end in advance is such a reader."""
     iterable, loader = build(workers)
     iterable.reader_holds_back = True
     epoch = iter(loader)

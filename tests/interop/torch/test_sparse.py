@@ -38,7 +38,7 @@ def assert_same(rows, tensor):
 
 @given(sparse_batches())
 def test_tensors_have_the_types_of_the_arrays(rows):
-    """Of values and of indices."""
+    """Values and indices keep their types."""
     tensor = as_tensor(rows, 'x')
     assert_same(rows, tensor)
     assert rows.data.dtype == tensor.values().numpy().dtype
@@ -58,7 +58,7 @@ def test_tensors_are_over_the_memory_of_the_arrays():
 
 @pytest.mark.parametrize('dtype', ['float16', 'float32', 'int64'])
 def test_rows_are_sorted_and_added(dtype):
-    """As PyTorch takes them to be; the batch stays as it was."""
+    """PyTorch expects this; the batch itself is unchanged."""
     rows = csr_array((numpy.array([1, 2, 4, 8], dtype), [3, 1, 1, 0],
                       [0, 3, 4]), (2, 4))
     before = rows.indices.copy()
@@ -72,7 +72,7 @@ def test_rows_are_sorted_and_added(dtype):
 @pytest.mark.parametrize('options', [
     {}, {'dtype': 'bfloat16'}, {'device': 'cpu'}])
 def test_stage_gives_sparse_tensors_that_models_take(options):
-    """Forth and back, beside dense sources."""
+    """Sparse data go to tensors and back, beside dense sources."""
     rows = random_csr(10, 5)
     model = torch.nn.Linear(5, 2)
     found = list(to_torch(batches(rows), **options).get_epoch_iterator())
@@ -87,7 +87,7 @@ def test_stage_gives_sparse_tensors_that_models_take(options):
 
 
 def test_examples_are_sparse_tensors_of_one_row():
-    """Of shape (1, columns)."""
+    """Their shape is (1, columns)."""
     rows = random_csr(6, 5)
     stream = to_torch(DataStream(
         SparseDataset(rows), iteration_scheme=SequentialExampleScheme(6)))
@@ -122,7 +122,7 @@ def test_loaders_hand_over_sparse_tensors(num_workers, columns):
 
 
 def test_workers_of_fuel_are_read_as_well():
-    """Over the memory that they share."""
+    """The batches are in memory that the workers share."""
     rows = random_csr(32, 3000)
     with MultiProcessing(batches(rows, 8)) as stream:
         for place, (x, _) in enumerate(to_torch(stream).get_epoch_iterator()):
@@ -133,7 +133,7 @@ def test_workers_of_fuel_are_read_as_well():
 
 @pytest.mark.parametrize('num_workers', [0, 1])
 def test_samplers_choose_batches(num_workers):
-    """Those of a map-style data set are tensors too."""
+    """Batches of a map-style data set are tensors too."""
     rows = random_csr(10, 5)
     examples = as_map(SparseDataset(rows))
     sampler = BatchSampler(SequentialSampler(range(10)), 4, drop_last=False)
@@ -149,7 +149,7 @@ def test_samplers_choose_batches(num_workers):
 
 
 def test_copies_to_a_device_are_of_all_parts():
-    """On one without streams of its own."""
+    """The device has no streams of its own."""
     copier = DeviceCopier(torch.device('cpu'), False)
     tensor = as_tensor(random_csr(4, 5), 'x')
     copy, = copier.finish(copier.start((tensor,)))

@@ -42,12 +42,13 @@ class Recording(IndexableDataset):
     to_torch, partial(to_torch, dtype='bfloat16'), copied_ahead],
     ids=['plain', 'cast', 'copied'])
 def test_stage_keeps_the_promises(stage, another_process):
-    """Of every stage: epochs, states, pickles, other processes."""
+    """The promises are about epochs, states, pickles and other processes."""
     check_stage(stage, another_process=another_process)
 
 
 def test_batches_of_arrays_take_no_function_of_python():
-    """Between two updates of a model each would run from cold caches."""
+    """A Python function between two updates of a model would run from cold
+    caches."""
     epoch = to_torch(DataStream(
         IndexableDataset({'x': numpy.ones((8, 2)), 'y': numpy.arange(8)}),
         iteration_scheme=SequentialScheme(8, 2))).get_epoch_iterator()
@@ -72,7 +73,8 @@ class Doubled(ToTorch):
 
 
 def test_methods_that_are_overridden_make_the_tensors(monkeypatch):
-    """In a subclass, on an instance, and in the class itself."""
+    """They are overridden in a subclass, on an instance, and in the class
+    itself."""
     stream = of(numpy.arange(4))
 
     def batches(stage):
@@ -88,7 +90,7 @@ def test_methods_that_are_overridden_make_the_tensors(monkeypatch):
 
 
 def test_items_of_arrays_and_others_become_tensors():
-    """Arrays that are laid out otherwise are converted as others are."""
+    """Arrays of another layout are converted as other objects are."""
     scheme = SequentialScheme(4, 2)
     for column, dtype in [([1, 2, 3, 4], torch.int64),
                           (numpy.arange(1, 5, dtype='>i4'), torch.int32)]:
@@ -150,7 +152,7 @@ def test_examples_become_tensors_too():
 
 
 def test_lists_of_numbers_and_of_equal_shapes_become_tensors():
-    """As Fuel returns them for data that are lists."""
+    """Fuel returns lists for data that are lists."""
     (batch,), _ = to_torch(of([1, 2, 3])).get_epoch_iterator()
     assert torch.equal(torch.tensor([1, 2]), batch)
     rows = [numpy.ones(2), numpy.zeros(2)]
@@ -159,7 +161,7 @@ def test_lists_of_numbers_and_of_equal_shapes_become_tensors():
 
 
 def test_padded_batches_become_tensors():
-    """Ragged ones are refused, with the stage that helps."""
+    """Ragged batches are refused, and the error names Padding."""
     ragged = of([numpy.ones(2), numpy.ones(3)])
     with pytest.raises(TypeError, match=r"'data'.*transformers\.Padding"):
         next(to_torch(ragged).get_epoch_iterator())
@@ -195,7 +197,7 @@ def test_floating_numbers_are_cast_on_the_way():
 
 
 def test_batches_have_names_if_asked():
-    """As those of any stream."""
+    """Any stream can name them."""
     batch = next(to_torch(ordered()).get_epoch_iterator(as_dict=True))
     assert ['rows', 'numbers'] == list(batch)
     assert isinstance(batch['rows'], torch.Tensor)
@@ -257,7 +259,7 @@ def test_iterator_dropped_before_its_first_item_is_not_an_epoch(build):
 
 
 def test_error_of_the_stream_is_raised_in_its_turn():
-    """Not while the batch before it is returned."""
+    """It is not raised while the batch before it is returned."""
     class Failing(IndexableDataset):
         def get_data(self, state=None, request=None):
             if 4 in request:
@@ -346,7 +348,8 @@ def test_page_locked_memory_without_an_accelerator_is_refused():
 
 @pytest.mark.parametrize('stage', [to_torch, copied_ahead])
 def test_state_of_a_rank_is_that_of_the_whole_order(stage):
-    """Copied to a device in advance or not, any number of ranks goes on."""
+    """Any number of ranks resumes, whether batches were copied to a device in
+    advance or not."""
     rank = stage(shuffled().shard(1, 2))
     epoch = rank.get_epoch_iterator()
     for _ in range(2):
@@ -357,7 +360,8 @@ def test_state_of_a_rank_is_that_of_the_whole_order(stage):
 
 
 def test_print_of_a_stage_of_tensors_is_the_tree_of_the_pipeline():
-    """As of every stream; its short form is the call that makes it."""
+    """Every stream prints its tree; the short form is the call that makes
+    it."""
     stream = to_torch(ordered(), dtype='float32')
     lines = str(stream).splitlines()
     assert ['ToTorch', '  DataStream', '    IndexableDataset'] == [

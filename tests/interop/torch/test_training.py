@@ -37,7 +37,8 @@ def weights(output):
 
 
 def test_training_that_is_killed_ends_with_the_same_weights(tmp_path):
-    """SIGKILL in mid-epoch, with workers; resumed in a new process without."""
+    """SIGKILL ends it in mid-epoch, with workers; it resumes in a new process
+    without."""
     whole = run([], tmp_path / 'whole.pt', '--epochs', '3')
     path = tmp_path / 'killed.pt'
     with subprocess.Popen(
@@ -106,7 +107,7 @@ def test_state_of_ranks_is_that_of_the_whole_order(saving, loading):
 
 
 def test_rank_is_that_of_the_launcher(monkeypatch):
-    """Unless the stream is sharded already, or None is passed."""
+    """A stream that is sharded already, or None, overrides it."""
     monkeypatch.setenv('RANK', '1')
     monkeypatch.setenv('WORLD_SIZE', '2')
     expected = plain_epochs(ordered, 1)[0]
@@ -124,7 +125,7 @@ def test_rank_is_that_of_the_launcher(monkeypatch):
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_rank_that_is_told_late_is_found_by_the_iteration(
         monkeypatch, num_workers):
-    """Trainers set it when they start, after their data were built."""
+    """Trainers set the rank when they start, after their data were built."""
     iterable = as_iterable(ordered())
     monkeypatch.setenv('RANK', '1')
     monkeypatch.setenv('WORLD_SIZE', '2')
@@ -147,7 +148,7 @@ def test_rank_that_changes_is_refused(monkeypatch, num_workers):
 
 
 def test_batches_that_cannot_be_shared_evenly_are_refused():
-    """Rather than letting one rank wait for the others for ever."""
+    """No rank waits for the others for ever."""
     with pytest.raises(ValueError, match=r'7 batches.*by 2 ranks.*"drop"'):
         as_iterable(shuffled(), shard=(0, 2))
     halves = [as_iterable(shuffled(), shard=(rank, 2), by='example')

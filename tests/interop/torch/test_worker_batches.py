@@ -62,7 +62,8 @@ def read(stream):
 
 @pytest.mark.parametrize('build', [in_memory, in_file])
 def test_rows_are_read_into_slots(build, tmp_path):
-    """From the second batch on; their memory is not moved again."""
+    """Slots are used from the second batch on; their memory is not moved
+    again."""
     found = read(stream_of(build(str(tmp_path / 'rows.hdf5'))))
     for number, (rows, numbers) in enumerate(found):
         part = slice(BATCH * number, BATCH * (number + 1))
@@ -88,7 +89,7 @@ def test_output_of_the_last_stage_is_made_in_a_slot():
 
 
 def test_small_tensors_are_sent_by_value():
-    """Loaded, they are ordinary ones; so is what is computed of them."""
+    """A loaded tensor, and what is computed of it, is an ordinary one."""
     _, numbers = read(stream_of(in_memory(None)))[1]
     assert isinstance(numbers, ValueTensor)
     for other in (numbers + 1, copy.deepcopy(numbers),
@@ -140,7 +141,7 @@ def test_array_that_somebody_keeps_is_not_shared(build):
 
 
 def test_memory_that_no_batch_needs_is_not_offered_again():
-    """As by a stage whose result has another size."""
+    """A stage whose result has another size leaves such memory."""
     class Halves(IndexableDataset):
         def get_data(self, state=None, request=None):
             rows, numbers = super().get_data(state, request)
@@ -162,7 +163,7 @@ def part_of(number):
 @pytest.mark.parametrize('part', [slice(None, 5), slice(3, None)],
                          ids=['first', 'last'])
 def test_part_of_what_was_read_stays_what_it_is(part):
-    """As of a data set that leaves examples out now and then."""
+    """A data set that leaves examples out now and then returns such parts."""
     class Some(IndexableDataset):
         def get_data(self, state=None, request=None):
             rows, numbers = super().get_data(state, request)
@@ -195,7 +196,7 @@ CHANGES = {
 @pytest.mark.parametrize('change', CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize('source', [0, 1], ids=['large', 'small'])
 def test_tensors_are_sent_as_a_function_has_changed_them(source, change):
-    """Large ones, in slots, and small ones."""
+    """Large tensors, in slots, and small ones have the changes."""
     data = DATA['rows'], DATA['rows'][:, :5]
     made = read(stream_of(IndexableDataset(
         {'large': data[0], 'small': data[1]},
@@ -211,7 +212,7 @@ def test_tensors_are_sent_as_a_function_has_changed_them(source, change):
 
 
 def test_tensor_may_be_sent_again():
-    """As by a function that returns the last batch with each."""
+    """A function may return the last batch with each."""
     batches = shared(stream := stream_of(in_memory(None)))
     iterator = stream.get_epoch_iterator()
     batches.read(iterator)
@@ -245,7 +246,7 @@ def test_slot_that_is_sent_meanwhile_is_not_given_again():
 
 
 def test_batch_is_made_where_no_slot_can_be(monkeypatch):
-    """As where too many descriptors are open."""
+    """The batch is copied where too many descriptors are open."""
     def fail(size):
         raise OSError(24, 'Too many open files')
 
@@ -262,7 +263,8 @@ def test_batch_is_made_where_no_slot_can_be(monkeypatch):
     (1 << 24, False, 2), (1 << 24, True, 4), (1 << 18, True, 2)],
     ids=['dropped', 'kept', 'kept beyond the budget'])
 def test_slot_is_used_again_when_its_batch_is_gone(budget, is_kept, most):
-    """Not before; what is kept beyond the budget is copied."""
+    """It is not used before; batches that are kept beyond the budget are
+    copied."""
     stream = stream_of(in_memory(None))
     batches, iterator = shared(stream, budget), stream.get_epoch_iterator()
     batches.read(iterator)
@@ -284,8 +286,8 @@ def test_slot_is_used_again_when_its_batch_is_gone(budget, is_kept, most):
 
 
 def test_tensors_that_are_not_sent_keep_their_slots():
-    """As what a function of the user's has made a part of; others follow
-    in memory of their own."""
+    """A user's function may have made a part of them; later batches use other
+    memory."""
     stream = stream_of(in_memory(None))
     batches = shared(stream, 1 << 18)
     iterator = stream.get_epoch_iterator()

@@ -48,7 +48,7 @@ def read(folder, rank, epoch):
 
 
 def test_programs_of_the_page_are_those_below():
-    """Another one needs a test of its own."""
+    """Another program needs a test of its own."""
     assert 4 == len(BLOCKS) == PAGE.count('code-block::')
 
 
@@ -121,7 +121,7 @@ def test_programs_for_accelerate_save_what_was_used(run, tmp_path):
 
 
 def test_program_for_transformers_reads_each_example_once(run, tmp_path):
-    """On two ranks, by the loader of the page."""
+    """Two ranks use the loader of the manual's page."""
     run(BLOCKS[1].splitlines()[0] + '\n' + BLOCKS[3] + textwrap.dedent("""
         class Model(torch.nn.Module):
             def __init__(self):

@@ -64,7 +64,8 @@ def newest_checkpoint(folder):
 
 @pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
 def test_accelerate_goes_on_after_a_kill(tmp_path, ranks, workers):
-    """From its own state, with `prepare`: what it read ahead is not lost."""
+    """It resumes from its own state, with `prepare`; no prefetched batch is
+    lost."""
     options = {'workers': workers, 'epochs': 2}
     check(run('accelerate', ranks, tmp_path, kill_at=[1, 3], **options),
           -signal.SIGKILL)
@@ -79,7 +80,8 @@ def test_accelerate_goes_on_after_a_kill(tmp_path, ranks, workers):
       for stop in (1, 2, 8)]])
 def test_accelerate_saves_the_state_of_a_loader(
         tmp_path, ranks, workers, stop):
-    """Of the batch that the program has, not of the one read ahead."""
+    """It is the state of the batch that the program has, not of the prefetched
+    one."""
     options = {'workers': workers, 'epochs': 2, 'source': 'own'}
     check(run('accelerate', ranks, tmp_path, kill_at=[1, stop], **options),
           -signal.SIGKILL)
@@ -94,8 +96,8 @@ def test_accelerate_saves_the_state_of_a_loader(
     (1, False, {}), (1, False, {'dispatch_batches': True})])
 def test_accelerate_goes_on_with_a_loader_from_each_place(
         tmp_path, ranks, by_fuel, config, at):
-    """Before an epoch, in it and after its last batch, also where Accelerate
-    reads the loader of one process and the program counts."""
+    """The place is before an epoch, in it or after its last batch, also where
+    Accelerate reads the loader of one process and the program counts."""
     options = {'workers': 2, 'source': 'own', 'uneven': 'drop',
                'by_fuel': by_fuel, 'config': config}
     check(run('accelerate', ranks, tmp_path, **options, kill_at=(
@@ -105,7 +107,7 @@ def test_accelerate_goes_on_with_a_loader_from_each_place(
 
 
 def test_accelerate_prepares_a_loader_of_one_process(tmp_path):
-    """With the lengths of the loader, and its batches."""
+    """Its lengths and batches are those of the loader."""
     check(run('accelerate', 1, tmp_path, by_fuel=False, source='own'))
     check_read(tmp_path, 1, 2)
 
@@ -120,7 +122,8 @@ def test_accelerate_skips_the_batches_of_the_epoch_that_is_named(tmp_path):
     ({'skip': BATCHES + 1}, f'which has {BATCHES}'),
     ({'config': {'use_stateful_dataloader': True}}, 'state_after(count)')])
 def test_accelerate_goes_on_nowhere_else(tmp_path, options, text):
-    """Not behind the end of an epoch, nor by the states of its loaders."""
+    """Positions behind the end of an epoch and the states of its loaders are
+    refused."""
     (status, errors), = run('accelerate', 1, tmp_path, **options)
     assert 1 == status
     assert text in errors
@@ -131,7 +134,7 @@ def test_accelerate_goes_on_nowhere_else(tmp_path, options, text):
     {}, {'dispatch_batches': True}, {'dispatch_batches': False},
     {'even_batches': False}])
 def test_accelerate_does_not_share_twice(tmp_path, config):
-    """Not in any of its modes."""
+    """Each of its modes refuses it."""
     for status, errors in run('accelerate', 2, tmp_path, by_fuel=False,
                               config=config):
         assert 1 == status
@@ -169,7 +172,7 @@ def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
     ({}, 72), ({'split_batches': True}, 68), ({'dispatch_batches': True}, 66),
     ({'even_batches': False}, 65)])
 def test_accelerate_shares_a_map_style_data_set(tmp_path, config, times):
-    """Accelerate's sampler shares it; a warning tells repeated examples."""
+    """Accelerate's sampler shares it; a warning names repeated examples."""
     ran = run('accelerate', 2, tmp_path, source='map', by_fuel=False,
               epochs=1, config=config)
     check(ran)
@@ -184,7 +187,8 @@ def test_accelerate_shares_a_map_style_data_set(tmp_path, config, times):
 
 @pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
 def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
-    """From the folder of its checkpoint, in the order of that epoch."""
+    """It resumes from the folder of its checkpoint, in the order of that
+    epoch."""
     step = BATCHES // ranks + 3
     check(run('transformers', ranks, tmp_path, kill_at=step,
               workers=workers), -signal.SIGKILL)
@@ -253,7 +257,8 @@ def test_transformers_makes_no_batches_of_batches(tmp_path):
 
 @pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
 def test_lightning_goes_on_after_a_kill(tmp_path, ranks, workers):
-    """From its checkpoint; Lightning starts the other rank itself."""
+    """It resumes from its checkpoint; Lightning starts the other rank
+    itself."""
     options = {'workers': workers, 'devices': ranks}
     check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
           -signal.SIGKILL)
@@ -329,7 +334,8 @@ def test_lightning_saves_what_was_used(tmp_path, source, unknown):
 @pytest.mark.parametrize('save_every', [0, 1])
 def test_lightning_goes_on_after_an_epoch_of_unknown_length(
         tmp_path, save_every):
-    """From the last step, and from the end of the epoch: with the next."""
+    """It resumes at the last step, and at the end of the epoch with the next
+    one."""
     options = {'unknown': True, 'save_every': save_every}
     check(run('lightning', 1, tmp_path, epochs=1, **options))
     check(run('lightning', 1, tmp_path, epochs=3, resume='last.ckpt',
@@ -397,7 +403,7 @@ def test_lightning_does_not_leave_an_epoch_out(tmp_path, source):
 
 
 def test_lightning_does_not_overfit_on_other_batches(tmp_path):
-    """In each epoch they would be others."""
+    """Each epoch would have other batches."""
     (status, errors), = run('lightning', 1, tmp_path, settings={
         'overfit_batches': 2})
     assert 1 == status
@@ -472,7 +478,7 @@ def check_rows(rows):
 
 @pytest.mark.parametrize('named', [False, True])
 def test_lightning_logs_what_data_take(tmp_path, named):
-    """To each logger; the slowest stage by name to TensorBoard."""
+    """Each logger gets it; TensorBoard gets the name of the slowest stage."""
     check(run('lightning', 1, tmp_path, monitor=EVERY, names_stream=named))
     with open(tmp_path / 'csv' / 'metrics.csv') as file:
         check_rows(list(csv.DictReader(file)))
@@ -493,14 +499,14 @@ def test_transformers_log_what_data_take(tmp_path):
 
 @pytest.mark.parametrize('program', ['lightning', 'transformers'])
 def test_workers_of_a_loader_are_told_of(tmp_path, program):
-    """Since they are not measured, with what is."""
+    """They are not measured; the warning says which workers are."""
     (status, errors), = run(program, 1, tmp_path, monitor=EVERY, workers=1)
     assert status == 0, errors
     assert errors.count('workers of a DataLoader are not measured') == 1
 
 
 def test_lightning_without_a_stream_is_refused(tmp_path):
-    """With what to pass."""
+    """The error says what to pass."""
     (status, errors), = run('lightning', 1, tmp_path, monitor=EVERY,
                             source='loader')
     assert status == 1

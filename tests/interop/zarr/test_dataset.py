@@ -41,7 +41,7 @@ def write(folder, version=3, shards=False):
     (2, False), (3, False), (3, True)])
 def test_rows_are_those_of_the_library(
         version, shards, cache_bytes, tmp_path):
-    """In any order, in slices and alone, whatever fits in memory."""
+    """Rows are equal in any order, in slices and alone, for any cache."""
     dataset = ZarrDataset(write(tmp_path, version, shards),
                           cache_bytes=cache_bytes)
     assert ('images', 'labels') == dataset.sources
@@ -61,7 +61,7 @@ def test_rows_are_those_of_the_library(
 @given(st.lists(st.integers(0, N - 1), min_size=1, max_size=40),
        st.integers(1, N), st.sampled_from([0, 60, 10 ** 6]))
 def test_any_rows_of_any_chunks_are_right(rows, size, cache_bytes):
-    """With a cache of any size."""
+    """Rows are right with a cache of any size."""
     array = zarr.create_array({}, data=IMAGES, chunks=(size, 4, 3))
     images, = ZarrDataset(array, cache_bytes=cache_bytes).get_data(None, rows)
     assert (IMAGES[rows] == images).all()
@@ -93,7 +93,7 @@ def test_epoch_resumes_and_runs_in_workers(tmp_path):
 
 
 def test_array_is_one_source(tmp_path):
-    """With splits as of NumPy's files."""
+    """Splits are given as those of NumPy's files."""
     array = zarr.create_array(
         str(tmp_path / 'array.zarr'), data=LABELS, chunks=(4,))
     for store in (array, str(tmp_path / 'array.zarr')):
@@ -114,7 +114,7 @@ def test_names_of_dimensions_are_labels(tmp_path):
 
 
 def test_pickle_holds_the_path(tmp_path):
-    """Not what was decoded."""
+    """The pickle holds no decoded rows."""
     dataset = ZarrDataset(write(tmp_path))
     dataset.get_data(None, list(range(N)))
     text = pickle.dumps(dataset)
@@ -146,7 +146,7 @@ def test_wrong_stores_are_refused(tmp_path):
 
 
 def test_store_with_coordinates_is_opened_by_its_sources(tmp_path):
-    """As xarray writes them: arrays of other lengths, and scalars."""
+    """Stores of xarray have arrays of other lengths, and scalars, too."""
     path = str(tmp_path / 'data.zarr')
     group = zarr.open_group(path, mode='w')
     group['image'] = numpy.arange(60.).reshape(5, 4, 3)
@@ -216,7 +216,7 @@ def test_stores_are_recognised(version, shards, tmp_path):
 
 
 def test_batches_that_are_remembered_call_no_python(tmp_path):
-    """As those of contiguous HDF5."""
+    """They are read as those of contiguous HDF5."""
     dataset = ZarrDataset(write(tmp_path))
     assert [] == calls_of_batches(dataset, [IMAGES, LABELS], 3)
 
@@ -243,7 +243,7 @@ def test_chunks_are_decoded_once_by_threads_at_once(tmp_path, monkeypatch):
 
 
 def test_array_without_rows_has_no_examples():
-    """As one has that is made before its rows are appended."""
+    """Such an array is made before its rows are appended."""
     group = zarr.open_group({}, mode='w')
     group.create_array('x', shape=(0, 3), chunks=(2, 3), dtype='f4')
     dataset = ZarrDataset(group)
@@ -265,7 +265,7 @@ def test_aligned_blocks_are_the_chunks(shards, rows, tmp_path):
 
 
 def test_store_that_is_gone_is_said_to_be(tmp_path):
-    """Before it is opened, and while it is read."""
+    """The error comes before it is opened, and while it is read."""
     with pytest.raises(FileNotFoundError, match=(
             'there is no Zarr store .*none.zarr.*looked in')):
         ZarrDataset(str(tmp_path / 'none.zarr'))

@@ -30,7 +30,8 @@ def numbers(dataset):
 @pytest.mark.parametrize('kind', [str, Path])
 def test_data_set_reads_its_own_store_from_another_folder(
         tmp_path, monkeypatch, kind):
-    """As other data sets do, whatever lies under the name there."""
+    """It ignores the store that now has the old name, as other data sets
+    do."""
     here, there = tmp_path / 'here', tmp_path / 'there'
     write(here, 1)
     write(there, 2)

@@ -52,7 +52,7 @@ def test_group_without_a_list_of_arrays_says_what_to_do(tmp_path):
 
 
 def test_missing_store_says_so(tmp_path):
-    """As other missing files do."""
+    """The error is that of other missing files."""
     with serving(tmp_path) as server:
         with pytest.raises(FileNotFoundError, match='no such file'):
             fuel.load(server.url('b.zarr'))

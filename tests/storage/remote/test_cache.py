@@ -113,7 +113,8 @@ def test_damaged_cache_is_never_read(server, content, cache, damage):
 
 
 def test_damaged_pages_may_be_named_anew_by_others(server, content, cache):
-    """In larger pieces; who has found them damaged then reads these."""
+    """Larger pieces replace them; the process that found the damage then reads
+    these."""
     read_all(open_file(server))
     with open(sparse_file(cache), 'r+b') as file:
         file.write(bytes(SIZE))
@@ -159,7 +160,8 @@ def test_half_a_record_hides_none_after_it(server, content, cache):
     2, pytest.param(3, marks=pytest.mark.full)])
 def test_killed_process_leaves_a_cache_that_is_sound(
         server, content, cache, point, count):
-    """At any moment; the next one reads what was written of it."""
+    """It is killed at any moment; the next process reads what it has
+    written."""
     code = f"""
 import sys
 from support.killing import arm
@@ -197,7 +199,7 @@ def test_what_another_process_fetched_is_found_in_the_middle(
 
 def test_oldest_entries_make_room_for_new_ones(
         folder, server, content, cache, monkeypatch):
-    """Those that nobody uses."""
+    """Only entries that are not in use are removed."""
     monkeypatch.setattr(disk_cache, 'ALLOWANCE', 1 << 20)
     config.remote_cache_bytes = 8 << 20
     for name in 'bcde':
@@ -286,7 +288,7 @@ def test_the_cache_is_listed_once_however_many_files_there_are(
 
 
 def test_old_state_of_a_file_is_removed(folder, server, content, cache):
-    """When the new one is opened."""
+    """Opening the new state removes it."""
     read_all(open_file(server))
     (folder / 'a').write_bytes(content[::-1])
     assert content[::-1] == read_all(open_file(server))

@@ -58,7 +58,7 @@ def test_epochs_over_a_changing_object_have_one_version(
 @pytest.mark.parametrize('kind', FILES)
 def test_many_epochs_over_a_changing_object_have_one_version(
         server, monkeypatch, capsys, cache, kind):
-    """For two hundred replacements between two reads of one epoch."""
+    """Two reads of one epoch see two hundred replacements between them."""
     use_cache(cache)
     for seed, system in enumerate(SYSTEMS):
         changing = remote_file(server, monkeypatch, kind, system, seed)

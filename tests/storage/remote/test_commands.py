@@ -88,7 +88,7 @@ def test_info_of_a_local_file_has_no_costs(folder, data, capsys):
 
 
 def test_converted_file_is_sent_to_object_storage(tmp_path, monkeypatch):
-    """As a whole; the data set is then read from there."""
+    """The whole file is sent; the data set is then read from there."""
     (tmp_path / 'iris.data').write_text(
         '5.1,3.5,1.4,0.2,Iris-setosa\n' * 50
         + '6.1,3.5,1.4,0.2,Iris-versicolor\n' * 50
@@ -156,7 +156,7 @@ def test_csv_is_read_from_a_url(folder, server):
 
 @pytest.mark.parametrize('order', ['C', 'F'])
 def test_numpy_files_are_read_from_urls(folder, server, order):
-    """In either order of elements."""
+    """Either order of elements is read."""
     rows = numpy.asarray(numpy.arange(60_000).reshape(-1, 6), order=order)
     numpy.save(folder / 'a.npy', rows)
     dataset = NPYDataset({'rows': server.url('a.npy')})
@@ -177,7 +177,7 @@ def test_numpy_archives_are_read_from_urls(folder, server, save):
 
 
 def test_whole_copy_of_a_remote_file(folder, server, tmp_path):
-    """Made once for each state of the file."""
+    """It is made once for each state of the file."""
     (folder / 'a').write_bytes(b'abc' * 100_000)
     with pytest.raises(ConfigurationError, match='local_data_path'):
         cache_dataset(server.url('a'))
@@ -211,5 +211,5 @@ def test_stream_of_a_remote_file_is_one_of_bytes(folder, server):
 
 
 def test_number_of_examples_is_known(url, data):
-    """Of each of the fixtures' files."""
+    """Each of the fixtures' files has the right number."""
     assert NUM_EXAMPLES == H5PYDataset(url, ('train',)).num_examples

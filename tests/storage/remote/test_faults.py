@@ -81,7 +81,7 @@ def test_measurements_count_what_comes_and_what_failed(
 
 
 def test_waits_grow_and_heed_the_server(server, url, waits):
-    """Up to a bound; with an element of chance."""
+    """They grow up to a bound, and are partly random."""
     server.plan = [faults.status(500)] * 10 + [
         faults.status(429, Retry_After='7')]
     H5PYDataset(url, ('train',))
@@ -92,7 +92,8 @@ def test_waits_grow_and_heed_the_server(server, url, waits):
 
 
 def test_server_that_nobody_runs_is_told_once(caplog, waits, monkeypatch):
-    """After a while, without credentials, and not for each request."""
+    """The warning comes after a while, without credentials, and not for each
+    request."""
     monkeypatch.setattr(transfers, 'SILENT_WAIT', 0)
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
@@ -132,8 +133,8 @@ def refusing(objects, monkeypatch):
 @pytest.mark.parametrize('scheme', ['http', 'objects'])
 def test_server_that_refuses_all_connections_is_given_up_early(
         waits, refusing, scheme):
-    """After ten seconds, not after the time for a server that is down for a
-    while, whatever the file system."""
+    """It is given up after ten seconds, with any file system, and not after
+    the time for a server that is down for a while."""
     config.remote_timeout = 11
     address, begin = refusing
     begin()
@@ -288,7 +289,8 @@ def objects():
 
 
 def test_object_of_an_asynchronous_system_that_changes_is_an_error(objects):
-    """At once, not seconds later; whoever opens it again has the new one."""
+    """The error comes at once, not seconds later; opening it again reads the
+    new one."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 0
     objects.put('a/b', b'a' * 200_000)
     file = raw_file_at(RemotePath('objects://a/b'))
@@ -300,7 +302,8 @@ def test_object_of_an_asynchronous_system_that_changes_is_an_error(objects):
 
 
 def test_object_that_changed_is_found_when_it_is_opened_again(objects):
-    """Although the first one is still open, and was not read since."""
+    """It is found although the first one is still open, and was not read
+    since."""
     config.remote_cache_path = 'off'
     objects.put('a/b', b'a' * 200_000)
     file = raw_file_at(RemotePath('objects://a/b'))
@@ -320,7 +323,7 @@ def test_object_that_changes_while_it_is_opened_is_an_error(objects):
 
 
 def test_cache_on_disk_has_no_bytes_of_another_state(objects):
-    """Not even of an object that is put back as it was."""
+    """An object that is put back as it was is a new state, too."""
     objects.put('a/b', b'a' * 200_000)
     first = objects.objects['a/b']
     path = RemotePath('objects://a/b')
@@ -355,7 +358,7 @@ def test_reads_that_end_together_share_the_question_after_the_state(objects):
 
 
 def test_errors_of_a_file_system_are_told_apart():
-    """Those of its own classes may pass; mistakes do not."""
+    """Its own errors may be transient; a wrong path or option is not."""
     config.remote_timeout = 1.5
 
     class Failing(type(filesystem_of('memory://a/b', {}))):

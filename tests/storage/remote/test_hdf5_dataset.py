@@ -35,7 +35,7 @@ def urls(folder, server):
 
 
 def test_columns_of_remote_files_equal_those_of_local_ones(urls, folder):
-    """In an epoch that reads ahead."""
+    """They are equal in an epoch that prefetches."""
     columns = [CSR('X'), Categorical('type'), 'name']
     local = HDF5Dataset(folder / '*.h5', columns)
     remote = HDF5Dataset(urls, columns)

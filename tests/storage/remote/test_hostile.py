@@ -125,7 +125,7 @@ def test_wrong_bytes_are_never_taken(server, url, data, place):
 
 
 def test_answers_that_make_no_sense_are_refused(server, url):
-    """With the name of the file, at once."""
+    """The error names the file, and comes at once."""
     config.remote_timeout = 2
     for answer, text in REFUSED.values():
         server.plan = [answer] * 10
@@ -171,7 +171,7 @@ def test_etag_that_cannot_be_sent_is_compared(server, url):
 
 
 def test_file_that_moved_is_read_there(server, url, data):
-    """On the same server, with the credentials."""
+    """It is on the same server, and needs the same credentials."""
     server.token = 'Bearer to-ken'
     # Each request is made twice.
     server.plan = [faults.status(302, Location='/train.hdf5'), None] * 100
@@ -214,7 +214,8 @@ def test_error_of_a_redirect_shows_no_credentials(server, url, data):
 
 def test_descriptors_and_connections_end_with_the_file(
         server, url, data, cache):
-    """After faults as well; one connection waits for other requests."""
+    """They end after faults as well; one connection waits for other
+    requests."""
     config.remote_connections = 1
     port = f':{server.server_address[1]:04X}'
 

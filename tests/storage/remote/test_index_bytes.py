@@ -87,7 +87,8 @@ def test_nothing_is_fetched_ahead_of_long_reads(make):
 
 
 def test_pieces_that_come_again_are_counted_once(make):
-    """Read from the last to the first, each with the one behind it."""
+    """Pieces are read from the last to the first, each with the one behind
+    it."""
     reader = make(Origin())
     for place in reversed(range(10)):
         read(reader, place * BLOCK, 2 * BLOCK)

@@ -61,7 +61,7 @@ def test_files_are_asked_about_several_at_a_time(server, urls):
 
 
 def test_a_file_that_is_missing_is_named(folder, server, urls):
-    """Among others that are opened at the same time."""
+    """Other files are opened at the same time."""
     (folder / '7.hdf5').unlink()
     with pytest.raises(FileNotFoundError, match=r'7\.hdf5'):
         HDF5Dataset(urls, sources={'x': 'x'})

@@ -29,7 +29,7 @@ def stream_of(url):
 @pytest.mark.parametrize('where', [
     'disk', 'memory', pytest.param('little memory', marks=pytest.mark.full)])
 def test_fork_in_the_middle_of_an_epoch(server, url, data, where):
-    """With requests under way: both processes read on, exactly."""
+    """Requests are under way: both processes read on, exactly."""
     if where != 'disk':
         config.remote_cache_path = 'off'
     if where == 'little memory':
@@ -58,7 +58,7 @@ def test_fork_in_the_middle_of_an_epoch(server, url, data, where):
 
 @pytest.mark.parametrize('num_workers', [1, 2])
 def test_worker_processes_read_remote_files(url, data, num_workers):
-    """In the order of the plain stream."""
+    """They keep the order of the plain stream."""
     plain = [batch[-2:] for batch in stream_of(url).get_epoch_iterator()]
     workers = MultiProcessing(stream_of(url), num_workers=num_workers)
     try:

@@ -36,7 +36,8 @@ SCHEMES = {
     pytest.param('sequential', marks=pytest.mark.full), 'full shuffle',
     'hierarchical', pytest.param('one batch', marks=pytest.mark.full)])
 def test_epochs_have_the_values_of_the_file(url, data, scheme, budget):
-    """Wherever the bytes are kept, and if few of them can be."""
+    """Values are equal wherever the bytes are kept, and however few are
+    kept."""
     if 'memory' in budget:
         config.remote_cache_path = 'off'
     if 'little' in budget:
@@ -170,7 +171,7 @@ def test_whole_chunks_of_a_batch_are_asked_for_at_once(folder, server):
 
 def test_next_requests_of_an_epoch_are_fetched_before_they_are_made(
         server, url, data):
-    """In their order; a consumer that is slow waits for none of them."""
+    """They are fetched in order; a slow consumer waits for none of them."""
     dataset = H5PYDataset(url, ('train',), sources=('chunked', 'number'))
     epoch = DataStream(dataset, iteration_scheme=SequentialScheme(
         NUM_EXAMPLES, 64)).get_epoch_iterator()
@@ -209,7 +210,7 @@ def test_compressed_bytes_are_fetched_beyond_what_is_decoded_ahead(
 
 
 def test_rows_of_many_batches_are_fetched_together(folder, server):
-    """Those of one batch of a block shuffle are far from each other."""
+    """Rows of one batch of a block shuffle are far from each other."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 4 << 20
     rows = numpy.random.RandomState(0).randint(
         0, 255, (3000, 4096)).astype('uint8')
@@ -322,7 +323,7 @@ def test_file_system_of_fsspec_is_read(folder, data):
 
 
 def test_contiguous_source_has_blocks_of_what_a_request_fetches(url):
-    """So a hierarchical shuffle suits it as well."""
+    """A hierarchical shuffle suits it as well."""
     dataset = H5PYDataset(url, ('train',), sources=('plain',))
     scheme = BlockShuffledScheme.aligned(dataset, 64)
     assert 1 == len({*dataset.chunk_of_examples()})
@@ -350,7 +351,7 @@ def test_options_of_a_local_file_are_refused(folder, data):
 
 @pytest.mark.timeout(60)
 def test_file_is_read_and_closed_within_a_task(url, data):
-    """As in a notebook: from Python 3.14 on, a thread is in one task."""
+    """A notebook reads so: from Python 3.14 on, a thread is in one task."""
     async def read():
         dataset = H5PYDataset(url, ('train',), load_in_memory=True)
         return dataset.num_examples, asyncio.current_task()
@@ -365,6 +366,6 @@ def test_file_is_read_and_closed_within_a_task(url, data):
 
 
 def test_unknown_protocol_is_an_error_that_says_so():
-    """Before anything is asked of a network."""
+    """The error comes before any request."""
     with pytest.raises(ValueError, match='nonsense://a/b.hdf5: fsspec knows'):
         H5PYDataset('nonsense://a/b.hdf5', ('train',))

@@ -95,7 +95,7 @@ WRITERS = {
 @pytest.mark.parametrize('build', WRITERS)
 def test_credentials_are_assigned_to_data_sets_of_other_formats(
         build, folder, server):
-    """As to those of HDF5 files; they are in no text or pickle."""
+    """They are assigned as to HDF5 files, and are in no text or pickle."""
     name, write = WRITERS[build]
     write(folder / name)
     server.token = 'Bearer to-ken'
@@ -187,7 +187,7 @@ def test_options_that_are_known_to_be_public_are_kept():
 
 
 def test_secrets_are_hidden_in_any_text():
-    """Those of the URL, as they are and quoted, and of the options."""
+    """Secrets are those of the URL, plain and quoted, and of the options."""
     secrets = Secrets('https://user:pa%2Fss@h/p?sig=abcd%3D', {
         'token': 'tokentoken', 'list': [b'bytesbytes', 5]})
     check = secrets.hide('user pa/ss pa%2Fss abcd= abcd%3D tokentoken '
