@@ -141,7 +141,8 @@ def run(name, which, folder, kill_after=0, ranks=1):
     started = processes.start_ranks(
         ranks, '-c', KILLER, program, str(kill_after or -1), str(folder),
         JAX_PLATFORMS='cpu')
-    ended = processes.end_together(started)
+    # Each imports a framework, beside other work.
+    ended = processes.end_together(started, timeout=800)
     for status, _, errors in ended:
         assert status == (-signal.SIGKILL if kill_after else 0), errors
     return [line for line in ended[0][1].splitlines()

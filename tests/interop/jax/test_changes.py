@@ -3,7 +3,7 @@ import numpy
 import pytest
 from support import changed_programs
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.mark.parametrize('kill_after', [

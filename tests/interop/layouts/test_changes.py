@@ -4,7 +4,7 @@ import torch
 from support import changed_programs
 
 # Each process imports a framework, which takes long on a busy machine.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.mark.parametrize('name, ranks', [
