@@ -1,4 +1,7 @@
-"""Every page that a text names exists, and pages that have gone lead on."""
+"""Every page that a text names exists, and pages that have gone lead on.
+
+The texts themselves have lines of at most 100 characters.
+"""
 import ast
 import re
 from pathlib import Path
@@ -81,3 +84,26 @@ def test_page_that_has_gone_leads_on(page, target):
     # A section has a label, so that pages link to it by its title.
     assert not section or (
         f'.. _{section}:' in (DOCS / f'{name}.rst').read_text('utf-8'))
+
+
+def long_lines(text):
+    """Yield lines of prose beyond 100 characters: what is printed, and
+    programs, keep their lines."""
+    is_program = False
+    for block in text.split('\n\n'):
+        lines = block.split('\n')
+        is_program = is_program and lines[0].startswith('   ')
+        if not is_program and not re.search(r'^ *>>> ', block, re.MULTILINE):
+            yield from (line for line in lines if len(line) > 100)
+        is_program = is_program or bool(re.search(
+            r'^ *\.\. code-block::|::$', block, re.MULTILINE))
+
+
+def test_lines_of_the_manual_are_wrapped():
+    """At 100 characters."""
+    assert list(long_lines(f'A\n{"long " * 30}')) == ['long ' * 30]
+    assert not list(long_lines(f'>>> 1\n{"1 " * 99}'))
+    found = {page.name: lines for page in DOCS.rglob('*.rst')
+             if not {'_build', 'generated', 'tutorials'} & set(page.parts)
+             and (lines := list(long_lines(page.read_text('utf-8'))))}
+    assert not found
