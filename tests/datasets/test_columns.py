@@ -743,7 +743,8 @@ def configurations(tmp_path):
 
 
 def test_constant_is_the_value_of_the_part(configurations):
-    """A scalar, an array, text, and arrays of different shapes."""
+    """It is a scalar, an array, a text, or one of arrays of different
+    shapes."""
     dataset = HDF5Dataset(configurations, [
         'positions', *map(Constant, ['energy', 'cell', 'name', 'kinds'])],
         parts='c/*')

@@ -31,7 +31,7 @@ TEXTS = st.text(st.characters(exclude_categories=['Cs', 'Cc'])
     data=st.data())
 def test_rows_equal_what_the_csv_module_wrote(
         tmp_path_factory, rows, delimiter, newline, data):
-    """Quotes, delimiters and line breaks within cells; any request."""
+    """Cells have quotes, delimiters and line breaks; any request is made."""
     path = tmp_path_factory.getbasetemp() / 'any.csv'
     with open(path, 'w', newline='', encoding='utf-8') as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator=newline)
@@ -84,7 +84,7 @@ def path(tmp_path):
 
 
 def test_types_and_header_are_detected(path):
-    """Integers, floats with empty cells, and text."""
+    """They are integers, floats with empty cells, and text."""
     dataset = CSVDataset(path)
     assert ('a', 'b', 'c', 'kind') == dataset.sources
     assert 4 == dataset.num_examples

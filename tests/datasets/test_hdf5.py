@@ -325,7 +325,7 @@ def test_subsets_of_unequal_length_from_an_override_raise_valueerror(path):
     (range(0, 80, 30), [0, 30, 60])])
 def test_subset_picks_examples_sorted_and_unique(
         path, load_in_memory, subset, rows):
-    """Slices, and lists that are sorted and unique."""
+    """It is a slice, or a list that is sorted and unique."""
     dataset = H5PYDataset(path, ('train',), subset=subset,
                           load_in_memory=load_in_memory)
     assert dataset.num_examples == len(rows)
@@ -1052,7 +1052,8 @@ def test_damaged_chunk_raises_oserror_with_source_and_file(tmp_path):
 
 
 def test_file_without_splits_raises_valueerror(tmp_path):
-    """No `split` attribute, or one of another kind: what to do is said."""
+    """The attribute `split` is missing or of another kind; the error says what
+    to do."""
     path = tmp_path / 'x.hdf5'
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.arange(3)

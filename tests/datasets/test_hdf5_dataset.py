@@ -351,7 +351,7 @@ def test_splits_of_a_category_are_called_by_its_names(tmp_path):
 
 
 def test_category_of_old_files_is_splits_too(tmp_path):
-    """AnnData 0.7: an array of codes refers to its names."""
+    """In AnnData 0.7, an array of codes refers to its names."""
     path = write(tmp_path / 'a.h5', x=numpy.arange(4),
                  obs__split=numpy.array([1, -1, 0, 1], 'i1'),
                  obs____categories__split=[b'test', b'train'])

@@ -276,7 +276,7 @@ def test_batches_of_any_size_may_be_asked_for(path):
 
 
 def test_batches_for_dicts_are_dicts(path):
-    """Every one of them."""
+    """Every batch is one."""
     with H5PYDataset(path, ('train',)) as dataset:
         stream = DataStream(
             dataset, iteration_scheme=SequentialScheme(60, 8))

@@ -78,7 +78,7 @@ def agree(expected, found):
        ascii_only=st.booleans(), mark=st.booleans(), data=st.data())
 def test_rows_equal_what_the_json_module_loads(
         tmp_path_factory, kinds, newline, ascii_only, mark, data):
-    """Fields at any depth, of any kind; any request."""
+    """Fields lie at any depth and are of any kind; any request is made."""
     path = tmp_path_factory.getbasetemp() / 'any.jsonl'
     rows = data.draw(st.lists(records_of(kinds), min_size=1, max_size=8))
     with open(path, 'w', newline='', encoding=(
@@ -117,7 +117,8 @@ def path(tmp_path):
 
 
 def test_types_are_detected(path):
-    """Numbers, truth values, text, lists of one length and of several."""
+    """They are numbers, truth values, text, and lists of one length and of
+    several."""
     dataset = JSONLDataset(path)
     assert ('n', 'x', 'ok', 'text', 'pair', 'tokens', 'meta/lang',
             'meta/size') == dataset.sources

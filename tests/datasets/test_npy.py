@@ -32,7 +32,7 @@ TYPES = st.sampled_from([
 @given(data=st.data(), kind=st.sampled_from(['npy', 'npz', 'compressed']),
        by_columns=st.booleans())
 def test_rows_equal_those_of_numpy(tmp_path_factory, data, kind, by_columns):
-    """Types, shapes, orders in memory, kinds of files and requests."""
+    """Types, shapes, orders in memory, kinds of files and requests vary."""
     array = data.draw(arrays.arrays(
         data.draw(TYPES), data.draw(arrays.array_shapes(max_side=6))))
     if by_columns:
@@ -146,7 +146,7 @@ def test_file_cut_while_in_use_is_an_error(folder):
 
 @pytest.mark.parametrize('compressed', [False, True])
 def test_damaged_archive_is_refused(folder, compressed):
-    """Cut, or changed inside a compressed entry."""
+    """It is cut, or changed inside a compressed entry."""
     save = numpy.savez_compressed if compressed else numpy.savez
     save(folder / 'a.npz', x=numpy.arange(5000))
     content = (folder / 'a.npz').read_bytes()
@@ -293,8 +293,8 @@ def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
 @pytest.mark.parametrize('again', ['another epoch', 'make the data set'])
 def test_rows_of_a_file_that_changed_are_an_error_that_says_what_helps(
         again, tmp_path):
-    """Outside of an epoch, until an epoch begins or there is a new data
-    set."""
+    """The error stays, outside of an epoch, until an epoch begins or a new
+    data set is made."""
     path = tmp_path / 'x.npy'
     numpy.save(path, numpy.zeros(1000))
     dataset = NPYDataset(path)

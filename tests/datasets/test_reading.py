@@ -88,7 +88,8 @@ def dataset(request, tmp_path):
     -2), slice(-3, None), [1, 6], [-1, 0, 0], numpy.array([4, 2]), (1, 2)],
     ids=repr)
 def test_index_gives_what_numpy_gives(dataset, index):
-    """A tuple of one part for each source, in the order of the sources."""
+    """The result is a tuple of one part for each source, in the order of the
+    sources."""
     rows = list(index) if isinstance(index, tuple) else index
     data = dataset[index]
     assert isinstance(data, tuple)
@@ -117,7 +118,7 @@ def test_index_out_of_range_is_an_index_error(dataset, index):
     (None, 'None')], ids=['mask', 'list', 'bool', 'float', 'text', 'nested',
                           'none'])
 def test_index_of_another_kind_is_refused(dataset, index, text):
-    """Masks too, with what to write instead."""
+    """Masks are refused too; the error says what to write instead."""
     with pytest.raises(TypeError, match=text):
         dataset[index]
 
@@ -235,7 +236,8 @@ def test_users_data_set_takes_indices():
 
 
 def test_users_protocols_win():
-    """`__len__` and `__getitem__`; a loop calls `get_data`."""
+    """A user's `__len__` and `__getitem__` are used; a loop calls
+    `get_data`."""
     dataset = Sized()
     assert (4, 'number 3') == (len(dataset), dataset[3])
     assert [(n, n * n) for n in range(4)] == list(dataset)

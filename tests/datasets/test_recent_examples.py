@@ -89,7 +89,7 @@ def test_an_example_is_the_users_own(uses):
 
 
 def test_a_dropped_array_is_used_again():
-    """The one before the last, since a loop still holds the last."""
+    """It is the one before the last, since a loop still holds the last."""
     places = [example.__array_interface__['data'][0]
               for example, in examples(ROWS)]
     assert len(set(places)) == 2

@@ -127,7 +127,7 @@ def test_rows_in_another_order_do_not_follow_each_other():
 @pytest.mark.parametrize('cases', [
     300, pytest.param(3000, marks=pytest.mark.full)])
 def test_random_splits_leave_the_longest_stretches(cases):
-    """Slices, masks and lists of rows with repetitions."""
+    """Splits are slices, masks and lists of rows with repetitions."""
     rng = numpy.random.RandomState(cases)
     for _ in range(cases):
         lengths = rng.randint(0, 6, rng.randint(1, 8))

@@ -168,7 +168,7 @@ def test_runs_are_drawn_equally_often(scheme):
 
 
 def test_ranks_have_all_windows_between_them():
-    """Each once."""
+    """Each window is read once."""
     seen = []
     for rank in range(3):
         stream = stream_of(windows()).shard(rank, 3)

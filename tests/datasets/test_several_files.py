@@ -166,7 +166,7 @@ def test_places_of_rows_name_file_and_row(folder, kind, dataset):
 
 
 def test_splits_are_rows_of_all_files(folder, kind):
-    """Counted from the first."""
+    """They are counted from the first row of the first file."""
     dataset = kind[2](
         paths_in(folder, kind), ('test', 'train'), sources=('number',),
         splits={'train': (0, 10), 'test': [1999, 700]}) if (
@@ -359,7 +359,8 @@ def test_columns_have_one_type_that_holds_those_of_all_files(
 
 
 def test_options_of_a_table_are_for_all_its_files(tmp_path):
-    """Types, columns by number, missing values and masks."""
+    """Types, columns by number, missing values and masks hold for all
+    files."""
     paths = write_texts(tmp_path, 'csv', 'x;y\n1;a\n', 'x;y\n-;5\n')
     dataset = CSVDataset(
         paths, {'x': 'x', 'text': 1}, {'text': object}, delimiter=';',

@@ -43,7 +43,7 @@ def examples():
 @pytest.mark.parametrize('index', [0, 3, -1, slice(1, 4), [4, 0, 4], [2],
                                    numpy.array([5, 1])])
 def test_item_is_what_the_pipeline_makes_of_the_example(index):
-    """One, a slice, or several in any order."""
+    """The index is one example, a slice, or several in any order."""
     whole = numpy.arange(24.).reshape(6, 4) * 2 + 1
     x, y = batches().as_dataset()[index]
     assert_array_equal(whole[index], x)

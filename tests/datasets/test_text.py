@@ -184,7 +184,7 @@ def test_text_file_examples_are_the_callers_own(write):
 
 
 def test_text_file_batches_are_padded(write):
-    """The usual pipeline: numbers, batches, padding."""
+    """The usual pipeline makes numbers, batches and padding."""
     stream = Padding(Batch(DataStream(TextFile(
         [write('a.txt', 'a\nthis is one\n\n')], WORDS, **PLAIN)),
         iteration_scheme=ConstantScheme(2)))

@@ -39,7 +39,7 @@ def test_build_vocabulary_counts_and_orders(sentences):
 
 
 def test_build_vocabulary_limits_leave_out_the_rare(sentences):
-    """A limit on the size, a least count, lower case."""
+    """The limits are a size, a least count, and lower case."""
     found = build_vocabulary(sentences, size=5, preprocess=str.lower)
     assert {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'c': 4} == (
         found.dictionary)
@@ -112,7 +112,7 @@ def test_save_vocabulary_round_trip(tmp_path):
     ('a.pkl', b"(dp0\nS'a'\np1\nI1\nsS'b'\np2\nL2L\ns.", {'a': 1, 'b': 2}),
 ])
 def test_load_vocabulary_each_form(tmp_path, name, content, expected):
-    """JSON, text, and plain pickles."""
+    """The forms are JSON, text, and plain pickles."""
     (tmp_path / name).write_bytes(content)
     assert expected == load_vocabulary(tmp_path / name)
 

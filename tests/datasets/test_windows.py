@@ -193,7 +193,8 @@ def test_sequences_of_robomimic(stack, length, pad_stack, pad_length):
 
 
 def test_episodes_of_aloha():
-    """Images at one step, the actions from there on, and zeros."""
+    """Images are of one step, actions follow from there on, and zeros fill
+    up."""
     rng = numpy.random.RandomState(0)
     episodes = [(rng.randn(n, 14), rng.randint(0, 255, (n, 4, 5, 3)))
                 for n in (8, 5)]
@@ -503,7 +504,7 @@ def test_data_without_rows_have_no_windows():
 
 
 def test_example_says_where_it_comes_from(tmp_path):
-    """File, run and first row, whatever the split."""
+    """It has file, run and first row, in any split."""
     numpy.save(tmp_path / 'a.npy', numpy.arange(10))
     rows = NPYDataset(tmp_path / 'a.npy', ('late',), {'late': (3, 10)})
     windows = Windows(rows, 2, runs={'lengths': [2, 5, 3]}, pad='edge',

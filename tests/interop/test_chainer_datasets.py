@@ -308,7 +308,7 @@ def test_batch_that_is_not_an_array_is_refused(batch, padding, error, text):
 
 
 def test_device_is_the_host_or_a_gpu():
-    """A number, a name or an object of Chainer's."""
+    """It is a number, a name or an object of Chainer's."""
     array = numpy.arange(3)
     assert to_device(None, array) is array
     assert to_device(-1, array) is array
@@ -537,7 +537,7 @@ def test_threads_and_processes_never_see_half_a_file(tmp_path):
 # Between Fuel and Chainer.
 
 def test_data_set_of_fuel_is_read_at_once():
-    """One request for a batch, which stays the caller's own."""
+    """A batch is one request, and stays the caller's own."""
     requests = []
 
     class Counting(IndexableDataset):

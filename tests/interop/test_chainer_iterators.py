@@ -77,7 +77,7 @@ class Reference:
        st.sampled_from(FAST), st.integers(1, 9))
 def test_iterator_goes_over_the_data_set_sweep_after_sweep(
         n, batch_size, repeat, shuffle, kind, steps):
-    """Any size, order and end: batches, attributes and their values."""
+    """Batches, attributes and values are right for any size, order and end."""
     seed = numpy.random.RandomState
     expected = Reference(n, batch_size, repeat, seed(5) if shuffle else None)
     iterator = KINDS[kind](list(range(n)), batch_size, repeat, **(

@@ -56,7 +56,8 @@ def missing_metadata(name):
 @pytest.mark.parametrize('requires', [
     missing_metadata, lambda name: None, lambda name: REQUIREMENTS])
 def test_extra_of_unknown_packages_is_named(tmp_path, monkeypatch, requires):
-    """An installation without metadata, or of a release that lacks it."""
+    """The installation has no metadata, or is of a release that lacks the
+    extra."""
     monkeypatch.setattr(extras, '_ROOT', tmp_path)
     monkeypatch.setattr(metadata, 'requires', requires)
     assert "install Fuel again, with its extra 'telescope'" == (

@@ -47,7 +47,7 @@ def labels(entries):
 
 
 def test_provider_returns_single_entries_of_the_next_pass():
-    """A list with a column for each source, in their order."""
+    """An entry is a list with a column for each source, in their order."""
     provider = as_provider(stream())
     assert ('pixel', 'label') == provider.sources
     first, second = list(provider()), list(provider())
@@ -88,7 +88,8 @@ def test_provider_of_examples_passes_them_through():
     ([.5, 1.5], numpy.array([.5, 1.5], 'float32')),
 ])
 def test_data_become_columns(part, column):
-    """A float32 array of one dimension, an integer or a list of them."""
+    """A column is a float32 array of one dimension, an integer or a list of
+    them."""
     entry, = as_provider(DataStream(IterableDataset({'a': [part]})))()
     assert type(entry[0]) is type(column)
     if isinstance(column, numpy.ndarray):

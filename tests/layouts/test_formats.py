@@ -173,7 +173,7 @@ def test_other_files_are_refused_with_what_was_seen(
 
 
 def test_layouts_are_of_hdf5(tmp_path):
-    """Asked for elsewhere, they are a mistake."""
+    """A layout for other formats is an error."""
     numpy.save(tmp_path / 'x.npy', X)
     with pytest.raises(ValueError, match="format 'npy'.*layout='plain'"):
         fuel.load(tmp_path / 'x.npy', layout='plain')

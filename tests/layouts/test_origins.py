@@ -15,5 +15,5 @@ def test_files_are_opened_from_each_origin(name, origin, answer, tmp_path):
 
 
 def test_manual_has_the_table_that_is_tested():
-    """All of it."""
+    """The whole table is tested."""
     assert origins.TABLE == origins.table_of_manual()

@@ -171,7 +171,7 @@ CASES = given(plans(), st.lists(st.integers(0, 30), min_size=1, max_size=8),
 @settings(max_examples=60)
 @CASES
 def test_random_files_give_what_plain_python_reads(plan, picks, arguments):
-    """Parts, columns, filters, types, runs, splits and windows."""
+    """Parts, columns, filters, types, runs, splits and windows are random."""
     check(plan, picks, arguments)
 
 
@@ -181,5 +181,5 @@ def test_random_files_give_what_plain_python_reads(plan, picks, arguments):
 @CASES
 def test_many_random_files_give_what_plain_python_reads(plan, picks,
                                                         arguments):
-    """The same, of three thousand files."""
+    """Three thousand files are read."""
     check(plan, picks, arguments)

@@ -163,7 +163,8 @@ def test_signs_of_odd_types_are_told_from_sure_ones(name, odd, tmp_path):
 
 
 def test_what_has_no_rows_is_passed_over(tmp_path):
-    """Empty, scalar and reference arrays, broken links and named types."""
+    """Empty, scalar and reference arrays, broken links and named types are
+    ignored."""
     path = str(tmp_path / 'plain.h5')
     write_plain(path)
     with h5py.File(path, 'r+') as file:
@@ -322,7 +323,7 @@ def test_arrays_of_a_group_of_many_are_none_by_chance(tmp_path):
 
 
 def test_calls_of_an_error_open_the_file(tmp_path):
-    """Each of them, as it stands."""
+    """Each call opens it as printed."""
     path = str(tmp_path / 'two.h5')
     with h5py.File(path, 'w') as file:
         file['train_x'], file['train_y'] = numpy.zeros((6, 2)), numpy.arange(6)

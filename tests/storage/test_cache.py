@@ -226,7 +226,7 @@ def fill_with_numbers(chunks, outs):
 
 @given(budget=st.integers(0, 6), wanted=st.lists(st.integers(0, 9)))
 def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
-    """Compared with a model: the most recent that fit are remembered."""
+    """A model shows which chunks fit: the most recent ones stay."""
     cache = ChunkCache(budget)
     store = cache.store('x', numpy.ones(10, numpy.int64))
     model = []
@@ -315,7 +315,7 @@ def test_chunks_that_are_decoded_at_once_are_within_the_budget():
 @pytest.mark.parametrize('length, is_held', [(28, True), (29, False)])
 def test_objects_and_what_they_refer_to_are_within_the_budget(
         length, is_held):
-    """Together: neither alone."""
+    """Together they fit; neither the objects nor their targets exceed it."""
     cache = ChunkCache(10 * (8 + chunk_cache.OBJECT_BYTES + 28))
     store = cache.store('x', numpy.full(1, 80), has_buffers=False)
 

@@ -19,7 +19,7 @@ from fuel.storage import describe
      'chunked (2, 2), shuffle, 0 bytes stored, 96 decoded, read by h5py: it'),
 ])
 def test_description_names_layout_filters_and_sizes(tmp_path, options, text):
-    """One line for people, with the reason where h5py must read."""
+    """It is one line for people, with the reason where h5py must read."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         x = file.create_dataset(
             'x', (6, 2), **{'dtype': 'f8', 'fillvalue': None, **options})

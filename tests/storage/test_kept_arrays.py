@@ -56,7 +56,7 @@ def test_arrays_are_kept_for_a_key_and_a_state(file, tmp_path):
 
 
 def test_damaged_entry_counts_as_none(file, tmp_path, caplog):
-    """Cut, changed, or not written by this version of Fuel."""
+    """It is cut, changed, or not written by this version of Fuel."""
     keep_arrays([file], 'key', ARRAYS)
     path, = entries(tmp_path)
     content = path.read_bytes()

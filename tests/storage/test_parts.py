@@ -87,8 +87,8 @@ def plain(array):
           suppress_health_check=list(HealthCheck))
 @given(case=parts(), data=st.data())
 def test_parts_give_what_their_rows_joined_give(tmp_path_factory, case, data):
-    """Lengths, files, chunks, filters, types, fields and axes; rows, slices
-    and ranges of rows."""
+    """Lengths, files, chunks, filters, types, fields and axes vary; rows,
+    slices and ranges are read."""
     folder = tmp_path_factory.mktemp('parts')
     paths = [folder / f'{number}.hdf5' for number in range(3)]
     found, dtype, options = case
@@ -296,7 +296,7 @@ def test_parts_are_read_by_threads_and_children(paths):
 
 
 def test_parts_are_prefetched(paths):
-    """Chunks of any part, within the budget."""
+    """Chunks of any part are prefetched, within the budget."""
     with opened(paths, cache_bytes=1 << 20) as (reader, whole):
         rows = numpy.array([5, 100, len(whole) - 1])
         budget = reader.prefetch_budget(slice(0, len(whole)))

@@ -67,7 +67,7 @@ def check_any_file(path, data, number):
           suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_reader_of_any_file_gives_what_h5py_gives(tmp_path_factory, data):
-    """Layouts, types, filters and requests in all combinations."""
+    """Layouts, types, filters and requests are combined in all ways."""
     check_any_file(tmp_path_factory.getbasetemp(), data, NUMBERS)
 
 
@@ -77,7 +77,7 @@ def test_reader_of_any_file_gives_what_h5py_gives(tmp_path_factory, data):
 @given(data=st.data())
 def test_reader_of_any_file_gives_what_h5py_gives_full(
         tmp_path_factory, data):
-    """The same, for much longer."""
+    """The same test runs much longer."""
     check_any_file(tmp_path_factory.getbasetemp(), data, NUMBERS)
 
 
@@ -327,7 +327,8 @@ def test_data_set_resized_while_in_use_is_read_as_it_is_now(tmp_path):
 @pytest.mark.parametrize('options', [
     {}, {'chunks': (5, 8, 1)}, {'chunks': (5, 8, 1), 'compression': 'gzip'}])
 def test_rows_without_elements_are_read(tmp_path, options):
-    """Rows of shape (8, 0), in any order, and an index out of range."""
+    """They have the shape (8, 0), in any order; an index out of range is an
+    error."""
     path = tmp_path / 'a.hdf5'
     if options:
         options['maxshape'] = (None, 8, None)

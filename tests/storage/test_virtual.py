@@ -19,8 +19,8 @@ NUMBERS = itertools.count()
           suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_virtual_rows_are_those_of_hdf5(tmp_path_factory, data):
-    """Pieces in any order, also of one file, of other virtual ones, and with
-    rows left out."""
+    """Pieces lie in any order, in one file or in other virtual ones, and rows
+    are left out."""
     folder = tmp_path_factory.mktemp('virtual')
     rng = numpy.random.RandomState(data.draw(st.integers(0, 99)))
     names = []

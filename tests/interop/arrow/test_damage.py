@@ -37,7 +37,7 @@ def test_damaged_file_is_refused_or_has_the_same_structure(kind, tmp_path):
 @pytest.mark.parametrize('kind', [*KINDS, 'file lz4', 'stream zstd'])
 def test_many_damaged_files_are_refused_or_have_the_same_structure(
         kind, tmp_path):
-    """The long form."""
+    """The test is the long form of the one above."""
     found = read_damaged(kind, tmp_path, 500)
     assert 'silent' not in found
 

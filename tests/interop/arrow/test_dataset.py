@@ -161,7 +161,7 @@ def test_epoch_resumes_and_runs_in_workers(tmp_path, another_process):
 
 
 def test_only_the_columns_of_the_sources_are_decoded(tmp_path, monkeypatch):
-    """Each row group once, while it fits."""
+    """Each row group is decoded once, while it fits."""
     path = write(tmp_path, 'parquet')
     decoded = count_decoded(monkeypatch)
     stream = DataStream(ArrowDataset(path, sources=('number', 'image')),
@@ -225,7 +225,7 @@ def test_columns_that_are_read_share_the_cache_by_bytes(
 
 
 def test_columns_become_sources():
-    """One, or several as the second axis."""
+    """A source is one column, or several as the second axis."""
     data = pyarrow.table({'a': [1, 2], 'b': [.5, .25], 'c': ['x', 'y']})
     dataset = ArrowDataset(data, {'features': ['a', 'b'], 'label': 'c'})
     features, label = dataset.get_data(None, [1, 0])
@@ -333,7 +333,7 @@ def test_data_frame_is_a_data_set():
 
 @pytest.mark.filterwarnings('ignore')    # It pickles what it makes.
 def test_data_set_of_hugging_face_is_one(hugging_face):
-    """A selection of its rows too."""
+    """A selection of its rows is one too."""
     # With fingerprints, which it would make by pickling PyArrow's classes.
     data = hugging_face.Dataset(hugging_face.table.InMemoryTable(pyarrow.table(
         {'text': list('abcdef'), 'label': list(range(6))})), fingerprint='a')

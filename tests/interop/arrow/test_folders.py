@@ -61,7 +61,8 @@ def test_files_that_the_library_ignores_are_not_read(ignored, tmp_path):
 
 
 def test_folder_of_ignored_files_has_none(tmp_path):
-    """An error, as of an empty folder; named alone, such a file is read."""
+    """It is an error, as for an empty folder; a file that is named alone is
+    read."""
     path = tmp_path / '_temporary' / 'x.parquet'
     write(path, [1])
     with pytest.raises(FileNotFoundError, match='no file that ends in'):
@@ -131,7 +132,8 @@ def folder(request, tmp_path):
 
 
 def test_loader_and_class_read_a_folder_alike(folder):
-    """The same files in natural order, with the columns of their folders."""
+    """Both read the same files in natural order, with the columns of their
+    folders."""
     loaded, made = fuel.load(folder), ArrowDataset(folder)
     count = len({*folder.rglob('*.parquet')})
     assert [number for number in range(count) for _ in range(number + 1)

@@ -296,7 +296,7 @@ def test_damaged_shape_of_arrays_is_none(tmp_path, shape):
 
 
 def test_nested_lists_of_numbers_are_arrays(hugging_face):
-    """Each of its shape; where a list has several lengths, lists."""
+    """Each array has its shape; lists of several lengths stay lists."""
     rows = [[[1, 2], [3, 4]], [[5, 6]], [], None, [[1], [2, 3]]]
     found, = ArrowDataset(hugging_face.Dataset.from_dict({'x': rows}))[:]
     assert [(2, 2), (1, 2), (0, 0)] == [one.shape for one in found[:3]]

@@ -395,7 +395,7 @@ def test_failure_loses_no_example(rows, are_known, batched):
 
 
 def test_columns_of_an_empty_stream_are_not_known(hugging_face):
-    """An error, unless its features say them."""
+    """They are an error, unless the features of the stream name them."""
     empty = hugging_face.IterableDataset.from_generator(
         examples_of, gen_kwargs={'shards': []})
     with pytest.raises(ValueError, match='no examples'):

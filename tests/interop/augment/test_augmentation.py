@@ -44,7 +44,7 @@ def test_promises_of_streams_are_kept(name, another_process):
 
 @NAMES
 def test_images_are_changed(name):
-    """Each epoch in another way."""
+    """Each epoch changes them in another way."""
     first, second = two_epochs(pipelines.build(name))
     assert first != second
     images = {image.tobytes() for image, *_ in pipelines.examples()}
@@ -81,7 +81,7 @@ def test_loaders_of_torch_draw_the_same(name, num_workers):
 @NAMES
 @pytest.mark.parametrize('num_workers', [0, 3])
 def test_ranks_draw_the_same(name, num_workers):
-    """Two of them, each with workers of its own or with none."""
+    """Two ranks have workers of their own or none."""
     if num_workers and 'pairs' in name:
         num_workers = 1
     expected = freeze_all(pipelines.build(name).get_epoch_iterator())

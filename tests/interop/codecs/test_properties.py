@@ -62,8 +62,8 @@ def datasets(draw):
 
 @given(datasets(), st.data(), st.sampled_from([1, 3]))
 def test_rows_equal_those_of_h5py(created, data, num_threads):
-    """One row, some, and all, with one thread and several; chunks that
-    skipped the filters among them."""
+    """One row, some, and all are read, with one thread and several; some
+    chunks skipped the filters."""
     keywords, content = created
     config.num_threads = num_threads
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ NAMES = {
 
 @pytest.mark.parametrize('name', NAMES)
 def test_data_sets_and_workers_give_the_rows(tmp_path, name):
-    """Each road to a file, in this process and in others."""
+    """Each kind of data set reads the file, in this process and in others."""
     content = numpy.random.RandomState(0).randint(
         0, 99, (200, 3, 70)).astype('<i4')
     content[:, 0, 0] = numpy.arange(200)

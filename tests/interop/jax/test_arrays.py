@@ -84,7 +84,7 @@ def test_sources_may_be_laid_out_each_in_its_way():
 
 
 def test_next_batch_is_copied_while_this_one_is_used():
-    """One ahead, and no more."""
+    """Only one batch is copied in advance."""
     dataset = Recording(numpy.arange(10.))
     epoch = to_jax(DataStream(
         dataset, iteration_scheme=SequentialScheme(10, 4))

@@ -175,7 +175,8 @@ def test_iterable_of_grain_is_batched_and_resumed():
 
 
 def test_stream_has_the_batches_of_its_epochs_in_grain():
-    """Every iterator from the same place, each epoch in its own order."""
+    """Every iterator begins at the same place, and each epoch has its own
+    order."""
     expected = plain_epochs(shuffled, 3)
     dataset = as_iter_dataset(shuffled(), num_epochs=2)
     assert expected[:14] == lists(dataset) == lists(dataset)

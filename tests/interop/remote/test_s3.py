@@ -56,7 +56,7 @@ def url(bucket, rows):
 @pytest.mark.parametrize('where', ['disk', 'memory', 'little memory'])
 def test_epochs_have_the_values_of_the_file(
         url, rows, options, shuffle, where):
-    """Each example once."""
+    """Each example comes once."""
     if where != 'disk':
         config.remote_cache_path = 'off'
     if where == 'little memory':

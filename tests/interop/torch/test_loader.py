@@ -102,7 +102,7 @@ def test_length_of_the_data_set_counts_examples(build, count):
     lambda: Filter(shuffled(), bool),
     lambda: DataStream(IterableDataset(iter('abc')))])
 def test_length_of_the_data_set_is_not_known(build):
-    """A TypeError, as of any iterable without a length."""
+    """The error is a TypeError, as for any iterable without a length."""
     with pytest.raises(TypeError):
         len(Loader(build()).dataset)
 
@@ -181,7 +181,7 @@ def test_stream_that_workers_cannot_share_is_refused():
 
 
 def test_stream_of_examples_gives_examples():
-    """One at a time."""
+    """They come one at a time."""
     assert [int(number) for number, in Loader(examples())] == (
         plain_epochs(examples, 1)[0])
 

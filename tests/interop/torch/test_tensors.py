@@ -204,7 +204,7 @@ def test_batches_have_names_if_asked():
 
 
 def test_next_batch_is_copied_while_this_one_is_used():
-    """One ahead, and no more."""
+    """Only one batch is copied in advance."""
     dataset = Recording(numpy.arange(10.))
     stream = to_torch(DataStream(
         dataset, iteration_scheme=SequentialScheme(10, 4)), device='meta')

@@ -70,7 +70,8 @@ def test_any_rows_of_any_chunks_are_right(rows, size, cache_bytes):
 @pytest.mark.parametrize('cache_bytes', [None, 100])
 def test_data_set_keeps_the_promises_of_data_sets(
         cache_bytes, tmp_path, another_process):
-    """States, pickles, ownership, threads, processes."""
+    """The promises are about states, pickles, ownership, threads and
+    processes."""
     build = partial(ZarrDataset, write(tmp_path), cache_bytes=cache_bytes)
     check_dataset(build, another_process=another_process)
 

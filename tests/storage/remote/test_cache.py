@@ -177,7 +177,7 @@ arm({point!r}, {count})
 
 
 def test_processes_share_the_cache(server, content, cache):
-    """One after the other, and at the same time."""
+    """They use it one after the other, and at the same time."""
     first = run_python('-c', READ, server.url('a'), str(cache))
     second = run_python('-c', READ, server.url('a'), str(cache))
     assert first[0] == second[0] == 0, first[2] + second[2]

@@ -121,7 +121,7 @@ def test_upload_that_fails_leaves_what_was_there(
 @pytest.mark.parametrize('name, pack', [('a.txt', bytes), ('a.txt.gz',
                                                            gzip.compress)])
 def test_text_is_read_from_urls(folder, server, name, pack):
-    """Compressed or not; a position is resumed there."""
+    """It may be compressed; a position is resumed there."""
     (folder / name).write_bytes(pack(b'a b\nb a\n' * 5000))
     (folder / 'v.json').write_text('{"a": 1, "b": 2}')
     text = TextFile([server.url(name)], server.url('v.json'), None, None,

@@ -53,7 +53,8 @@ def test_costs_are_those_of_the_epoch_of_several_files(urls, source, count):
 
 
 def test_what_cannot_be_counted_is_named(urls):
-    """Rows of variable length; and blocks are those of the rows beside."""
+    """Rows of variable length are named; blocks are those of the rows beside
+    them."""
     dataset = HDF5Dataset(urls, ['name', 'plain'])
     cost = epoch_cost(dataset, SequentialScheme(2 * ROWS, 500))
     assert ('name',) == cost.unknown

@@ -21,7 +21,8 @@ def another_process():
 @pytest.mark.parametrize('place', ['disk', 'little memory'])
 def test_remote_data_set_keeps_its_promises(
         folder, server, cache, another_process, place, schemes):
-    """Ownership, exactly once, states at every step, other processes."""
+    """The promises are about ownership, each example once, states at every
+    step, and other processes."""
     write_set(folder / 'set.hdf5')
     build = partial(open_set, server.url('set.hdf5'), *(
         ('off', 4096) if place == 'little memory' else (

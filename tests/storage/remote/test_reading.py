@@ -253,7 +253,7 @@ def test_examples_are_fetched_in_groups_before_they_are_asked_for(
 
 
 def test_several_threads_read_one_data_set(url, data):
-    """Each its own epoch."""
+    """Each reads its own epoch."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 100_000
     dataset = H5PYDataset(url, ('train',))
     found, errors = [], []
