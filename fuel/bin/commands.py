@@ -87,8 +87,8 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, rest
 
     def _without_dashes(self, args: Sequence[str]) -> list[str]:
-        """Return arguments with another text in the place of each ``--`` that
-        is the text of an option: argparse takes it for the end of them."""
+        """Return arguments with a placeholder for each ``--`` that is an
+        option's text: argparse takes it for the end of the options."""
         takers = {name for parser in (self, *self.subparsers().values())
                   for action in parser._actions
                   if action.nargs is None and action.type is None

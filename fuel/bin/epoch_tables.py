@@ -34,8 +34,8 @@ def options_argument(text: str) -> StorageOptions:
 def epoch_costs(path: str, storage_options: StorageOptions | None,
                 facts: Mapping[str, Any], batch_size: int, window: int,
                 ) -> dict[str, dict[str, Any]]:
-    """Compute the cost of an epoch of each split, for each scheme, where
-    everything stays in the cache and where only the memory's budget does."""
+    """Compute the cost of an epoch of each split and scheme, with a cache of
+    everything and with one of the memory's budget."""
     if not is_url(path):
         raise ValueError(
             f'{path!r} is a local file, whose epochs cost no requests: '

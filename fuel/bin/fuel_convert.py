@@ -206,8 +206,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def count_classes(path: str) -> str:
-    """Return a line about the classes of a file of one's own; an empty one
-    if it has none, or they are not known by name."""
+    """Return a line about the classes of a user's own file; an empty one if it
+    has none, or their names are not known."""
     try:
         with H5PYFile(path, 'r') as h5file:
             targets = h5file['targets']

@@ -111,7 +111,7 @@ def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
 
 
 class _Checker:
-    """Prints of each file whether it is there and right."""
+    """Prints for each file whether it exists and is correct."""
 
     def __init__(self) -> None:
         self.status = 0

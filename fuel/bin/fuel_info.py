@@ -319,8 +319,8 @@ def _layout_facts(filename: str, options: StorageOptions | None,
 
 
 def _is_of_root(layout: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    """Return whether the sources of a layout are the arrays in the root, as
-    they are."""
+    """Return whether the sources of a layout are just the arrays in the
+    root."""
     return bool(layout['name'] == PLAIN
                 and layout['sources'].keys() == root.keys())
 

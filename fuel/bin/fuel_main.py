@@ -173,7 +173,7 @@ def _in_bash(parsers: Mapping[str, CommandParser]) -> Iterable[str]:
 
 
 def _in_fish(parsers: Mapping[str, CommandParser]) -> Iterable[str]:
-    """Yield a line for each option: who has it, under both names."""
+    """Yield a line for each option, with the commands that have it."""
     for program, parser in parsers.items():
         names: dict[str, list[str]] = {}
         for name, subparser in parser.subparsers().items():

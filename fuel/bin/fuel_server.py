@@ -197,7 +197,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _keeps_journal(options: argparse.Namespace) -> bool:
-    """Return whether another server at the port would go on."""
+    """Return whether a restarted server at the port could continue."""
     from fuel import config
     from fuel.server.journal import default_path
     if options.journal is not None or not options.port:

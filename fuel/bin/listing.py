@@ -76,7 +76,7 @@ class _List(argparse.Action):
 
 
 def about(name: str) -> str:
-    """Describe a data set in one line, as far as it is known."""
+    """Describe a data set in one line by its known facts."""
     if name in dataset_names():
         return str(dataset_facts(name)['about'])
     return OWN.get(name, '')

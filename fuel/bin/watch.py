@@ -172,7 +172,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
 
 
 def _fit(text: str, width: int) -> str:
-    """Return a text that takes at most so many places in a terminal."""
+    """Return a text cut to a number of columns of a terminal."""
     # Others may take two places, or none.
     text = text.encode('ascii', 'backslashreplace').decode()
     return text if len(text) <= width else (text[:width - 2] + '..')[:width]

@@ -203,7 +203,7 @@ class ServerChannel:
             self.flush()
 
     def _explain(self, event: Any) -> None:
-        """Refuse to go on where the keys do not fit."""
+        """Raise an error if the keys do not fit."""
         if event['event'] == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self._refuse('the server does not accept this key')
         elif (event['event'] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -238,7 +238,7 @@ class ServerChannel:
             send_now(socket, [pack_header(fields)])
 
     def _receive(self, socket: zmq.Socket[bytes]) -> None:
-        """Take in messages, while the server stays."""
+        """Receive messages, while the server stays."""
         for header, *frames in receive_all(socket):
             try:
                 self._handle(socket, unpack_header(bytes(header)), frames)
@@ -326,7 +326,7 @@ class ServerChannel:
             raise WireError(f'a segment that does not open: {error}') from None
 
     def _give_back(self, socket: zmq.Socket[bytes], join: int) -> None:
-        """Let the server give some of our batches to who waits for them."""
+        """Release batches of this client for clients that wait."""
         given = IndexSet()
         if join == self.join_number:
             having = [delivery for delivery in self.queue

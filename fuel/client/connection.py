@@ -76,7 +76,7 @@ class Connection(ServerChannel):
         self.wake_up()
 
     def close(self) -> None:
-        """Say goodbye and let go of socket and thread."""
+        """Close the connection: socket and thread."""
         if not self.is_usable():
             return
         self.closing.set()

@@ -34,7 +34,7 @@ class Connector(Protocol):
 
 
 class ServerSession(RemoteSession[Connector]):
-    """One epoch of a server, as far as this client is concerned.
+    """One epoch of a server, from the view of this client.
 
     `epoch`: number of the epoch at the server; 0 before it has joined one.
     `generation`: the connection over which it has joined; 0 for none.

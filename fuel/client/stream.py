@@ -49,7 +49,7 @@ class ServedStage(RemoteStage):
         return session
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch; the server goes on after its end."""
+        """Return the state of an epoch; the server continues after its end."""
         state = super().state_of(epoch)
         if epoch.finished:
             state = {**state, 'leftover': session_of(epoch).state()}
@@ -75,12 +75,12 @@ class ServedStage(RemoteStage):
         return bool(self.stream._connections())
 
     def time_all(self, *, is_exact: bool) -> None:
-        """Have the server time each item, or no more."""
+        """Ask the server to time each item, or to stop that."""
         for connection in self.stream._connections():
             connection.report_later(type='measure', is_exact=is_exact)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch for the one made last."""
+        """Replace the last epoch by another one."""
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:

@@ -238,8 +238,8 @@ def write_splits(h5file: h5py.File,
 
 def consecutive(counts: Mapping[str, int], sources: Iterable[str]
                 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return splits, as `write_splits` takes them, of so many examples each
-    that follow one another in all sources."""
+    """Return splits, for `write_splits`, that follow one another in all
+    sources and have these numbers of examples."""
     names = list(sources)
     return {split: dict.fromkeys(names, (stop - count, stop))
             for (split, count), stop in zip(

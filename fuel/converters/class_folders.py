@@ -31,7 +31,7 @@ SPLITS = {'train': 'train', 'training': 'train', 'valid': 'valid',
 
 @contextmanager
 def naming_option() -> Iterator[None]:
-    """Let errors about bad files name the option that leaves them out."""
+    """Add the option that leaves bad files out to errors about them."""
     try:
         yield
     except BadInputFile as error:
@@ -64,8 +64,8 @@ class Kind(NamedTuple):
 
 
 class ClassFolder:
-    """The files in a folder that has a folder for each class; or that has
-    folders named train, valid and test which have.
+    """The files in folders of classes, perhaps below folders named train,
+    valid and test.
 
     `hold_out`: splits to make of random examples, and their shares. Not for
         folders that come with splits.

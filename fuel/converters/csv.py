@@ -222,8 +222,8 @@ def _fill(column: list[str], name: str, path: str, fill: str,
 
 
 def _without_truths(column: list[str]) -> list[str]:
-    """Return a column with 1 and 0 in the place of true and false, if it has
-    nothing else."""
+    """Return a column with 1 and 0 for true and false, if all cells are
+    these."""
     cells = [value.strip().lower() for value in column]
     return ([str(int(WORDS[cell])) for cell in cells]
             if all(cell in WORDS for cell in cells) else column)

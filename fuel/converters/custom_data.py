@@ -21,8 +21,8 @@ ROWS_AT_ONCE = 1024
 
 
 def advise(function: F) -> F:
-    """Let errors about missing or bad files advise to look at the files,
-    rather than to download them."""
+    """Advise in errors about missing or bad files to check the files, not to
+    download them."""
     @functools.wraps(function)
     def advised(*args: object, **kwargs: object) -> object:
         try:
@@ -69,7 +69,7 @@ def divided(arrays: Collection[tuple[str, Array | Reader]],
 def split_rows(count: int, hold_out: Sequence[tuple[str, float]] | None,
                seed: int, stratify: bool, targets: Array | Reader | None,
                advice: str = '') -> dict[str, NDArray[numpy.intp]]:
-    """Return the rows of each split, of so many; see `divided`."""
+    """Return the rows of each split of `count` examples; see `divided`."""
     if stratify and targets is None:
         raise ValueError('--stratify needs a source called targets, with the '
                          f'class of each example{advice}')

@@ -22,8 +22,8 @@ IMAGES_AT_ONCE = 512
 
 
 class Drawing(NamedTuple):
-    """A drawing by its place in an archive; sorts by character, then by who
-    drew it."""
+    """A drawing, by its place in an archive; sorted by character, then by
+    person."""
 
     alphabet: str
     character: str
@@ -91,7 +91,7 @@ def _drawings(path: str) -> list[Drawing]:
 
 def _numbers(names: list[str], known: list[str], dtype: str,
              path: str) -> numpy.ndarray[Any, Any]:
-    """Give sorted names the numbers after those known; note them there."""
+    """Add new names, in sorted order, and return the numbers of all."""
     known += sorted(set(names) - set(known))
     most = numpy.iinfo(dtype).max + 1
     if len(known) > most:

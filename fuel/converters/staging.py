@@ -83,8 +83,8 @@ def convert_staged(function: Callable[..., Any], arguments: dict[str, Any],
                    finish: Callable[[Iterable[str]], None]
                    ) -> tuple[str, ...]:
     """Run a converter on a staging directory inside its `output_directory`,
-    and move its files; return the paths that it returned, as they are then.
-    `finish` is called with the paths before. Files elsewhere stay there."""
+    and move its files; return their final paths. `finish` is called with the
+    paths before. Files elsewhere stay there."""
     arguments = dict(arguments)
     # A name with folders in it would not be found, or lead out again.
     folder, name = os.path.split(arguments.get('output_filename') or '')
@@ -111,7 +111,7 @@ def _moved(path: str, staging: str, directory: str) -> str:
 
 
 def _move(source: str, target: str) -> None:
-    """Put a file in the place of another, in one step."""
+    """Replace a file by another, in one step."""
     target = os.path.realpath(target)
     if os.path.isfile(target):
         shutil.copymode(target, source)
@@ -138,9 +138,9 @@ def converter_of(path: str) -> str | None:
 
 
 def refuse_to_replace(converter: str) -> Callable[[str], None]:
-    """Return a function that raises an error if a converter may not write a
-    file under a path of the data path: the file that is there is of another
-    converter, or a built-in data set looks for that name."""
+    """Return a function that raises an error if a converter must not write a
+    file under a path of the data path: another converter's file is there, or a
+    built-in data set looks for that name."""
     def refuse(path: str) -> None:
         name = os.path.basename(path)
         owners = [dataset for dataset in dataset_names()

@@ -175,8 +175,8 @@ class Encoder:
 
 
 class Pieces:
-    """The tokens of the documents so far, each some files of a folder beside
-    the output, which is there until the output is."""
+    """The tokens of the documents so far. Each piece is some files of a folder
+    beside the output, which exists until the output does."""
 
     def __init__(self, directory: Folder, filename: str,
                  identity: list[Any]) -> None:
@@ -255,8 +255,8 @@ class Pieces:
         self.num_documents += len(lengths)
 
     def _find(self, path: str) -> Piece | None:
-        """Return a piece that was written before; None if there is none, or
-        it is damaged."""
+        """Return a piece that was written before; None if it is missing or
+        damaged."""
         try:
             found = _load(path)
             whole = found.lengths.sum() == len(found.tokens)
@@ -285,7 +285,8 @@ def _load(path: str) -> Piece:
 
 
 def _take(documents: Iterator[Document], characters: int) -> list[Document]:
-    """Return the next documents, of so many characters or the last ones."""
+    """Return the next documents, at least `characters` long or the last
+    ones."""
     batch: list[Document] = []
     while characters > 0 and (document := next(documents, None)) is not None:
         batch.append(document)

@@ -104,7 +104,7 @@ class BuiltInImages(BuiltInDataset):
 
 
 class DatasetInFormats(BuiltInDataset):
-    """A data set that there are several files of, each in its own format.
+    """A data set with several files, each in its own format.
 
     Parameters
     ----------

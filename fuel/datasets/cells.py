@@ -63,7 +63,7 @@ def short_cell(cell: str) -> str:
 
 def without_markers(cells: Sequence[str],
                     markers: frozenset[str]) -> Sequence[str]:
-    """Return cells with an empty one in the place of each marker."""
+    """Return cells in which each marker is replaced by an empty text."""
     if markers.isdisjoint(map(str.strip, cells)):
         return cells
     return ['' if cell.strip() in markers else cell for cell in cells]
@@ -78,7 +78,7 @@ def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def filled(cells: Sequence[str], value: str) -> Sequence[str]:
-    """Return cells with a value in the place of empty ones."""
+    """Return cells in which empty ones are replaced by a value."""
     if all(map(str.strip, cells)):
         return cells
     return [cell if cell.strip() else value for cell in cells]
@@ -151,7 +151,7 @@ class Kinds:
         self._dtypes: tuple[numpy.dtype[Any], ...] = NARROW
 
     def add(self, cells: Sequence[str]) -> None:
-        """Take further cells, without blanks around them, into account."""
+        """Count further cells, without blanks around them, for the type."""
         present = list(filter(None, cells))
         self.has_gaps |= len(present) < len(cells)
         if not present:
@@ -171,7 +171,7 @@ class Kinds:
         self._dtypes = tuple(found)
 
     def join(self, other: Kinds) -> None:
-        """Take the cells of another object into account."""
+        """Count the cells of another object for the type."""
         self.has_gaps |= other.has_gaps
         self.is_blank &= other.is_blank
         self._dtypes = tuple([
@@ -179,8 +179,8 @@ class Kinds:
             for theirs in other._dtypes if ours.kind == theirs.kind])
 
     def differs(self, other: Kinds) -> bool:
-        """Return whether cells that have a type but text would be text beside
-        those of another object."""
+        """Return whether cells of a type other than text would become text
+        with another object's."""
         both = self.copy()
         both.join(other)
         return both.is_text and not (
@@ -244,7 +244,7 @@ class CellColumn:
         self._found: dict[str, None] = {}
 
     def add(self, cells: Sequence[str]) -> None:
-        """Take further cells into account."""
+        """Count further cells for the type."""
         cells = list(map(str.strip, cells))
         found = {} if SPELLED_MARKERS.isdisjoint(cells) else dict.fromkeys(
             filter(SPELLED_MARKERS.__contains__, cells))
@@ -259,7 +259,7 @@ class CellColumn:
             self.rounded = first_rounded(integers_in(cells))
 
     def join(self, other: CellColumn) -> None:
-        """Take the cells of another object into account."""
+        """Count the cells of another object for the type."""
         if self._others is not None or other._others is not None:
             ours = self._others or self.kinds.copy()
             ours.join(other._others or other.kinds)
@@ -278,8 +278,8 @@ class CellColumn:
         return tuple(self._found)
 
     def unmarked_type(self) -> numpy.dtype[Any]:
-        """Return the type of the cells that are there, without markers; text
-        if there are no markers."""
+        """Return the type of the cells without markers; text if there are no
+        markers."""
         return TEXT if self._others is None else self._others.dtype(False)
 
 
@@ -338,8 +338,8 @@ def is_header(record: Sequence[str],
 
 
 def names_of_columns(header: Sequence[str]) -> list[str]:
-    """Return the names in a header: where the first is empty 'index', and
-    'column_3' where the one of number 3 is."""
+    """Return the names in a header: 'index' for an empty first one, and
+    'column_3' for an empty one of number 3."""
     names = list(header)
     for number, name in enumerate(header):
         if not name.strip():

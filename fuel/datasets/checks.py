@@ -96,7 +96,7 @@ def refuse_labels(names: Iterable[str], parts: Iterable[object]) -> None:
 
 
 def refuse_paths(dataset: object, name: str) -> None:
-    """Raise TypeError where a file is given in the place of a data set."""
+    """Raise TypeError if a file is given instead of a data set."""
     if isinstance(dataset, (str, os.PathLike)):
         raise TypeError(
             f'{name} needs a data set, got {dataset!r}: open the file first, '

@@ -434,7 +434,7 @@ class Dataset(NamedArguments):
         return self.find_source(source)
 
     def chunk_of_examples(self, source: str | None = None) -> IndexArray:
-        """Tell which stored pieces the examples lie in.
+        """Return the number of the stored piece that each example lies in.
 
         These are chunks of HDF5 or Zarr, row groups of Parquet, record batches
         of Arrow; and where a contiguous source is in a remote file, pieces of

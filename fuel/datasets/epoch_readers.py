@@ -152,9 +152,11 @@ class RequestPrefetcher:
 
 
 class ChunkPrefetcher(RequestPrefetcher):
-    """Has chunks of many rows decoded, such as row groups: as many as there
-    is a budget for, since to decode one takes longer than many requests last.
-    Of many requests together, since these need the same few."""
+    """Decodes chunks of many rows, such as row groups, in advance.
+
+    Decoding one takes longer than many requests, which need the same few: it
+    decodes for many together, as many as the budget allows.
+    """
 
     DEPTH = 1 << 12
     STEPS = 32
@@ -164,10 +166,12 @@ class ChunkPrefetcher(RequestPrefetcher):
 
 
 class BytePrefetcher(RequestPrefetcher):
-    """Fetches the bytes of the next requests: of as many as there is a
-    budget for, since a network takes long to answer and can do a lot at a
-    time. Of many together, since rows of one batch are far from each other,
-    and many small requests take longer than a few large ones."""
+    """Prefetches the bytes of the next requests, within a budget.
+
+    A network has a high latency and serves many requests at once. Rows of one
+    batch are far from each other, and many small requests take longer than a
+    few large ones: it fetches for many batches together.
+    """
 
     DEPTH = 1 << 20
     STEPS = GROUP = 64
@@ -179,8 +183,8 @@ class BytePrefetcher(RequestPrefetcher):
 
 def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
                   num_examples: int) -> Callable[[int], None] | None:
-    """Return a prefetcher of an epoch's requests, a function that is called
-    with the number of the present one.
+    """Return a prefetcher of an epoch's requests: a function of the number of
+    the present one.
 
     `upcoming`: takes the number of a request in the epoch and returns it, None
         after the last.
@@ -306,11 +310,11 @@ class FileBatches(VersionedData):
 
     @property
     def compiled(self) -> BatchReader | None:
-        """The compiled reader of whole batches; None if there is none."""
+        """The compiled reader of whole batches, or None."""
         return None if self._compiled is None else self._compiled()
 
     def hand_over(self, compiled: BatchReader) -> None:
-        """Let a compiled reader read on, which falls back to this one."""
+        """Let a compiled reader continue, which falls back to this one."""
         self._compiled = weakref.ref(compiled)
 
     def read(self) -> Batch:

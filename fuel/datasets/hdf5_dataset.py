@@ -40,7 +40,7 @@ from fuel.utils.hdf5_errors import naming_file
 
 @do_not_pickle_attributes('readers', '_order')
 class HDF5Dataset(RowsDataset):
-    """A data set in HDF5 files of any layout, which are read as they are.
+    """A data set in HDF5 files of any layout, read in place.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class HDF5Dataset(RowsDataset):
         _datasets.add(self)
 
     def close(self, state: Any) -> None:
-        """Let go of the files, which are opened again when they are used."""
+        """Close the files, which are opened again when they are used."""
         self._forget()
         vars(self).pop('_readers', None)
         for access in self._accesses:
@@ -300,7 +300,7 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """Names of the splits there are (tuple of str)."""
+        """Names of the splits (tuple of str)."""
         return tuple(self.readers.splits)
 
     @property
@@ -323,7 +323,7 @@ class HDF5Dataset(RowsDataset):
                                      for source in self.sources)}
 
     def details(self) -> Sequence[str]:
-        """Return the files, and how many parts, runs and splits there are."""
+        """Return the files, and the numbers of parts, runs and splits."""
         found = shown_paths([access.path for access in self._accesses])
         readers = vars(self).get('_readers')
         if readers is not None:

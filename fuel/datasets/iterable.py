@@ -61,7 +61,7 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         return tuple([own(part) for part in row])
 
     def _explain(self, error: ValueError) -> None:
-        """Say in our words that one iterable ended before another."""
+        """Return the error that one iterable ended before another."""
         if str(error).startswith('zip() argument'):
             raise ValueError(
                 'all sources must have the same number of examples, but '

@@ -191,7 +191,7 @@ class ValueKinds:
         self._has_empty = self._is_uneven = False
 
     def add(self, values: Iterable[Any]) -> None:
-        """Take further values into account."""
+        """Count further values for the type."""
         values = list(values)
         kinds = _kinds_of(values)
         self._kinds |= kinds

@@ -187,7 +187,7 @@ class JSONLDataset(RecordsDataset):
         return given
 
     def _first_value(self, source: str, sample: FirstRecords) -> Any:
-        """Return the first value of a source that is there."""
+        """Return the first value of a source."""
         is_list = self._fields[source][1]
         return next((
             value for numbers, records in sample
@@ -242,7 +242,7 @@ class JSONLDataset(RecordsDataset):
     def _replace_missing(self, source: str, keys: Keys,
                          numbers: Iterable[int], records: list[Any],
                          values: list[Any]) -> None:
-        """Put null in the place of values that are not there."""
+        """Replace missing values by null."""
         for place, number in enumerate(numbers):
             if values[place] is not MISSING:
                 continue
@@ -304,8 +304,8 @@ class JSONLDataset(RecordsDataset):
 
 
 def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
-    """Return the values that are there; in lists of fields, the first of all
-    in the place of each that is not."""
+    """Return the values without missing ones; in lists of fields, the first of
+    all replaces each missing one."""
     if is_list:
         return [[first if value is None else value for value in row]
                 for row in values]
@@ -314,8 +314,8 @@ def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
 
 def _with_blanks(values: Sequence[Any], known: SourceType,
                  is_list: bool) -> list[Any]:
-    """Return values with others in the place of null: those that a type has,
-    0 and False, or null where that is one."""
+    """Return values in which null is replaced by a blank of the type: 0,
+    False, or null itself."""
     zero: Any = {'b': False, 'i': 0, 'u': 0}.get(
         'O' if known.dtype is None else known.dtype.kind)
     if is_list:

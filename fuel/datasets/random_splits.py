@@ -342,7 +342,7 @@ def rest_last(shares: Mapping[str, float | None]) -> list[str]:
 
 def lengths_of_shares(count: int, shares: Mapping[str, float | None]
                       ) -> dict[str, int]:
-    """Return how many of so many examples each split gets by its share."""
+    """Return the number of examples of each split, by its share of `count`."""
     *names, last = rest_last(shares)
     found, left = {}, count
     for name in names:
@@ -405,9 +405,8 @@ def apportion(sizes: Sequence[int], counts: Mapping[str, int],
 
 def _round_up(row: int, extra: NDArray[Any], free: NDArray[Any],
               split_left: list[int]) -> None:
-    """Round one number of a class up, where no split that it may have lacks
-    one: other classes hand theirs on, along the shortest way to a split
-    that does.
+    """Round one number of a class up. If no split that it may go to lacks one,
+    other classes hand theirs on, along the shortest way to a split that does.
 
     There is such a way, because the exact shares add up.
 

@@ -127,7 +127,8 @@ class RecordIndex:
         return self.firsts.searchsorted(records, 'right') - 1
 
     def numbers_of(self, rows: Any, skipped: int) -> Any:
-        """Return the records that rows of all files are.
+        """Return the numbers of records of rows, which are counted over all
+        files.
 
         `skipped`: how many records at the beginning of each file are not rows.
         """
@@ -139,7 +140,7 @@ class RecordIndex:
 
 @contextmanager
 def long_cells(length: int) -> Iterator[None]:
-    """Let Python's parser take cells of so many characters.
+    """Let Python's csv parser accept cells of up to `length` characters.
 
     Its limit is there for a quotation mark without its like, which is an error
     without it too. It is one for all threads: of two at a time, the greater
@@ -299,8 +300,8 @@ class FirstRecords:
 
     def groups(self, skipped: int = 0,
                ) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield the numbers of some records of a file, and these, without the
-        first ones of each file, so many.
+        """Yield the numbers of some records of a file, and the records,
+        without the first `skipped` ones of each file.
 
         Raises: ValueError if the first record is bad, or more than half of
             them are.
@@ -541,9 +542,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return batch
 
     def _warn_of_rounding(self, source: str, numbers: Iterable[int]) -> None:
-        """Warn once if a floating source, as it was found to be, has an
-        integer that floating numbers do not hold exactly, such as an
-        identifier."""
+        """Warn once if a source that was found to be floating has an integer
+        that floating numbers do not hold exactly, such as an identifier."""
         if source in self._rounded:
             return
         number = first_rounded(numbers)
@@ -568,7 +568,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _filled(self, source: str, values: Sequence[Any],
                 known: SourceType) -> Sequence[Any]:
-        """Return values with others in the place of missing ones."""
+        """Return values in which missing ones are replaced."""
         raise NotImplementedError
 
     def _array(self, source: str, values: Sequence[Any],
@@ -580,13 +580,13 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         raise NotImplementedError
 
     def _integers(self, values: Sequence[Any]) -> Iterable[int]:
-        """Return the integers among values that are large enough to be
-        rounded."""
+        """Return the integers among values that are so large that they would
+        be rounded."""
         raise NotImplementedError
 
     def _presence(self, source: str, numbers: Iterable[int],
                   records: list[Any]) -> NDArray[numpy.bool_]:
-        """Return which values of a source are there."""
+        """Return a mask of the values of a source that are not missing."""
         raise NotImplementedError
 
     def _refuse(self, source: str, known: SourceType,

@@ -77,7 +77,7 @@ def as_subset(order: Order, num_rows: int) -> Subset:
 
 
 class RowsOf(NamedTuple):
-    """Rows of a source in the order of the examples, of so many rows."""
+    """Rows of a source in the order of the examples, of `num_rows` rows."""
 
     order: Order
     num_rows: int

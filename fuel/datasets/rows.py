@@ -27,7 +27,8 @@ _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
 
 def own(value: Any) -> Any:
-    """Return a copy of arrays and lists, at any depth; other things as is."""
+    """Return a copy of arrays and lists, at any depth; other objects as they
+    are."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, numpy.ndarray):
@@ -64,7 +65,7 @@ def _own_elements(array: Any) -> Any:
 
 
 def is_batch(request: Any) -> bool:
-    """Return whether a request is a list of examples (or means to be)."""
+    """Return whether a request is, or should be, a list of examples."""
     return isinstance(request, (list, tuple, range)) or (
         isinstance(request, numpy.ndarray) and request.ndim > 0)
 

@@ -343,8 +343,8 @@ class MaskReader(SpanReader):
 
 
 def is_inside(steps: IndexArray, lengths: IndexArray) -> NDArray[numpy.bool_]:
-    """Return which rows, counted from the beginning of their runs, lie in
-    them. Shape (windows, rows)."""
+    """Return a mask of the rows, counted from the beginning of their runs,
+    that lie in them. Shape (windows, rows)."""
     inside: NDArray[numpy.bool_] = (steps >= 0) & (steps < lengths[:, None])
     return inside
 

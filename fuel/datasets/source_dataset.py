@@ -138,7 +138,7 @@ class SplitDataset(Dataset):
         return [f'splits {", ".join(splits)}'] if splits else []
 
     def find_source(self, source: str) -> FoundSource:
-        """Return which rows the examples are."""
+        """Return the rows of the files that the examples are."""
         return RowsOf(self._order, self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
@@ -274,7 +274,7 @@ class RowsDataset(SourceDataset, SplitDataset):
 
     def _check_renewed(self, before: dict[str, Reader],
                        now: dict[str, Reader]) -> None:
-        """Refuse files with other examples than there were."""
+        """Refuse files whose examples have changed."""
         for source in self.provides_sources:
             if source not in before:
                 continue

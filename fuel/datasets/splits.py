@@ -147,7 +147,7 @@ def _order(name: str, rows: Any, num_rows: int) -> Order:
 
 
 def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
-    """Return the rows of a range; None if they are not within so many."""
+    """Return the rows of a range; None if they are not within `num_rows`."""
     if isinstance(given, tuple):
         if len(given) != 2:
             # A slice would take (3,) for the rows before the third.

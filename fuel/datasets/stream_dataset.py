@@ -146,7 +146,7 @@ class StreamDataset(Dataset):
         return super().find_uncut_runs()
 
     def find_source(self, source: str) -> FoundSource:
-        """Return which rows of the data set below the examples are."""
+        """Return the rows of the data set below that the examples are."""
         below = self._bottom()
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None

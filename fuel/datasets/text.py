@@ -165,7 +165,7 @@ class TextFile(Dataset, WithStorageOptions):
         return state.get_position()
 
     def open_at(self, position: State | None) -> TextPosition:
-        """Return a position that goes on from a saved one."""
+        """Return an open data set that continues from a saved position."""
         return TextPosition(
             self.files, self.encoding, self._make_examples,
             self.preprocess is not None, position)

@@ -96,7 +96,7 @@ def plain_size(path: str, default: int) -> int:
 
 
 def check_exists(path: str, kind: str) -> None:
-    """Complain if there is no such file, called a `kind` in the error."""
+    """Raise an error if there is no such file, which it calls a `kind`."""
     if isinstance(path, RemotePath):
         path.open()
     else:
@@ -104,7 +104,8 @@ def check_exists(path: str, kind: str) -> None:
 
 
 def check_is_file(path: str, kind: str) -> None:
-    """Complain if there is no such file on this host; see `check_exists`.
+    """Raise an error if there is no such file on this host; see
+    `check_exists`.
 
     What is not on this host is looked for when it is opened.
     """
@@ -116,7 +117,7 @@ def check_is_file(path: str, kind: str) -> None:
 
 
 def not_there(path: str, what: str) -> FileNotFoundError:
-    """Return the error that nothing is there on this host."""
+    """Return the error that a file does not exist on this host."""
     return FileNotFoundError(
         f'there is no {what} {path!r} (looked in {os.getcwd()!r}): correct '
         f'the name')
@@ -423,7 +424,7 @@ class TextPosition(RequestPosition):
         return examples[0]
 
     def close(self) -> None:
-        """Close the file that is open, if one is."""
+        """Close the open file, if there is one."""
         if self.reader is not None:
             self.reader.close()
 

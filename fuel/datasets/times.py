@@ -36,8 +36,8 @@ LARGEST = 2 ** 63 - 1
 
 
 def type_of_times(texts: Iterable[str]) -> numpy.dtype[Any] | None:
-    """Return the coarsest type that holds all of some times of ISO 8601 and
-    of no zone; None if one of them is none, or there are none."""
+    """Return the coarsest type that holds some times of ISO 8601 without a
+    zone; None if one is not such a time, or there are none."""
     unit = ''
     for text in texts:
         found = TIME.fullmatch(text)

@@ -73,7 +73,7 @@ class Panel:
         self.column = column
 
     def label(self, captions: Sequence[str]) -> None:
-        """Give each example the name of its class."""
+        """Add the name of its class to each example."""
         self.captions = [_cut(caption) for caption in captions]
 
     @cached_property
@@ -85,8 +85,8 @@ class Panel:
 
     @cached_property
     def images(self) -> list[Image.Image]:
-        """A picture of each example, if all are images, or curves that are
-        too long to be seen one over the other; else none."""
+        """A picture of each example, if all are images, or curves too long to
+        be drawn one above the other; else none."""
         found = []
         for example in self.examples:
             image = as_image(example, self.is_labelled)
@@ -211,7 +211,7 @@ def _bars(numbers: Array) -> Plot:
 
 
 def _curves(examples: Sequence[Array]) -> Plot:
-    """Return each example as a curve, or as one for each of its few channels,
+    """Return a curve for each example, or one for each of its few channels,
     all on one scale."""
     curves = [thinned(numpy.ravel(channel).astype('float64'))
               for example in examples for channel in _channels(example)
@@ -298,7 +298,7 @@ def contact_sheet(images: Sequence[Image.Image],
 
 
 def thumbnail(image: Image.Image, side: int = THUMBNAIL) -> Image.Image:
-    """Return an image whose longer side has so many pixels."""
+    """Return an image scaled so that its longer side has `side` pixels."""
     scale = side / max(image.size)
     # Pixels stay squares where they become larger.
     kind = Image.Resampling.NEAREST if scale > 1 else (

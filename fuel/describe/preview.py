@@ -73,7 +73,7 @@ class Preview:
             for place in places]]
 
     def _rest(self) -> list[str]:
-        """Say which sources are left out."""
+        """Return a line about the sources that are left out."""
         names = [printable(panel.name) for panel in self.panels[MOST_SOURCES:]]
         return [f'and {len(names)} more: {", ".join(names)[:10 * LINE]}'
                 ] if names else []

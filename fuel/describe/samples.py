@@ -82,8 +82,8 @@ def _first_examples(dataset: Any, count: int) -> tuple[
 
 def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
           count: int) -> Exception | None:
-    """Put the next items into a list, as long as they are small enough to be
-    kept; return the error at which they ended, if one did."""
+    """Put the next items into a list, as long as they are small enough; return
+    the error that ended them, if any."""
     size = 0
     try:
         for item in islice(items, count):
@@ -98,8 +98,8 @@ def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
 
 def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
         dict[int, tuple[Any, ...]], Exception | None]:
-    """Return examples spread evenly over all that can be read, by their
-    numbers, and the first error of the others, if there are any."""
+    """Return examples spread evenly over all readable ones, with their
+    numbers, and the first error of the others, if any."""
     count = min(count, total)
     if not count:
         return {}, None
@@ -354,7 +354,7 @@ def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
 
 
 def _add_captions(panels: list[Panel], label: str) -> None:
-    """Let each example of the other sources have the name of its class."""
+    """Add the names of the classes to the examples of the other sources."""
     classes = next(panel for panel in panels if panel.name == label)
     if classes.counts and not any(
             example.dtype.kind == 'f' for example in classes.examples):

@@ -130,7 +130,7 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
 
 
 def owner_of(name: str, path: str) -> str | None:
-    """Return the data set whose raw file `name` a file on disk is, if any.
+    """Return the data set whose raw file `name` is the file on disk, if any.
     Only files of equal size are read."""
     for dataset in dataset_names():
         for known in raw_files(dataset):

@@ -48,7 +48,7 @@ class Reply(Protocol):
         """Raise an error if the server reports one."""
 
     def iter_content(self, size: int, /) -> Iterator[bytes]:
-        """Iterate over the body, at most so many bytes at once."""
+        """Iterate over the body in blocks of limited size."""
 
 
 class Get(Protocol):
@@ -57,7 +57,7 @@ class Get(Protocol):
     def __call__(self, url: str, *, stream: bool, headers: Mapping[str, str],
                  timeout: tuple[float, float],
                  hooks: Mapping[str, object]) -> Reply:
-        """Return the reply, once its head is there."""
+        """Return the reply, once its headers have come."""
 
 
 @dataclass
@@ -79,8 +79,8 @@ class Remainder:
 
 def request(get: Get, url: str, headers: Mapping[str, str],
             options: Options) -> Reply:
-    """Return a reply, once its head is there; `SlowError` if that takes too
-    long, although bytes come again and again."""
+    """Return a reply, once its headers have come; raise `SlowError` if that
+    takes too long, although bytes keep coming."""
     def sound(address: str) -> Reply:
         reply = get(address, stream=True, headers=headers, timeout=(
             options.connect_timeout, options.read_timeout),
@@ -105,8 +105,7 @@ def request(get: Get, url: str, headers: Mapping[str, str],
 
 
 def _spare_body(reply: Response, **kwargs: object) -> None:
-    """Close a reply that leads elsewhere: all that comes with it would be
-    read into memory."""
+    """Close a redirecting reply without reading its body into memory."""
     if reply.is_redirect:
         reply.close()
 
@@ -274,7 +273,7 @@ class _Form(HTMLParser):
 
     def handle_starttag(self, tag: str,
                         attrs: list[tuple[str, str | None]]) -> None:
-        """Take up the form and its fields."""
+        """Record the form and its fields."""
         facts = {name: value or '' for name, value in attrs}
         if tag == 'form' and facts.get('id') == FORM:
             self.action = facts.get('action')
@@ -337,9 +336,9 @@ def within(seconds: float, work: Callable[[], T],
 
 def watched(chunks: Iterator[bytes], seconds: float, rate: float,
             abort: Callable[[], object]) -> Generator[bytes, None, None]:
-    """Iterate over the bytes of a transfer; `SlowError` if fewer than
-    `rate` bytes a second come, on average over so many seconds. `abort`
-    makes a read that waits for bytes return, or fail."""
+    """Iterate over the bytes of a transfer; raise `SlowError` if fewer than
+    `rate` bytes a second come, on average over `seconds`. `abort` makes a read
+    that waits for bytes return, or fail."""
     watch = _Watch(seconds, rate, abort)
     try:
         for chunk in chunks:

@@ -38,8 +38,8 @@ BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
 
 def fetch(get: Get, sources: Sequence[str], known: RawFile,
           directory: str, options: Options, make_bar: BarMaker) -> None:
-    """Download a file to its place, unless it is there and known to be
-    right; `DownloadError` if no address gave it, and then the old file is
+    """Download a file, unless it exists and is known to be right; raise
+    `DownloadError` if no address has it, which leaves the old file
     untouched."""
     target = os.path.join(directory, known)
     if _is_right(target, known):
@@ -127,7 +127,7 @@ def locked_part(path: str, name: str, options: Options
 
 
 def _lock(part: IO[bytes], name: str, options: Options) -> None:
-    """Lock an unfinished file; report that another process has."""
+    """Lock an unfinished file; log that another process has the lock."""
     size, since = -1, time.monotonic()
     while True:
         try:
@@ -165,7 +165,7 @@ def _remove(*paths: str) -> None:
 
 
 def _finish(part: IO[bytes], target: str) -> None:
-    """Give a complete file its name."""
+    """Rename a complete file to its final name."""
     part.flush()
     os.fsync(part.fileno())
     _remove(metadata_path(part.name))
@@ -328,8 +328,9 @@ def _copy(answer: Remainder, part: IO[bytes], known: RawFile,
 
 
 def _is_stored_page(part: IO[bytes], known: RawFile, resumed: bool) -> bool:
-    """Look again: the first bytes may have come one by one. A page is
-    deleted, and refused unless it was there before this attempt."""
+    """Return whether the partial file is a web page: the first bytes may have
+    come one by one. A page is deleted, and refused unless it was there before
+    this attempt."""
     part.seek(0)
     try:
         _refuse_page(part.read(PAGE_START), known)
@@ -373,7 +374,7 @@ class PartialMetadata:
 
     @property
     def validator(self) -> str | None:
-        """The server's name for this state of the file, if any (str)."""
+        """The server's identifier of this state of the file, if any (str)."""
         found = self._facts.get('validator')
         return found if isinstance(found, str) else None
 

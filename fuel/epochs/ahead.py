@@ -179,7 +179,7 @@ class ReadAhead:
         return entry.task
 
     def _may_read(self) -> bool:
-        """Return whether to read one more before one is handed out.
+        """Return whether to read one more item before one is delivered.
 
         Twice as many as there are threads, so that none waits for reading.
         """
@@ -218,7 +218,7 @@ class ReadAhead:
 
     @property
     def epoch(self) -> Epoch:
-        """The epoch of `source`, for those who look for its requests."""
+        """The epoch of `source`, for code that needs its requests."""
         epoch: Epoch = self.source.epoch
         return epoch
 
@@ -273,7 +273,7 @@ class TaskItems:
             self.read()
 
     def close(self) -> None:
-        """Let go of the child's iterator."""
+        """Release the child's iterator."""
         self._reader.close()
         self.child = None
 

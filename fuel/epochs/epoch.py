@@ -92,7 +92,7 @@ class Epoch(EpochPosition):
         return converted
 
     def go_to(self, position: int, requested: int, failed: list[int]) -> None:
-        """Take up a saved position; the requests are there already."""
+        """Set a saved position; the requests are there already."""
         self.position = position
         self._num_failed = requested - position
         self.skipped = {requested + offset for offset in failed}
@@ -158,7 +158,8 @@ class Epoch(EpochPosition):
             reader.close()
 
     def failed_after(self, requested: int) -> tuple[int, ...]:
-        """Return the failed reads from a number on, counted from there."""
+        """Return the failed reads from a number on, counted from that
+        number."""
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])

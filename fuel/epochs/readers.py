@@ -181,7 +181,7 @@ class ExamplesInOrder(PrefetchReader):
         self._single = 0
 
     def prefetch(self) -> None:
-        """Take the next examples of the state, unless one is in error."""
+        """Read the next examples of the state, unless one is in error."""
         if self._single:
             self._single -= 1
             return

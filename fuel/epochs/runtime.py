@@ -96,7 +96,7 @@ class Runtime:
 
     def begin_in_child(self) -> None:
         """Replace the lock, which a thread of the parent may have held, and
-        measure anew."""
+        reset the meter."""
         self.lock = threading.RLock()
         self.meter.clear()
         self.changing = False
@@ -104,7 +104,8 @@ class Runtime:
         self.measuring = threading.Lock()
 
     def depend_on(self, stages: Iterable[Runtime]) -> None:
-        """Forget the sources of the stream where those of others change."""
+        """Recompute the sources of the stream when those of other stages
+        change."""
         with lock_of_sources:
             for stage in stages:
                 if stage.readers is None:
@@ -129,8 +130,7 @@ class Runtime:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Let no state be taken in the middle of a change, by the handler of
-        a signal say."""
+        """Refuse states during a change, such as those of a signal handler."""
         with self.lock:
             before, self.changing = self.changing, True
             try:
@@ -144,7 +144,7 @@ class Runtime:
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:
-        """Let the stream show the attributes of an epoch meanwhile."""
+        """Set the attributes of an epoch on the stream for a while."""
         with self.lock:
             self.show(epoch)
             try:
@@ -157,7 +157,7 @@ class Runtime:
         vars(self.stream).update(epoch.attributes)
 
     def take_over(self, epoch: Epoch) -> None:
-        """Give an epoch the attributes that the stream shows."""
+        """Copy the attributes of the stream into an epoch."""
         shown = vars(self.stream)
         epoch.attributes = attributes = {}
         for key in getattr(self.stream, 'epoch_attributes', ()):

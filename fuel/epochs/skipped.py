@@ -153,7 +153,7 @@ def merged(state: State, others: Sequence[State], before: State) -> State:
 
 
 class LeftOut(Exception):  # noqa: N818 - a stage below has counted it
-    """Raised in the place of an example that a stage below has left out."""
+    """Raised instead of an example that a stage below has left out."""
 
 
 class SkipLimit:

@@ -71,7 +71,7 @@ class Stage(Runtime):
         return copy.copy(self.stream)
 
     def share_in_order(self, shard: Shard) -> None:
-        """Take a rank's share of its own items, which are read in order."""
+        """Shard the stage's own items, which are read in order."""
         if self.scheme is None:
             raise TypeError(
                 f'{self.name} cannot be sharded: it has neither an iteration '
@@ -82,7 +82,7 @@ class Stage(Runtime):
         """Set the attributes of a new epoch."""
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch, new or unpickled, for the one made last."""
+        """Make an epoch, new or unpickled, the last one."""
 
     def open(self, epoch: Epoch) -> EpochReader:
         """Open the reader of an epoch."""
@@ -113,11 +113,11 @@ class Stage(Runtime):
         return state
 
     def load(self, state: State) -> None:
-        """Take up a state that was checked."""
+        """Load a checked state."""
         self.stream.load_state_dict(state)
 
     def set_generators(self, state: State) -> None:
-        """Put generators back, but for those that made left-overs anew."""
+        """Restore generators, except those that made left-overs again."""
 
     # --- declarations of its class and attributes ----------------------------
     @property
@@ -244,7 +244,7 @@ class Stage(Runtime):
     @property
     @final
     def keeps_leftovers(self) -> bool:
-        """Whether it takes up left-overs (bool)."""
+        """Whether it restores left-overs (bool)."""
         return not (type(self) is Stage or is_default(
             self.stream, 'set_leftover'))
 
@@ -256,7 +256,7 @@ class Stage(Runtime):
 
     @final
     def replace_inputs(self, streams: Sequence[StreamLike]) -> None:
-        """Let it read other streams."""
+        """Replace the streams that it reads."""
         if self.reads_several:
             self.stream.data_streams = tuple(streams)
         elif streams:
@@ -264,7 +264,7 @@ class Stage(Runtime):
 
     @final
     def shard_own_items(self, shard: Shard) -> None:
-        """Let the stage's plan make a rank's share of the items only."""
+        """Let the stage's plan make only a rank's share of the items."""
         self.stream.sharding = shard
 
     @final

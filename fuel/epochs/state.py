@@ -84,7 +84,7 @@ class Position(NamedTuple):
 
 
 def without_frames(error: Exception) -> Exception:
-    """Return an error that is kept in the place of a part of a state.
+    """Return an error that is kept instead of a part of a state.
 
     Its frames would keep what they work with alive.
     """

@@ -188,6 +188,6 @@ class StepLog:
 
 
 def flat_step(measured: Measurements) -> dict[str, float]:
-    """Return the few numbers that are logged every so many steps."""
+    """Return the few numbers that are logged every few steps."""
     return {name: value for name, value in as_flat(measured).items()
             if name.partition('/')[0] in _OF_A_STEP}

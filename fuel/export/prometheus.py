@@ -234,7 +234,7 @@ class _Server(ThreadingMixIn, TCPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a connection that fails be no matter of the program."""
+        """Log a failed connection, which must not disturb the program."""
         log.debug('a connection for metrics failed: %s', sys.exception())
 
 
@@ -262,5 +262,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing of each request."""
+        """Log no request."""
         log.debug(format, *args)

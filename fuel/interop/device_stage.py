@@ -180,7 +180,7 @@ class DeviceStage(AgnosticTransformer):
         """Return nothing: batches copied in advance are read again."""
 
     def set_leftover(self, leftover: object) -> None:
-        """Take up nothing."""
+        """Restore nothing."""
 
 
 def names_of_types(dtype: object, sources: Sequence[str],

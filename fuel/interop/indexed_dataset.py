@@ -183,8 +183,8 @@ def names_of_parts(owner: str, example: object,
 
 
 def parts_of(which: str, example: object, names: Sources) -> Sequence[Any]:
-    """Return the parts of an example, called `which` in errors, in the order
-    of their names."""
+    """Return the parts of an example in the order of their names; errors call
+    it `which`."""
     if isinstance(example, Mapping):
         missing = set(names) - example.keys()
         if missing:

@@ -147,8 +147,8 @@ def recognise_plain(seen: Seen) -> Sequence[Call] | None:
 
 def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
                       ) -> Call | None:
-    """Return the call for a file whose groups, called as splits are, have
-    the same arrays, each of one length; None for another one."""
+    """Return the call for a file whose groups are named as splits and have the
+    same arrays, each of one length; else None."""
     groups: dict[str, dict[str, Array]] = {}
     for array in arrays:
         name, _, path = array.path.partition('/')
@@ -170,9 +170,9 @@ def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
 
 
 def _names_as_splits(arrays: Sequence[Array]) -> list[Call]:
-    """Return a call for each split of arrays that all are called by one, such
-    as ``x_train``; none of others. Where all have one length, the last call is
-    of all of them, whose rows may belong together."""
+    """Return a call for each split of arrays that are all named by one, such
+    as ``x_train``; none of others. If all have one length, the last call has
+    all of them, whose rows may be paired."""
     splits: dict[str, dict[str, Array]] = {}
     for array in arrays:
         found = _NAMED.fullmatch(array.path)

@@ -231,7 +231,7 @@ def _cells(stage: StageMeasurements) -> tuple[str, ...]:
 
 def sum_of(measured: Sequence[Sequence[StageMeasurements]],
            ) -> list[StageMeasurements]:
-    """Return the sums of the same stages, as far as they are the same."""
+    """Return the sums of measurements of the same stages."""
     sums: dict[tuple[Path, str], StageMeasurements] = {}
     for stages in measured:
         for stage in stages:

@@ -270,7 +270,7 @@ class _Reading:
             self._stream).skipped.count)
 
     def restart(self) -> None:
-        """Measure the stages of this process anew."""
+        """Restart the measurements of this process's stages."""
         self._before.update({
             stage.path: stage for stage in measure_stages(self._stream)
             if len(stage.path) == 1})

@@ -328,7 +328,7 @@ def _check_own(folder: Path) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Say that an entry is in use, until the process ends or closes it."""
+    """Mark an entry as in use, until the process ends or closes it."""
     # Windows has no such module, and no remote files.
     import fcntl
     with contextlib.suppress(OSError):

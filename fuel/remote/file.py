@@ -322,8 +322,7 @@ class RemoteFile:
 
     def is_settled(self, start: int, stop: int) -> bool:
         """Return whether a range is here and stays: on disk it does, and in
-        memory if there is room for the whole file and nothing is left to
-        fetch."""
+        memory if the whole file fits and nothing is left to fetch."""
         table = self._transfers.table
         page, count = table.page, len(table.states)
         return table.is_on_disk(

@@ -108,7 +108,7 @@ class IndexBytes:
         return max(0, stop - address)
 
     def _read(self, start: int, stop: int) -> bytes:
-        """Return some bytes from a place on, at least one."""
+        """Return one or more bytes from an offset on."""
         found = self._look_up(start, stop)
         if found is not None:
             return found
@@ -139,7 +139,7 @@ class IndexBytes:
         return None
 
     def _fetch(self, begin: int, stop: int) -> bytes:
-        """Fetch a piece, a larger one where reading goes on in order."""
+        """Fetch a piece, a larger one if reading is sequential."""
         self._size = min(LARGEST, 2 * self._size) if (
             begin == self._end) else BLOCK
         end = min(begin + max(self._size, min(

@@ -188,8 +188,8 @@ def _copy_name(original: str) -> str:
 
 
 def _is_sound(copy: str, original: str) -> bool:
-    """Return whether there is a copy, of the size of the original, that has
-    not been changed since it was made."""
+    """Return whether a copy exists, has the original's size, and is unchanged
+    since it was made."""
     if not os.path.isfile(copy):
         return False
     status = os.stat(copy)
@@ -338,8 +338,8 @@ def copy_from_server_to_local(dataset_remote_dir: str,
 
 
 def _make_folder(folder: str, original: str) -> None:
-    """Make the folder of a copy, unless it is there, for those who may look
-    into the original's. Only its owner may write there."""
+    """Make the folder of a copy, unless it exists, for users who may read the
+    original's. Only its owner may write there."""
     if os.path.isdir(folder):
         return
     status = os.stat(os.path.dirname(os.path.abspath(original)))

@@ -64,7 +64,8 @@ by_first = operator.attrgetter('first')
 
 def overlapping(runs: Sequence[AnyRun], first: int, last: int,
                 ) -> list[AnyRun]:
-    """Return those of separate runs in order that have one of some pages."""
+    """Return those of some sorted, separate runs that overlap a range of
+    pages."""
     place = max(0, bisect.bisect(runs, first, key=by_first) - 1)
     found = []
     for run in itertools.islice(runs, place, None):

@@ -520,8 +520,8 @@ def filesystem_of(url: str, options: StorageOptions,
 
 
 def _without_retries(options: StorageOptions) -> StorageOptions:
-    """Return options of S3 by which its client asks once, as Fuel asks again:
-    its retries hide that there never was a connection."""
+    """Return options of S3 that disable its client's retries, since Fuel
+    retries itself, and its retries hide a missing connection."""
     given = options or {}
     return {**given, 'config_kwargs': {
         'retries': {'total_max_attempts': 1},

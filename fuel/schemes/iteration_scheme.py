@@ -279,7 +279,7 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
 # not inherited: a subclass with other requests must not pass for exact.
 
 def no_state(self: Any) -> dict[str, Any]:
-    """Return the scheme's state: there is none, all epochs are alike."""
+    """Return the empty state: all epochs are alike."""
     return {}
 
 

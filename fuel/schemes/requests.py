@@ -127,7 +127,7 @@ class IndexRequests(RequestIterator):
     requests_examples = True
 
     def peek(self, count: int) -> list[Any]:
-        """Return up to `count` of the next requests; stay where it is."""
+        """Return up to `count` of the next requests without advancing."""
         raise NotImplementedError
 
 

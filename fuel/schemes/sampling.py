@@ -469,7 +469,7 @@ class BlockOrder(ShuffledOrder):
 
 
 def find_known(labels: Any, missing: object = None) -> NDArray[Any] | None:
-    """Return which labels stand for a class, None if all do.
+    """Return a mask of the labels that stand for a class, None if all do.
 
     Labels are missing where a masked array is masked, or a categorical of
     pandas or Arrow has no value: these are left out with a warning.

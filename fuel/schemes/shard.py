@@ -15,7 +15,7 @@ POLICIES = ('uneven', 'drop', 'pad')
 
 
 class BatchPart(NamedTuple):
-    """Rows of a whole batch: which, and how many it has.
+    """Rows of a whole batch: their numbers, and its length.
 
     Those from number `real` on repeat examples of the start.
     """
@@ -74,7 +74,7 @@ class Shard(NamedTuple):
 
     def check_split(self, owner: str, is_single: bool,
                     size: int | None) -> None:
-        """Refuse single examples, or batches of too few to be split.
+        """Refuse single examples, or batches too small to be split.
 
         `owner`: what gives or requests them, and the verb.
         """
@@ -94,7 +94,7 @@ class Shard(NamedTuple):
 
 
 def _part(place: int, ranks: int, size: int) -> slice:
-    """Return which rows of a batch go to one of several ranks."""
+    """Return the rows of a batch that go to one of several ranks."""
     return slice(place * size // ranks, (place + 1) * size // ranks)
 
 
@@ -156,7 +156,7 @@ def as_shard(shard: object) -> Shard | None:
 
 
 def place_of_rank(first: int, total: float, shard: Shard) -> int | None:
-    """Return which item is the rank's of the round that begins with `first`.
+    """Return the rank's item of the round that begins with `first`.
 
     None if it has none, of `total` items.
     """
@@ -185,7 +185,7 @@ class Round:
         self.left = shard.num_shards
 
     def deal(self, real: int, full: int, is_last: bool) -> BatchPart | None:
-        """Return which rows of the next batch are the rank's, None if none.
+        """Return the rank's rows of the next batch, None if none.
 
         `real`: how many examples the batch has.
         `full`: how many it has if it is not short.

@@ -95,7 +95,7 @@ class RowRequests(ChosenRequests):
         return request
 
     def rows_at(self, position: int) -> BatchPart:
-        """Return which rows of a request were wanted last."""
+        """Return the rows of a request that were wanted last."""
         total = len(as_splittable(self.requests.compact_at(position)))
         rows = slice(None) if self.rows is None else self.rows
         return BatchPart(rows, total, total)
@@ -114,7 +114,7 @@ def as_splittable(request: Request) -> Any:
 
 
 def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
-    """Return which rows of an item repeat some, True for each.
+    """Return a mask of the rows of an item that are repeated.
 
     Of an example, `count` is None and one boolean is returned.
     """
@@ -127,7 +127,7 @@ def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
 
 
 class SoughtRequests:
-    """Requests that are known by their numbers, to be dealt to ranks.
+    """Requests with random access, to be dealt to ranks.
 
     `full`: how many examples a batch has that is not short; of those that are
         split, the last alone may be.
@@ -169,7 +169,7 @@ class SoughtRequests:
 
 
 class RequestsInOrder(ReadInOrder):
-    """Requests that are not known by their numbers, to be dealt to ranks."""
+    """Requests without random access, to be dealt to ranks."""
 
     def __init__(self, requests: RequestIterator, full: int,
                  first: int) -> None:
@@ -338,7 +338,7 @@ class RankRequests(ChosenRequests):
                 else self.dealer.last.item)
 
     def padding(self, count: int | None) -> Any:
-        """Return which rows of the request made last repeat some."""
+        """Return a mask of the rows of the last request that are repeated."""
         return marks(count, self.dealer.last.repeats,
                      self.rows_at(self.number))
 

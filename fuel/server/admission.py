@@ -212,7 +212,7 @@ class Admission:
         return None
 
     def _check_sharing(self, position: ClientPosition | None) -> None:
-        """Refuse to go on in an epoch that was shared by other ranks."""
+        """Refuse to continue an epoch that other ranks shared."""
         if position is None or position.is_over:
             return
         former = position.num_ranks
@@ -317,7 +317,7 @@ class Admission:
 
     def _begin(self, connection: ClientConnection,
                position: ClientPosition | None) -> Begin:
-        """Return which epoch a client begins, or adopts."""
+        """Return the epoch that a client begins, or adopts."""
         old, run = self.epoch, self.run
         number, start = 1, 0
         state: State | None = None

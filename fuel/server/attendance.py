@@ -71,7 +71,7 @@ class Attendance:
 
     def describe_lack(self, former: Ledger | None,
                       joiners: Iterable[Joiner]) -> str:
-        """Return which clients are lacking; empty if an epoch can begin.
+        """Return a text about missing clients; empty if an epoch can begin.
 
         `former`: the epoch before, if there was one.
         """
@@ -109,7 +109,7 @@ class Attendance:
 
 
 def describe_ranks(ranks: list[int], num_clients: int) -> str:
-    """Return that an epoch waits for clients of these ranks, if any."""
+    """Return a text about the ranks that an epoch waits for, if any."""
     if not ranks:
         return ''
     named = ', '.join(map(str, ranks[:_NAMED]))

@@ -146,7 +146,7 @@ class ServedEpoch:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Keep a batch for those who need it, or free its memory."""
+        """Keep a batch while a client needs it, or free its memory."""
         index, ledger = item.index, self.ledger
         is_pending = ledger.is_pending(index)
         if self.is_shared:

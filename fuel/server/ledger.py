@@ -263,7 +263,7 @@ class Ledger:
         self.record(['sent', client, index])
 
     def acknowledge(self, client: str, indices: Iterable[int]) -> list[int]:
-        """Return which of the batches a client now has delivered."""
+        """Record delivered batches of a client; return the new ones."""
         account = self.accounts[client]
         taken = [index for index in indices if index in account.pending]
         for index in taken:
@@ -276,7 +276,7 @@ class Ledger:
         return taken
 
     def take_back(self, client: str, indices: IndexSet) -> IndexSet:
-        """Return which pending batches a client will not deliver."""
+        """Take pending batches back from a client; return them."""
         account = self.accounts[client]
         freed = account.pending & indices
         if freed:
@@ -305,7 +305,7 @@ class Ledger:
     # Questions.
 
     def floor(self, account: Account | None = None) -> int:
-        """Return the first batch that is not known to be delivered."""
+        """Return the first batch that may be undelivered."""
         delivered = self.delivered
         if account is not None and self.sharing == ALL:
             delivered = account.delivered

@@ -104,7 +104,7 @@ def check_not_left(position: ClientPosition, run: str, number: int) -> None:
 
 
 def check_ranks(former: int | None, present: int) -> None:
-    """Refuse to go on in an epoch that other ranks shared.
+    """Refuse to continue an epoch that other ranks shared.
 
     `former`, `present`: how many ranks shared it, and share epochs now; 0 if
         it was not shared by rank, None if that is not known.

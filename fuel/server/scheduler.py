@@ -224,7 +224,7 @@ class Scheduler:
 
     def _epoch_of(self, connection: ClientConnection,
                   fields: Fields) -> ServedEpoch | None:
-        """Return the epoch that a message of a member is about, if any."""
+        """Return the epoch of a member's message, if any."""
         epoch = self.admission.epoch
         is_about = get_field(fields, 'join', int) == connection.join \
             and epoch is not None and connection.client in epoch.members
@@ -343,7 +343,7 @@ class Scheduler:
         self._outstanding += 1
 
     def _go_back(self, epoch: ServedEpoch) -> None:
-        """Go back to lost batches, which have to be made again."""
+        """Return to lost batches, which must be made again."""
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
             return

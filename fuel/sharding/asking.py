@@ -114,7 +114,7 @@ class StageEpoch(NamedTuple):
 
     @property
     def first_epochs(self) -> FirstEpochs | None:
-        """The beginnings of its inputs, of a stage that begins them anew."""
+        """The first epochs of its inputs, of a stage that restarts them."""
         found: FirstEpochs | None = (
             self.epoch.attributes if self.epoch is not None
             else self.state or {}).get('_first_epochs')
@@ -127,7 +127,7 @@ class StageEpoch(NamedTuple):
 
     @property
     def leftover(self) -> Any:
-        """The left-overs in the state that the epoch takes up, if any."""
+        """The left-overs in the epoch's restored state, if any."""
         return None if self.state is None else self.state['leftover']
 
     def requests(self, scheme: Any) -> Any:
@@ -368,6 +368,6 @@ class OrderQuery:
 
 
 def passed_on(stage: Stage, below: EpochOrder) -> EpochOrder:
-    """Return the order of a stage that makes one item of one."""
+    """Return the order of a one-to-one stage."""
     return below if below.is_single or stage.keeps_rows or (
         stage.passes_items_on) else RemadeOrder(below, stage.name)

@@ -109,7 +109,7 @@ class Dealer:
             self.next = before
 
     def _deal_whole(self, first: int) -> Dealt | None:
-        """Return which item of a round is the rank's, None if none is."""
+        """Return the rank's item of a round, None if none is."""
         shard = self.shard
         place, stop = first + shard.rank, first + shard.num_shards
         total = self.order.count(stop, place)
@@ -161,8 +161,8 @@ class ReadInOrder:
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:
-        """Read up to an item, and return how many items there are; infinity
-        if that was not the end."""
+        """Read up to an item, and return the number of items; infinity before
+        the end."""
         kept, first = self._kept, self.first
         if kept and wanted - 2 >= first:
             # Items before the last two were dealt to other ranks.

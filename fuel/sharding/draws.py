@@ -45,8 +45,8 @@ class ModuleGenerators:
 
     @contextmanager
     def drawn_from(self) -> Iterator[None]:
-        """Let the modules draw from these states, and go on from their own
-        later."""
+        """Let the modules draw from these states for a while, then restore
+        their own."""
         before = random.getstate(), numpy.random.get_state()
         self._set(self._states)
         try:
@@ -137,7 +137,7 @@ class Start:
             scheme_kind(self.scheme) == 'computed')
 
     def draw(self) -> Any:
-        """Return the requests, as an epoch that begins does."""
+        """Return the requests of a beginning epoch."""
         with (nullcontext() if self.generators is None
               else self.generators.drawn_from()):
             if self.state is not None:
@@ -182,7 +182,7 @@ class KeyStart(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """True if no other generator has to be drawn from before."""
+        """True if no other generator must draw first."""
         return False
 
     def draw(self) -> int:
@@ -207,15 +207,15 @@ class Known(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """True if no other generator has to be drawn from before."""
+        """True if no other generator must draw first."""
         return True
 
     def draw(self) -> Any:
-        """Return it."""
+        """Return the requests or the key."""
         return self.drawn
 
     def copied(self, known: dict[int, Any]) -> Known:
-        """Return the same, which does not change."""
+        """Return the same object, which never changes."""
         return self
 
 
@@ -479,8 +479,7 @@ def is_lazy(scheme: Any) -> bool:
 
 
 class FirstEpochs:
-    """The epochs of its inputs with which a stage began one of its own, of
-    a stage that begins inputs anew.
+    """The first epochs of a stage's inputs, if the stage restarts inputs.
 
     `given`: how many items each input had given before; empty as long as
         none of them has begun anew. Of that which ended first, without the
@@ -499,7 +498,7 @@ class FirstEpochs:
 
     def record(self, iterators: Sequence[Any], taken: Sequence[int],
                place: int) -> None:
-        """Record that an input begins anew.
+        """Record that an input restarts.
 
         `iterators`: the present epochs of all of them.
         `taken`: how many items of each the epoch of the stage has had.

@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Parts whose sources stand beside each other."""
+    """Parts whose sources are combined."""
 
     parts: tuple[Made, ...]
 
@@ -282,13 +282,14 @@ class EpochOrder:
 
     @property
     def unsized(self) -> str:
-        """Why it is not known how many rows an item has, '' if it is."""
+        """The reason why the number of rows of an item is unknown, '' if it is
+        known."""
         return next(filter(None, [
             part.unsized for part in self.inputs]), '')
 
     def epoch(self, count: int) -> EpochOrder:
-        """Return the order of an epoch that comes so many later, or, from
-        a negative number, earlier."""
+        """Return the order of the epoch `count` epochs later, or earlier if
+        negative."""
         draws, order = self.find_draws(), self
         if draws is None or not count:
             return self
@@ -301,8 +302,8 @@ class EpochOrder:
         return order
 
     def check_end(self) -> None:
-        """Raise an error if an input goes on in the next epoch, but is not
-        read to its end in this one."""
+        """Raise an error if an input continues in the next epoch, but this
+        epoch does not read it to its end."""
         for part in self.inputs:
             if not self.reads_all and part.goes_on:
                 raise UnknownOrderError(
@@ -312,7 +313,7 @@ class EpochOrder:
 
     @property
     def goes_on(self) -> bool:
-        """True if an input goes on in the next epoch where it stands."""
+        """True if an input continues in the next epoch."""
         return any(part.goes_on for part in self.inputs)
 
     def find_draws(self) -> Any:
@@ -348,11 +349,11 @@ class Unordered(EpochOrder):
         raise UnknownOrderError(self.reason)
 
     def share(self, shard: Shard) -> EpochOrder:
-        """Return the same."""
+        """Return the same order."""
         return self
 
     def following(self, draws: Any) -> EpochOrder:
-        """Return the same."""
+        """Return the same order."""
         return self
 
 
@@ -392,7 +393,7 @@ class RemadeOrder(EpochOrder):
 
     @property
     def unsized(self) -> str:
-        """Why it is not known how many rows an item has."""
+        """The reason why the number of rows of an item is unknown."""
         return (f'how many rows a batch of {self.name} has is not known, '
                 'since the stage does not say that it keeps rows '
                 '(keeps_rows = True)')

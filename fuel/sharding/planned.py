@@ -67,7 +67,7 @@ class ItemPlan:
         """Restore nothing: the plan needs no left-overs."""
 
     def first_item(self, epoch: Epoch) -> int:
-        """Return the number of the item that an epoch goes on with."""
+        """Return the number of the item from which an epoch continues."""
         return epoch.requested
 
     def count(self, stop: int, wanted: int) -> float:
@@ -208,16 +208,16 @@ class DealtItems:
         raise StopIteration
 
     def _bound(self) -> AbstractContextManager[None]:
-        """Let the stream show the attributes of the epoch."""
+        """Set the attributes of the epoch on the stream."""
         return stage_of(self._stream()).showing(self.epoch)
 
     def rows_at(self, item: int) -> BatchPart | None:
-        """Return which rows of a batch were read, None if none were."""
+        """Return the rows of a batch that were read, None if none were."""
         last = self.dealer.last
         return last.rows if item == last.item else None
 
     def padding(self, count: int | None) -> Any:
-        """Return which rows of the item read last repeat some."""
+        """Return a mask of the rows of the last item that are repeated."""
         last = self.dealer.last
         return marks(count, last.repeats, last.rows)
 
@@ -275,7 +275,7 @@ def source_of(iterator: DataIterator) -> Any:
 
 
 def _narrowed(iterator: DataIterator) -> RowRequests:
-    """Let the requests of a pipeline be cut to rows."""
+    """Allow rows of requests in a pipeline for a while."""
     source = source_of(iterator)
     requests = source.request_iterator
     if not isinstance(requests, RowRequests):
@@ -299,7 +299,7 @@ def items_of(iterator: DataIterator) -> int:
 
 
 def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
-    """Return which rows of a whole batch come, None if all do."""
+    """Return the rows of a whole batch that come, None if all do."""
     short = iterator.epoch.short.get(number)
     if short is not None:
         return short
@@ -317,7 +317,7 @@ def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
 
 
 def padding_of(iterator: DataIterator, count: int | None) -> Any:
-    """Return which rows of the item read last repeat some, True for each.
+    """Return a mask of the rows of the last item that are repeated.
 
     Of an example, `count` is None and one boolean is returned.
     """

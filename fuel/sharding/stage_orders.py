@@ -59,7 +59,7 @@ class CutOrder(EpochOrder):
         self.strictness = strictness
 
     def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
-        """Return the same over other inputs."""
+        """Return the same order over other inputs."""
         ours = super().with_inputs(inputs)
         for name in ('total', 'num_items'):
             vars(ours).pop(name, None)
@@ -95,7 +95,7 @@ class CutOrder(EpochOrder):
         return self._most is not None and self.num_requests > self._most
 
     def places(self, item: int) -> range:
-        """Return which of the examples an item has."""
+        """Return the numbers of an item's examples."""
         start = item * self.full
         stop = start + (self.last_size if item == self.num_requests - 1
                         else self.full)
@@ -185,7 +185,7 @@ class RowOrder(CutOrder):
         return 'replayed' if self._size is None else 'computed'
 
     def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
-        """Return the same over other inputs."""
+        """Return the same order over other inputs."""
         ours = super().with_inputs(inputs)
         vars(ours).pop('_ends', None)
         return ours
@@ -288,11 +288,11 @@ class MergedOrder(EpochOrder):
         return first[0] if all(other == first for other in others) else None
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the items that stand beside each other."""
+        """Return the items that are merged."""
         return [ItemPart(place, (item,)) for place in range(len(self.inputs))]
 
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
-        """Return parts beside each other."""
+        """Return merged parts."""
         return Merged(tuple([super(MergedOrder, self).made_of((part,))
                              for part in parts]))
 

@@ -69,7 +69,7 @@ class Buffers:
         return free.pop()
 
     def give_back(self, buffer: NDArray[numpy.uint8]) -> None:
-        """Take a buffer that :meth:`take` returned."""
+        """Take back a buffer that :meth:`take` returned."""
         # Used again before those that the system has not made yet.
         self._free[buffer.nbytes].appendleft(buffer)
 

@@ -80,7 +80,7 @@ class ChunkCache:
         _all.add(self)
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork, without the threads that decoded."""
+        """Start empty after a fork, without the threads that decoded."""
         self.lock = threading.RLock()
         for store in self.stores():
             store.abandon()
@@ -115,7 +115,7 @@ class ChunkCache:
         return True
 
     def _forget(self, nbytes: int) -> None:
-        """Forget chunks of at least so many bytes, oldest first."""
+        """Forget the least recently used chunks of at least `nbytes` bytes."""
         stores = [store for store in self.stores() if store.used_bytes]
         chunks = [store.slots.held() for store in stores]
         times = numpy.concatenate([
@@ -194,8 +194,8 @@ class ChunkStore:
             return decoded
 
     def fill(self, chunks: Sequence[int], decode: Decode) -> None:
-        """Have chunks decoded together that no thread decodes yet, if there is
-        room for them."""
+        """Request the decoding of chunks that no thread decodes yet, if there
+        is room for them."""
         lock = threading.Lock()
         with lock:
             with self.cache.lock:
@@ -256,7 +256,8 @@ class ChunkStore:
                     self._give_back(buffers.values())
 
     def _give_back(self, buffers: Iterable[Decoded]) -> None:
-        """Have buffers used again, if they are the store's. Needs the lock."""
+        """Return buffers to the pool, if they are the store's. Needs the
+        lock."""
         if self._buffers is not None:
             for buffer in buffers:
                 self._buffers.give_back(buffer)
@@ -267,8 +268,8 @@ class ChunkStore:
         return nbytes if self._have_one_size else buffer_nbytes(nbytes)
 
     def forget(self, chunk: int) -> int:
-        """Forget a chunk and return how many bytes it had. A batch that is
-        being copied keeps it alive."""
+        """Forget a chunk and return its number of bytes. A batch that is being
+        copied keeps it alive."""
         forgotten = self.slots[chunk]
         if forgotten is None:
             return 0
@@ -330,8 +331,8 @@ class Ahead:
         self._requests.append([])
 
     def release(self, cost: int) -> int:
-        """Forget the oldest request, which cost so many bytes when it was
-        the newest; return how many are not needed any more."""
+        """Forget the oldest request, whose cost is given; return the number of
+        bytes that are not needed any more."""
         return cost + self._forget(self._requests.popleft())
 
     def _forget(self, request: NeededChunks) -> int:
@@ -349,8 +350,7 @@ class Ahead:
 
 
 def referred_nbytes(rows: NDArray[Any]) -> int:
-    """Return about how many bytes the objects in an array take; 0 if there
-    are none."""
+    """Return about how many bytes the objects in an array take."""
     return 0 if not rows.dtype.hasobject else _nbytes_of(
         rows.reshape(-1).tolist())
 

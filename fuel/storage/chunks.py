@@ -132,8 +132,8 @@ class ChunkReader(DirectReader):
         return nbytes
 
     def _decode_later(self, *wanted: tuple[int, int]) -> None:
-        """Have chunks decoded in the background: of each its number, and
-        when it is expected to be used."""
+        """Queue chunks for decoding in the background, each with the time at
+        which it will be used."""
         self._wanted.extend(wanted)
         self._background.add(*[self._decode_ahead] * len(wanted))
 
@@ -361,7 +361,7 @@ class DecodedReader(ChunkReader):
 
     def _decode_with_h5py(self, chunk: int, array: int,
                           out: Decoded) -> None:
-        """Let HDF5 decode, which knows more filters than Fuel."""
+        """Decode with HDF5, which knows more filters than Fuel."""
         dataset = self._index.dataset(array)
         shape = dataset.chunks
         corner = corner_of(chunk - self._index.first_chunk(array),

@@ -129,11 +129,11 @@ class RemoteBytes(FileBytes, Protocol):
 
     def request(self, starts: Ends, stops: Ends, is_urgent: bool = False,
                 ) -> Sequence[object]:
-        """Have byte ranges fetched, without waiting for them."""
+        """Request byte ranges, without waiting for them."""
 
     def call_when_fetched(self, starts: Ends, stops: Ends,
                           task: Callable[[], None]) -> None:
-        """Have byte ranges fetched, and then call a function."""
+        """Request byte ranges, and call a function when they are fetched."""
 
     def hold(self, starts: Ends, stops: Ends) -> AbstractContextManager[None]:
         """Fetch byte ranges, and keep them in `memory` for a while."""
@@ -148,7 +148,7 @@ class RemoteBytes(FileBytes, Protocol):
         """Return the number of bytes that are neither here nor requested."""
 
     def keeps(self, nbytes: int) -> bool:
-        """Return whether so many bytes would stay here, once fetched."""
+        """Return whether `nbytes` bytes would stay here, once fetched."""
 
     def prefetch_budget(self) -> int:
         """Return the number of bytes that may be prefetched."""
@@ -165,7 +165,7 @@ def is_local(file: FileBytes) -> TypeGuard[LocalBytes]:
 
 
 def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
-    """Return the file of a data set, one object for all who read it."""
+    """Return the file of a data set, one object for all readers."""
     handle = h5py.h5i.get_file_id(node.id)
     remote = _attached.find(handle.name)
     if remote is not None:
@@ -180,8 +180,8 @@ def is_attached(node: h5py.Dataset | h5py.File) -> bool:
 
 
 def attach(file: RemoteBytes) -> str:
-    """Let a file be found that HDF5 reads through a stream; return the name
-    that the stream must have."""
+    """Register a file that HDF5 reads through a stream; return the name that
+    the stream must have."""
     for number in itertools.count(1):
         name = file.path if number == 1 else f'{file.path} ({number})'
         key = name.encode('ascii', 'replace')
@@ -244,7 +244,7 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Say of a failed system call which file it was for."""
+    """Add the file's name to the error of a system call."""
     try:
         yield
     except OSError as error:
@@ -556,7 +556,7 @@ class JoinedFile:
 
 
 def join_files(files: Sequence[FileBytes]) -> FileBytes:
-    """Return some files as one; one alone as it is."""
+    """Return several files as one; a single one as it is."""
     return files[0] if len(files) == 1 else JoinedFile(files)
 
 
@@ -572,8 +572,8 @@ def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
 
 
 def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
-    """Return which of the files of one addresses lie in, each once; numbers
-    that are not addresses count for the first."""
+    """Return the files of one that addresses lie in, each once; numbers that
+    are not addresses count for the first."""
     if not isinstance(file, JoinedFile):
         return [file]
     return list(dict.fromkeys(
@@ -582,7 +582,7 @@ def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
 
 def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
                  ) -> list[tuple[FileBytes, Ends, Ends]]:
-    """Return which of the files of one byte ranges lie in, with these."""
+    """Return the files of one that byte ranges lie in, with these."""
     return list(file.ranges(starts, stops)) if isinstance(
         file, JoinedFile) else [(file, starts, stops)]
 

@@ -184,7 +184,7 @@ def check_stored_lengths(stored: Stored, used: ChunkFilter,
 
 
 def _number(stored: Stored, start: int, size: int, order: str) -> int:
-    """Return a number; IndexError if it is not all there."""
+    """Return a number; raise IndexError if it is incomplete."""
     if start + size > len(stored):
         raise IndexError
     return int.from_bytes(
@@ -308,7 +308,7 @@ def undo_plugin(stored: Any, used: ChunkFilter, out: Decoded) -> None:
 
 
 def _call(name: str, data: memoryview, out: Decoded, **options: int) -> None:
-    """Let imagecodecs fill an array."""
+    """Decode with imagecodecs into an array."""
     try:
         made = _functions()[name](data, out=out, **options)
     except (RuntimeError, ValueError) as error:

@@ -40,7 +40,7 @@ class NoFile:
         self.identity: tuple[int, ...] = next(self._numbers),
 
     def check(self) -> None:
-        """Do nothing: who changes data in memory changes the examples."""
+        """Do nothing: changing data in memory changes the examples."""
 
     def is_current(self) -> bool:
         """Return True."""
@@ -75,7 +75,7 @@ class Groups(NamedTuple):
 
     @property
     def files(self) -> Sequence[Versioned]:
-        """The files, () where there is none (sequence of Versioned)."""
+        """The files, or () (sequence of Versioned)."""
         return (() if isinstance(self.file, NoFile) else self.file.files
                 if isinstance(self.file, JoinedFile) else (self.file,))
 

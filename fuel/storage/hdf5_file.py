@@ -78,7 +78,7 @@ class SharedFile:
             return held
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork, in which a lock may have been held."""
+        """Start anew after a fork, in which a lock may have been held."""
         self._lock = threading.RLock()
 
     def files(self) -> LinkedFiles:
@@ -159,7 +159,8 @@ at_fork(Step.OWNERSHIP, in_child=_start_in_child)
 
 
 def shared_file(path: Any, arguments: Mapping[str, Any]) -> SharedFile:
-    """Return an open file, the same for all who open it alike."""
+    """Return an open file, shared by all who open it with the same
+    arguments."""
     access = access_to(path, None, arguments['storage_options'])
     key = (os.path.abspath(access.path), repr(access.storage_options),
            arguments['cache_bytes'], arguments['follow'])
@@ -183,7 +184,7 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
               cache_bytes: int | None = None,
               storage_options: StorageOptions | None = None,
               follow: str = 'folder', **kwargs: Any) -> HDF5Group:
-    """Open an HDF5 file, to be read with h5py's names at Fuel's speed.
+    """Open an HDF5 file with h5py's names and Fuel's speed.
 
     Random rows of an array come as fast as Fuel reads them, any number of
     threads may read at once, forked children may too, and what is returned
@@ -352,7 +353,7 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return self.visititems(lambda name, _: function(name))
 
     def close(self) -> None:
-        """Let go of the file, which is opened again when it is read."""
+        """Close the file, which is opened again when it is read."""
         if self._shared is not None:
             self._shared.release()
         self._shared = self._hold = None
@@ -483,8 +484,8 @@ class HDF5Array(HDF5Node):
 
 
 def _rows_of(key: Selection) -> tuple[Any, tuple[Any, ...]]:
-    """Return the selection of rows, and those of the other axes; None for
-    rows if HDF5 is to be asked."""
+    """Return the selection of rows, and those of the other axes; None for rows
+    if only HDF5 can select them."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(isinstance(part, str) for part in parts):
         return None, ()

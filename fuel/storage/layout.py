@@ -327,7 +327,7 @@ def dataset_name(dataset: h5py.Dataset) -> str:
 
 @dataclass(frozen=True)
 class Description:
-    """The storage of a data set, in words and numbers.
+    """The storage of a data set, as text and numbers.
 
     Attributes
     ----------
@@ -370,7 +370,7 @@ class Description:
 
 
 def describe(dataset: h5py.Dataset) -> Description:
-    """Tell how a data set is stored and how Fuel would read it.
+    """Describe the storage of a data set and how Fuel would read it.
 
     Returns
     -------

@@ -71,9 +71,8 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
 
 
 def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
-    """Keep arrays under a key for files in their present state, in the place
-    of those of other states. If the disk cannot be written to, nothing is
-    kept."""
+    """Keep arrays under a key for the present state of files, and drop those
+    of other states. A disk that cannot be written to keeps nothing."""
     path = _path_of(files, key)
     if path is None:
         return
@@ -185,11 +184,11 @@ class LinkedFiles:
                            name, self._anywhere)
 
     def own_bytes(self) -> Sequence[FileBytes]:
-        """Return the bytes of the files that are read beside HDF5."""
+        """Return the bytes of the files, read beside HDF5."""
         return [opened.raw for opened in self.files if opened.raw is not None]
 
     def all_bytes(self) -> Sequence[FileBytes]:
-        """Return the same, with those of files that links lead to."""
+        """Return the bytes of the files, and of those that links lead to."""
         return [*self.own_bytes(), *[
             opened.raw for opened in self._linked.values()
             if opened.raw is not None]]
@@ -201,8 +200,7 @@ class LinkedFiles:
 
     def kept(self, key: str, make: MakeArrays, are_sound: CheckArrays,
              fewest: int | None = None) -> Arrays:
-        """Return arrays that are kept of these files, made where there are
-        none yet.
+        """Return arrays kept for these files; make them if there are none yet.
 
         `fewest`: how long the longest must be to be kept. Default: a
             thousand.

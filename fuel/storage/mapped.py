@@ -129,7 +129,7 @@ class Parts:
         return self.kernel.row_nbytes
 
     def stored(self) -> NDArray[numpy.bool_]:
-        """Return which chunks are in the file, shape (chunks,)."""
+        """Return a mask of the chunks in the file, shape (chunks,)."""
         return self.addresses >= 0
 
     def _blocks(self, rows: NDArray[numpy.intp]) -> tuple[
@@ -186,7 +186,7 @@ class Parts:
 
     def lie_in(self, rows: NDArray[numpy.intp],
                chunk: int) -> NDArray[numpy.bool_]:
-        """Return which rows lie in a chunk, as a mask."""
+        """Return a mask of the rows that lie in a chunk."""
         parts, firsts, _ = self._blocks(rows)
         mask: NDArray[numpy.bool_] = (firsts <= chunk) & (
             chunk < firsts + self._num_tiles[parts['kind']])
@@ -332,7 +332,7 @@ class DirectReader(Reader):
         self.part_bounds = parts.bounds
 
     def _watch(self) -> None:
-        """Let the rows decline batches once a local file was changed."""
+        """Decline batches once a local file was changed."""
         self._rows.watch(states_of(self.files))
 
     def direct(self) -> Part | None:

@@ -374,7 +374,7 @@ def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
 
 
 def _no_rows(dataset: h5py.Dataset, target: str, one: RowMap) -> ValueError:
-    """Return the error that a data set has not the rows it should have."""
+    """Return the error that a data set lacks rows."""
     return ValueError(
         f'{os.fsdecode(dataset.file.filename)!r}: rows of {dataset.name!r} '
         f'should be rows {one.skip} to {one.skip + one.rows - 1} of '
@@ -490,7 +490,7 @@ def _named(dataset: h5py.Dataset, path: PathOf) -> Iterator[tuple[str, str]]:
 
 
 def _numbered(name: str, number: int) -> str:
-    """Return a name with a number in the place of ``%b``."""
+    """Return a name in which a number replaces ``%b``."""
     return '%'.join(part.replace('%b', str(number))
                     for part in name.split('%%'))
 

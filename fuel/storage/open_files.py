@@ -287,7 +287,7 @@ def open_with_h5py(path: str, driver: str | None = None,
 
 
 def open_stream(file: RemoteBytes) -> h5py.File:
-    """Let HDF5 read a remote file, with an error that says why it cannot."""
+    """Open a remote file with HDF5; errors say why it cannot be read."""
     try:
         return H5PYFile(file.stream(attach(file)), mode='r')
     except (OSError, RuntimeError, ValueError) as error:
@@ -319,7 +319,7 @@ def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
 
 
 def _diagnosis(error: Exception, read_head: Callable[[], bytes]) -> str:
-    """Say in plain words why HDF5 refused a file."""
+    """Return the reason, in plain words, why HDF5 refused a file."""
     if 'truncated' in str(error):
         return ('the file is truncated, as by an interrupted copy or '
                 'conversion; make it again')
@@ -429,7 +429,7 @@ class FileAccess:
         return opened
 
     def _open(self) -> OpenFile:
-        """Open the file, or join those who have it open."""
+        """Open the file, or share one that is open."""
         return open_files.get(self._locate(), self.driver)
 
     def is_current(self) -> bool:
@@ -446,7 +446,7 @@ class FileAccess:
                 or find_state(self._locate())[1] in (None, opened.identity))
 
     def close(self) -> None:
-        """Let go of the file; to be called as often as one likes."""
+        """Close the file; further calls do nothing."""
         self._opened = None
 
     @property
@@ -461,7 +461,7 @@ class FileAccess:
                 and self._is_local and not os.path.exists(self.path))
 
     def _locate(self) -> str:
-        """Return the path to open, that of the local copy if there is one."""
+        """Return the path to open: that of the local copy, if it exists."""
         if not self._is_local:
             return self.path
         for path in (self._absolute_path, self.path):

@@ -25,7 +25,7 @@ NEAR = 16 << 10
 
 
 def fits(nbytes: int) -> bool:
-    """Return whether so many bytes of a file would stay in memory."""
+    """Return whether `nbytes` bytes of a file would stay in memory."""
     return nbytes <= SHARE * usable_memory()
 
 
@@ -194,8 +194,8 @@ DENSE = .5
 
 
 class LocalPaging:
-    """Reads a source that is not in memory from the disk: in order if it
-    fits there, and row by row if it does not."""
+    """Reads a source on disk into memory: in order if it fits there, else row
+    by row."""
 
     #: True if ranges of rows have to be fetched as well.
     is_remote = False
@@ -206,9 +206,9 @@ class LocalPaging:
         self._by_rows: Background | None = None
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """Look at where the bytes of the source are, from `first` to `last`,
-        at the beginning of an epoch; return how many may be expected at a
-        time, if any."""
+        """Check, at the beginning of an epoch, whether the source's bytes from
+        `first` to `last` are in memory; return the number of pages to
+        prefetch, or None."""
         ordered = by_rows = None
         if not self._file.is_resident(first, last):
             if fits(last - first):
@@ -233,7 +233,7 @@ class LocalPaging:
             advise_rows(self._file, by_rows, starts, nbytes)
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """Return the ranges that are fetched for pieces: here none is."""
+        """Return the ranges of pieces, unchanged."""
         return starts, starts + nbytes
 
     @contextlib.contextmanager

@@ -325,7 +325,7 @@ class IndexBuilder:
     def _read_chunks(self, identity: h5py.h5d.DatasetID,
                      file: FileBytes | None, kind: ArrayKind,
                      chunk_shape: tuple[int, ...]) -> None:
-        """Look up where the chunks of an array are."""
+        """Read the addresses of the chunks of an array."""
         assert file is not None
         if kind.layout.storage != 'chunked':
             address = (identity.get_offset() if is_allocated(identity)

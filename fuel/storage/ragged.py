@@ -22,7 +22,7 @@ OBJECT_HEADER = 16
 
 
 def read_text_value(dataset: h5py.Dataset) -> bytes:
-    """Return the text of variable length that a scalar has.
+    """Return a scalar text of variable length.
 
     Not by HDF5, which ends the process, or waits for ever, where it is
     damaged.
@@ -130,8 +130,8 @@ class RaggedReader(Reader):
 
     def _request(self, file: RemoteBytes, base: int, kind: ArrayKind,
                  references: NDArray[Any]) -> None:
-        """Have the collections fetched that references lead to, as far as
-        their sizes are known."""
+        """Request the collections of references, as far as their sizes are
+        known."""
         itemsize = 1 if kind.elements is None else kind.elements.itemsize
         addresses, places = numpy.unique(
             references['address'], return_inverse=True)

@@ -156,9 +156,9 @@ class Reader(ABC):
         return None
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
-        """Have the bytes of rows fetched, in the background; return how many
-        were missing, or None if that is more than `budget`: then nothing is
-        done."""
+        """Request the bytes of rows in the background; return the number of
+        missing bytes, or None if that is more than `budget` and nothing was
+        requested."""
         return 0
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
@@ -314,7 +314,7 @@ class DerivedReader(Reader):
 
 
 def _least(budgets: Iterable[int | None]) -> int | None:
-    """Return the least of the budgets that there are."""
+    """Return the least of the budgets that are not None."""
     return min((budget for budget in budgets if budget is not None),
                default=None)
 
@@ -397,8 +397,8 @@ def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
 
 
 def _own(value: Any) -> Any:
-    """Return a copy of an array, list, tuple or dictionary, and of those in
-    it; other things as they are."""
+    """Return a copy of an array, list, tuple or dictionary and its content;
+    other objects as they are."""
     if isinstance(value, numpy.ndarray):
         return own_objects(value.copy())
     if isinstance(value, dict):

@@ -126,7 +126,7 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Say in an error which source, or file, it is about."""
+    """Add the source, or file, to an error."""
     try:
         yield
     except ValueError as error:
@@ -232,8 +232,8 @@ def _bounds(rows: _Rows, lengths: NDArray[numpy.int64],
 
 def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
         NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
-    """Return for each part, or piece of one, its array, how many rows of it
-    come before, and how many rows it has."""
+    """Return for each part, or piece of one, its array, the number of rows
+    before it, and the number of its rows."""
     axes, rows, pieces = wanted.axes, wanted.rows, wanted.pieces
     if pieces is not None:
         ends = numpy.cumsum(pieces.rows)

@@ -96,7 +96,7 @@ def refuse_no_dataset(dataset: object) -> None:
 
 def check_visited(dataset: DatasetLike, scheme: object) -> None:
     """Refuse a scheme whose two numbers are swapped; warn of one that visits
-    less than a batch of the examples, or more than there are."""
+    less than a batch, or more examples than exist."""
     count = known_length(dataset)
     if scheme is None or not takes_requests(dataset) or not is_own(
             type(scheme)):

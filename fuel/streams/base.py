@@ -211,7 +211,7 @@ class AbstractDataStream(NamedArguments):
         """Start afresh."""
 
     def close(self) -> None:
-        """Let go of files and the like."""
+        """Release resources, such as open files."""
 
     def next_epoch(self) -> None:
         """Switch to the next epoch."""
@@ -890,7 +890,7 @@ def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
 
 
 def _item_of(stream: AbstractDataStream) -> str:
-    """Return whether batches or examples come, as far as that is known."""
+    """Return whether batches or examples come, if it is known."""
     is_example = try_call(False, lambda: stream.produces_examples)
     return 'example' if is_example is True else 'batch'
 

@@ -41,12 +41,12 @@ class DatasetStage(StreamStage):
             self.stream.max_skipped, known_length(self.dataset))
 
     def take_limit(self, epoch: Epoch) -> None:
-        """Give an epoch its limit of examples left out."""
+        """Set the limit of an epoch's left-out examples."""
         if self.stream.on_error != 'raise':
             epoch.limit = SkipLimit(self.most_skipped, epoch.request_iterator)
 
     def share_in_order(self, shard: Shard) -> None:
-        """Take a rank's share of its own items, which are read in order."""
+        """Shard the stage's own items, which are read in order."""
         if shard.splits and self.most_skipped:
             raise ValueError(
                 "by='example' cannot split batches if on_error='skip' leaves "
@@ -54,7 +54,7 @@ class DatasetStage(StreamStage):
         super().share_in_order(shard)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch for the one made last, and hold its state."""
+        """Make an epoch the last one, and hold its state."""
         super().adopt(epoch, iterator)
         self.hold(epoch, iterator)
 
@@ -252,14 +252,14 @@ class DataStream(AbstractDataStream):
         return super().get_epoch_iterator(as_dict)
 
     def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
-        """Return an epoch iterator, also where there are no requests.
+        """Return an epoch iterator, even without requests.
 
         For stages that make requests themselves, by :meth:`get_data`.
         """
         return super().get_epoch_iterator(as_dict)
 
     def start_epoch(self) -> None:
-        """Take a state of the data set that no other epoch uses."""
+        """Open a state of the data set that no other epoch uses."""
         self.data_state = self._get_state_for_epoch()
         super().start_epoch()
 

@@ -109,7 +109,7 @@ def _count(epoch: Epoch, examples: list[SkippedExample]) -> None:
 
 
 def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
-    """Return which example of the data set an item was made of."""
+    """Return the example of the data set that an item was made of."""
     if stage.dataset is None:
         return (_example_of(stage_of(stage.inputs[0]), limit, number)
                 if stage.one_to_one else None)
@@ -122,8 +122,8 @@ def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
 
 
 def _examples_below(epoch: Epoch) -> list[int | None]:
-    """Return which examples of the data set the item was made of that a
-    stage has read last; one that is None if that is not known."""
+    """Return the examples of the data set that made the item that a stage read
+    last; None for an unknown one."""
     child = epoch.attributes['child_epoch_iterator']
     found = try_call(None, source_examples, child, 1)
     return ([None] if found is None or not len(found.indices)
@@ -192,8 +192,8 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
 
 
 def _failure_of(again: _Again, row: int) -> tuple[str, bool]:
-    """Return the error with which an example alone cannot be made, and
-    whether it is one of data; '' if there is none."""
+    """Return the error of making an example alone, and whether it is one of
+    data; '' if there is none."""
     try:
         again.read([row])
     except Exception as error:  # noqa: BLE001 - counted

@@ -63,7 +63,7 @@ class StreamStage(Stage):
         return self.own_shard is not None and self.has_plan
 
     def share_in_order(self, shard: Shard) -> None:
-        """Take a rank's share of its own items, which are read in order."""
+        """Shard the stage's own items, which are read in order."""
         if self.reads_several:
             raise ValueError(
                 f'the items of {self.name} are made of streams that can only '
@@ -146,7 +146,7 @@ class StreamStage(Stage):
                 epoch.short = child.epoch.short
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch, new or unpickled, for the one made last.
+        """Make an epoch, new or unpickled, the last one.
 
         The stream shows the attributes of a new one already.
         """
@@ -332,7 +332,7 @@ class StreamStage(Stage):
         }
 
     def load(self, state: State) -> None:
-        """Take up a state that was checked."""
+        """Load a checked state."""
         for child, part in zip(self.inputs, state['children'], strict=True):
             stage_of(child).load(part)
         with self.lock:
@@ -342,8 +342,8 @@ class StreamStage(Stage):
                 self.stream.iteration_scheme.load_state_dict(state['scheme'])
 
     def set_generators(self, state: State) -> None:
-        """Put the generators of the pipeline where they were, but for those
-        that went on since to make left-overs anew."""
+        """Restore the generators of the pipeline, except those that have made
+        left-overs again since."""
         if state['leftover'] is None:
             for child, part in zip(
                     self.inputs, state['children'], strict=True):

@@ -58,7 +58,7 @@ POINTS = {
 
 @contextmanager
 def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
-    """Let something else happen at a point, for the time of a block.
+    """Replace the call at a point, within a block.
 
     Processes that are forked in the block are affected too, and stay so.
 

@@ -76,7 +76,7 @@ def find_main() -> Main:
 
 @contextmanager
 def hiding_main(main: Main) -> Iterator[None]:
-    """Let a process that is spawned meanwhile not import the script."""
+    """Hide the script from processes that are spawned within a block."""
     shown = sys.modules['__main__']
     if main.path is not None:
         sys.modules['__main__'] = types.ModuleType('__main__')

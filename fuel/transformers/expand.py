@@ -85,7 +85,7 @@ class PiecePlan(OrderPlan):
 
     @staticmethod
     def fits(stream: Any) -> bool:
-        """Return whether any piece is known without those before it."""
+        """Return whether pieces have random access."""
         return (stream.pieces_of_each() is not None and not (
                 stage_of(stream.data_stream).most_skipped)
                 and can_seek(stream.data_stream))

@@ -171,8 +171,8 @@ def mask_name(source: str) -> str:
 
 
 def _is_filled(data_stream: StreamLike, source: str) -> bool:
-    """Return whether a stage of a stream puts values in the place of the
-    missing ones of a source."""
+    """Return whether a stage of a stream fills the missing values of a
+    source."""
     if isinstance(data_stream, FittedStage) and data_stream.fills_missing and (
             source in data_stream.which_sources):
         return True

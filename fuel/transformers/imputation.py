@@ -71,7 +71,7 @@ class ImputeParameters(FittedParameters):
 
     def fill_in(self, batch: NDArray[Any], there: Any = None,
                 dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """Return a batch with the values in the place of missing ones.
+        """Return a batch in which the values replace missing ones.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class Impute(FittedStage):
 
     def transform_source_example(self, source_example: Any, source_name: str,
                                  there: Any = None) -> Any:
-        """Return an example with values in the place of missing ones.
+        """Return an example in which missing values are filled.
 
         `there`: the example of the mask.
         """
@@ -342,7 +342,7 @@ class Impute(FittedStage):
 
     def transform_source_batch(self, source_batch: Any, source_name: str,
                                there: Any = None) -> Any:
-        """Return a batch with values in the place of missing ones.
+        """Return a batch in which missing values are filled.
 
         `there`: the batch of the mask.
         """

@@ -163,7 +163,7 @@ class MultiProcessing(WorkerStage):
 
 
 def _preload_in_fork_server() -> None:
-    """Let the fork server import NumPy, h5py and Fuel once for all workers.
+    """Preload NumPy, h5py and Fuel in the fork server, once for all workers.
 
     One that runs already does not change.
     """

@@ -130,8 +130,8 @@ def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
 
 
 def _differ_in_shape(examples: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether shapes differ, as far as NumPy's answer depends on its
-    version and on which axes differ."""
+    """Return whether shapes differ in a way for which NumPy's answer depends
+    on its version."""
     if all(issubclass(kind, numpy.ndarray) for kind in kinds):
         return len({example.shape for example in examples}) > 1
     if not any(issubclass(kind, _NESTED) for kind in kinds):

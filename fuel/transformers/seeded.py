@@ -134,7 +134,7 @@ class SeededTransformer(Transformer):
         return data
 
     def _count(self, count: int = 1) -> None:
-        """Take an item for the present one, and count those up to it.
+        """Make an item the present one, and count up to it.
 
         They are counted among a rank's own unless ranks split each batch.
         """
@@ -288,7 +288,7 @@ class SeededTransformer(Transformer):
         return {'key': self._key, 'item': self._item}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Take up an epoch's key and the number of the next item."""
+        """Restore an epoch's key and the number of the next item."""
         self._key = not_negative('key', leftover['key'])
         self._number = self._item = saved_count(leftover, 'item')
 

@@ -382,7 +382,7 @@ class BufferOrder(EpochOrder):
         return self._part[1][within]
 
     def _replay(self, part: int) -> None:
-        """Find the places of so many examples behind a mark."""
+        """Find the places of some examples behind a mark."""
         held = copy.deepcopy(self._marks[part])
         start = part * self._every
         self._part = part, [self.pop(held) for _ in range(

@@ -59,7 +59,7 @@ class TeamStage(RemoteStage):
         return session
 
     def _make_session(self) -> WorkerSession:
-        """Let the workers begin the epoch that comes next."""
+        """Begin the next epoch in the workers."""
         pending, last = self.pending, last_session(self.stream)
         state: State | None
         if pending is not None:
@@ -106,7 +106,7 @@ class TeamStage(RemoteStage):
             team.cut()
 
     def begin(self, epoch: Epoch) -> None:
-        """Open a session, which takes up a state that was loaded."""
+        """Open a session from a loaded state."""
         with self.lock:
             resumed = self.resumed()
             self.stream.session = self.open_session()
@@ -116,7 +116,7 @@ class TeamStage(RemoteStage):
                 epoch.position = resumed['position']
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch for the one made last, and hold it."""
+        """Make an epoch the last one, and hold it."""
         super().adopt(epoch, iterator)
         session_of(epoch).most_skipped = self.most_skipped
         self.hold(epoch, iterator)
@@ -155,7 +155,7 @@ class TeamStage(RemoteStage):
         return as_state(self.upcoming.state())
 
     def load(self, state: State) -> None:
-        """Take up a state: the workers load it."""
+        """Load a state in the workers."""
         with self.lock:
             self.pending = state
             self.upcoming = None

@@ -56,7 +56,7 @@ class Leases:
         self._segments[number] = segment
 
     def drop_segment(self, number: int) -> None:
-        """Forget a segment; arrays over it go on living."""
+        """Drop a segment; arrays over it stay alive."""
         self._segments.pop(number, None)
 
     def has_segment(self, number: int) -> bool:

@@ -135,7 +135,7 @@ def map_privately(descriptor: int, size: int) -> mmap.mmap:
 
 
 def _seal(descriptor: int, content: bool = False) -> None:
-    """Fix the size, and perhaps the content: who maps it can rely on it."""
+    """Seal the size, and perhaps the content, against changes."""
     try:
         import fcntl
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

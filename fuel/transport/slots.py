@@ -159,7 +159,7 @@ class SlotPool:
         self._deferred = waiting
 
     def _trim(self, allowed: int) -> None:
-        """Give segments back until the free slots have `allowed` bytes."""
+        """Release segments until the free slots have `allowed` bytes."""
         free = sum(slot.capacity for slot in self.free)
         if free <= allowed:
             return

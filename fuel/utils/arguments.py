@@ -240,7 +240,7 @@ def try_call(default: Value, function: Callable[..., Value],
 
 
 def one_line(subject: object) -> str:
-    """Return a class and its arguments, as far as the object keeps them."""
+    """Return a class and the arguments that the object keeps, as a call."""
     arguments = try_call(list[str](), _arguments, subject)
     return f'{type(subject).__name__}({", ".join(arguments)})'
 

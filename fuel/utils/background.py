@@ -67,11 +67,11 @@ class Background:
         self._tasks.clear()
 
     def go_on(self) -> None:
-        """Take tasks again."""
+        """Accept tasks again."""
         self._stopped = False
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork, without the parent's threads."""
+        """Start anew after a fork, without the parent's threads."""
         self._lock = threading.Lock()
         self._workers = 0
         self._stopped = False

@@ -29,7 +29,7 @@ def positive(name: str, value: object) -> int:
 
 
 def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
-    """Return an integer that is not negative, called a `kind` in errors.
+    """Return an integer that is not negative; errors call it a `kind`.
 
     See :func:`positive`.
     """

@@ -63,7 +63,7 @@ class Crew:
         return self._paused or self._closed
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Let a thread run a task, which may raise nothing.
+        """Run a task, which must not raise, in a thread.
 
         Raises: RuntimeError if there is no thread, and none can be started.
         """
@@ -151,7 +151,7 @@ class Crew:
         return not any(thread.is_alive() for thread in threads)
 
     def resume(self) -> None:
-        """Let tasks run again, in new threads.
+        """Run tasks again, in new threads.
 
         If none can be started, the tasks wait for :meth:`start_threads`.
         """

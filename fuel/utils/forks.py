@@ -79,7 +79,7 @@ def _run(step: Step, moment: str) -> None:
 
 
 def use_no_threads_of_torch() -> None:
-    """Let PyTorch compute in this thread, where it is loaded.
+    """Let PyTorch use no threads of its own, if it is loaded.
 
     The threads that it used in the parent were not copied by the fork, and it
     would wait for them without end.

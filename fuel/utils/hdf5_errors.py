@@ -34,8 +34,8 @@ def with_advice(error: OSError, path: str) -> OSError:
 
 
 def _is_of_h5py(error: BaseException) -> bool:
-    """Return whether an error comes from h5py, rather than from the code of
-    Fuel or of a user that h5py may have called."""
+    """Return whether an error comes from h5py, and not from code of Fuel or of
+    a user that h5py has called."""
     packages, place = [''], error.__traceback__
     while place is not None:
         name = str(place.tb_frame.f_globals.get('__name__', ''))
@@ -89,7 +89,7 @@ def raise_named(error: Exception, path: str, source: str = '',
 
 
 def names_file(function: F) -> F:
-    """Let :func:`naming_file` watch a function of an open file.
+    """Wrap a function of an open file in :func:`naming_file`.
 
     A call that the function cannot take is an error of the caller's.
     """

@@ -19,7 +19,7 @@ class IOCounts:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew, in a child that a fork has made."""
+        """Reset the counts in a forked child."""
         self._lock = threading.Lock()
         self.bytes_read = self.chunks_decoded = self.bytes_decoded = 0
         self.requests = self.bytes_fetched = self.retries = 0

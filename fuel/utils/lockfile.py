@@ -94,7 +94,7 @@ class LockFile:
             self.release()
 
     def _forget(self) -> None:
-        """Let go of the parent's lock without ending it."""
+        """Close the parent's lock without releasing it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -88,7 +88,7 @@ def mask_of(data: object) -> NDArray[Any]:
 
 
 def without_hidden(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a plain array with zeros in the place of hidden values.
+    """Return a plain array with zeros for hidden values.
 
     Whatever was hidden could be no number, or too large a one. Of records,
     whose fields have masks of their own, it stays.

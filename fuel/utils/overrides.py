@@ -92,8 +92,8 @@ def declares(stage: object, name: str) -> bool:
 
 
 def calls(*names: str) -> Callable[[Function], Function]:
-    """Mark the function of a stage that makes items in the place of its
-    methods, and say which of those it calls."""
+    """Mark the function of a stage that makes items instead of its methods,
+    and name those that it calls."""
     def mark(function: Function) -> Function:
         function.__dict__['bypassed'] = tuple(
             set(ITEM_METHODS).difference(names))

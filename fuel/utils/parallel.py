@@ -203,7 +203,7 @@ class _Producer:
         return f'with exit code {code}'
 
     def finish(self) -> None:
-        """Give the producer a moment to return, or to fail."""
+        """Wait a moment for the producer to return, or to fail."""
         deadline = time.monotonic() + _END_SECONDS
         self.check()
         while not self.returned:

@@ -109,7 +109,7 @@ def _draw(label: str, maxval: int | None, in_bytes: bool,
 
 
 class _Lines:
-    """A line at the start and one at the end, in the place of a bar."""
+    """A line at the start and one at the end, instead of a bar."""
 
     def __init__(self, label: str, bar: Bar, unit: str,
                  screen: _Screen) -> None:

@@ -30,7 +30,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
 
 
 class ErrorReport(NamedTuple):
-    """An exception in words.
+    """An exception as text.
 
     `kind`: name of a built-in class, or of one of Fuel; None for any other.
     `summary`: class and text.
@@ -45,7 +45,7 @@ class ErrorReport(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorReport:
-        """Return an exception in words."""
+        """Return an exception as text."""
         kind = type(error)
         return cls(
             kind.__name__ if kind.__module__ in _KNOWN else None,

@@ -161,8 +161,8 @@ def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
 
 @cached
 def keywords_of(cls: type) -> Mapping[str, inspect.Parameter]:
-    """Return the arguments that a class takes by name: its own, and those of
-    its bases as far as it hands others on."""
+    """Return the keyword arguments of a class: its own, and those of its bases
+    that it passes on."""
     return {parameter.name: parameter
             for parameter in _merged(_constructors(cls), guess=True)
             if parameter.kind in _BY_NAME}

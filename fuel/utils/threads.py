@@ -111,7 +111,7 @@ class _Chunks:
         self.counter = itertools.count()
 
     def work(self) -> None:
-        """Take chunks until there are none, or until one has failed.
+        """Run chunks until there are none, or until one has failed.
 
         Chunks are begun in order, so whatever comes before a failed one
         was begun as well: the first failure does not depend on timing.
@@ -223,7 +223,7 @@ def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
 
 
 def mark_thread() -> None:
-    """Let this thread compute alone, as one of the pool."""
+    """Let this thread compute without the pool, as one of it."""
     _thread.is_ours = True
 
 
@@ -244,8 +244,8 @@ def before_fork() -> None:
 
 
 def after_fork_in_parent() -> None:
-    """Let threads start again, also if Ctrl-C has ended this at a fork
-    before, which left the lock to this thread."""
+    """Let threads start again, also if Ctrl-C has ended this at an earlier
+    fork and left the lock to this thread."""
     if not _thread.is_ours:
         with suppress(RuntimeError):
             while True:

@@ -54,7 +54,7 @@ class Note(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A batch, an error in the place of one, or the end of an epoch.
+    """A batch, an error instead of one, or the end of an epoch.
 
     `buffers`: arrays of uint8 that are not in the slot.
     `description`: the encoder's description of a batch.
@@ -361,7 +361,7 @@ class RunningEpochs(Generic[Description]):
                 if maker.num_ahead < most]
 
     def postpone(self, number: int) -> None:
-        """Let the other epochs come before this one."""
+        """Make items of the other epochs first."""
         if len(self._makers) > 1:
             self._makers[number] = self._makers.pop(number)
 

@@ -108,7 +108,7 @@ class UsageWatch:
         self._first_delay: float | None = None
 
     def look(self) -> None:
-        """Look at the process, once a second or so."""
+        """Read the process's usage, about once a second."""
         now = None if self._pid is None else usage_of(self._pid)
         if now is None:
             return
@@ -275,7 +275,7 @@ class DeadlockWatch:
         self._due = min(limit, _RETRY_SECONDS)
 
     def is_due(self, waited: float) -> bool:
-        """Return whether to look, after so many seconds of waiting."""
+        """Return whether to look, after `waited` seconds."""
         return waited >= self._due and self._limit < math.inf
 
     def look(self, waited: float, now: Activity | None) -> bool:
@@ -319,7 +319,7 @@ class DeadlockWatch:
 
 
 def write_stacks_to(trace: Segment) -> None:
-    """Let this process write its stacks after a signal.
+    """Let this process write its stacks when it gets a signal.
 
     That needs no interpreter.  The memory must be kept.
     """

@@ -46,7 +46,7 @@ class Generators(NamedTuple):
         return cls(number, state, random.getstate())
 
     def install(self) -> None:
-        """Let this process, a worker, draw from them.
+        """Let this process, a worker, draw from these generators.
 
         Each follows from its own state alone, so that a seed for one of them
         fixes what that one draws.
@@ -250,7 +250,7 @@ class Seeds(NamedTuple):
         return cls(first << 64 | second, third >> 32, fourth)
 
     def set(self) -> None:
-        """Let the generators draw from the seeds."""
+        """Seed the generators."""
         random.seed(self.python)
         module: Any = numpy.random
         if _can_exchange():

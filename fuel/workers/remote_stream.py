@@ -149,7 +149,7 @@ class RemoteStage(StreamStage):
             super().begin(epoch)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Take an epoch for the one made last, with its session."""
+        """Make an epoch the last one, with its session."""
         super().adopt(epoch, iterator)
         # A finished epoch lets go of its attributes, but not of this.
         session = epoch.attributes.get('session', session_of(epoch))
@@ -178,10 +178,10 @@ class RemoteStage(StreamStage):
         raise NotImplementedError
 
     def time_all(self, *, is_exact: bool) -> None:
-        """Have each item timed there; of workers, from the next epoch on."""
+        """Time each item in the workers, from the next epoch on."""
 
     def lock_to_close(self, stop: Callable[[], None]) -> bool:
-        """Take the stream's lock, which a thread that waits may hold."""
+        """Lock the stream; a waiting thread may have to be stopped."""
         deadline = time.monotonic() + _CLOSE_SECONDS
         while not self.lock.acquire(timeout=_RETRY_SECONDS):
             stop()

@@ -212,7 +212,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         return answer
 
     def _receive_end(self, epoch: AnyEpoch) -> None:
-        """Take the last note of an epoch, if that comes at once."""
+        """Receive the last note of an epoch, if it comes at once."""
 
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
@@ -381,8 +381,8 @@ class WorkerSession(RemoteSession[StreamLike]):
             self._check_skipped(place)
 
     def _check_skipped(self, place: int) -> None:
-        """Put an error in the place of a batch if all workers together have
-        left out more than they may; each counts its own."""
+        """Replace a batch by an error if all workers together have left out
+        more than they may; each counts its own."""
         assert self.held is not None
         _, error, receipt = self.held
         if error is not None:

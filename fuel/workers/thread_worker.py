@@ -73,12 +73,12 @@ class ThreadProducer:
         self.in_order.close()
 
     def do(self, step: Callable[[], None]) -> None:
-        """Let the thread do something before it makes the next batch."""
+        """Run a step in the thread before the next batch."""
         self._steps.append(step)
         self.go_on()
 
     def go_on(self) -> None:
-        """Let the thread work if there is something to do."""
+        """Continue the thread if there is work."""
         while self._has_work():
             try:
                 self._turn.get_nowait()
@@ -164,7 +164,7 @@ class ThreadProducer:
 
 def _run_ahead(iterator: Any, threads: Crew, *,
                ends_early: bool = False) -> None:
-    """Let the pure stages of an epoch that begins run in threads.
+    """Run the pure stages of a beginning epoch in threads.
 
     Those above the first stage of another kind; where no ranks share the
     epoch, also those below stages that read one item after another.

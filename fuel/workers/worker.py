@@ -140,7 +140,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         epoch.items.clear()
 
     def _receive_end(self, epoch: RemoteEpoch) -> None:
-        """Take the last note of an epoch, if that comes at once."""
+        """Receive the last note of an epoch, if it comes at once."""
         deadline = time.monotonic() + MOMENT
         with suppress(ChannelClosed):
             while not (epoch.items and epoch.items[-1].kind == Kind.END):

@@ -39,8 +39,8 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
 
 
 class MissingRawFiles(MissingInputFiles, FileNotFoundError):  # noqa: N818
-    """Raised for raw files that are not there, as the one of its bases that
-    the converter raised in Fuel 0.2.0."""
+    """Raised for missing raw files, as the base class that the converter
+    raised in Fuel 0.2.0."""
 
 
 def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
@@ -112,8 +112,8 @@ def unpack_gzip(raw: IO[bytes], path: str, max_size: int) -> bytes:
 
 
 def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
-    """Raise `BadInputFile` if a file is known to be the file of that name of
-    another data set: several are distributed under the names of MNIST's."""
+    """Raise `BadInputFile` if a file is the file of the same name of another
+    data set: several use the names of MNIST's."""
     for path in paths:
         owner = owner_of(os.path.basename(path), path)
         if owner is not None and owner != dataset:

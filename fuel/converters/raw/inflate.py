@@ -18,7 +18,7 @@ class BinaryFile(Protocol):
     """A file that is read in binary mode."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most so many bytes, none at the end."""
+        """Return at most `size` bytes, none at the end."""
 
     def seek(self, position: int, /) -> int:
         """Go to a byte."""
@@ -51,7 +51,7 @@ class Inflated:
         return self._position
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes, fewer at the end."""
+        """Return `size` bytes, fewer at the end."""
         parts = []
         while size > 0:
             if self._used == len(self._block):
@@ -67,7 +67,7 @@ class Inflated:
         return content
 
     def readinto(self, target: memoryview) -> int:
-        """Fill memory of the caller's; return how many bytes there were."""
+        """Fill the caller's memory; return the number of bytes read."""
         done = 0
         while part := self.read(min(len(target) - done, BLOCK)):
             target[done:done + len(part)] = part

@@ -153,7 +153,7 @@ def read_tag(stream: BinaryFile, order: str) -> tuple[int, int, bytes]:
 
 def read_element(stream: BinaryFile, order: str,
                  most: int = 1 << 16) -> tuple[int, bytes]:
-    """Return kind and content of an element of at most so many bytes."""
+    """Return kind and content of an element of at most `most` bytes."""
     kind, length, content = read_tag(stream, order)
     if length > most:
         raise EOFError(f'an element of {length} bytes')

@@ -106,13 +106,14 @@ class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
     """
 
     def _build(self) -> None:
-        """Give a stand-in its state; nothing else may get attributes."""
+        """Set the state of a stand-in; other objects must not get
+        attributes."""
         if not isinstance(self.stack[-2], _Type | _Array):
             raise pickle.UnpicklingError('a state for what has none')
         self.load_build()
 
     def _bytearray(self) -> None:
-        """Take up bytes that are there, rather than room for any number."""
+        """Load a byte array no larger than the bytes that follow."""
         size = int.from_bytes(self.read(8), 'little')
         content = self.read(size)
         if len(content) != size:

@@ -60,8 +60,8 @@ class FileColumn:
         return reader.part_bounds
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return which row of its array is the first one that each part has,
-        one number if all have the same."""
+        """Return the row of its array that each part begins with, one number
+        if all are equal."""
         return 0
 
     def divisions(self, parts: FileParts) -> IndexArray:
@@ -130,7 +130,7 @@ Columns: TypeAlias = (
 
 
 def named_columns(columns: Columns) -> list[tuple[str, str | FileColumn]]:
-    """Return names of sources, which may be there twice, and columns."""
+    """Return names of sources, which may be equal, and columns."""
     if isinstance(columns, Mapping):
         return list(columns.items())
     several = [columns] if isinstance(columns, (str, FileColumn)) else columns

@@ -128,7 +128,7 @@ def names_referred_to(array: h5py.Dataset) -> Node | None:
 
 
 class UnitedNames:
-    """The names of all parts, and the codes that mean the same in all.
+    """The names of all parts, and codes with one meaning in all parts.
 
     `reader`: of the codes as they are stored.
     `names`: the name of each code.

@@ -204,7 +204,7 @@ class OpenColumns(dict[str, Reader]):
 
 def _counting_column(columns: Mapping[str, FileColumn],
                      used: Sequence[str]) -> str:
-    """Return the source that says how many rows parts have.
+    """Return the source that counts the rows of parts.
 
     It need not be used: values of parts and runs belong to rows.
     """

@@ -396,7 +396,7 @@ def read_whole(array: h5py.Dataset) -> NDArray[Any]:
 
 
 def _hint_for(path: str, group: h5py.Group) -> str:
-    """Return which column reads a group, if that is known."""
+    """Return a hint at the column that reads a group, if it is known."""
     names = set(group)
     if {'data', 'indices', 'indptr'} <= names:
         return f': CSR({path!r}) reads it'
@@ -459,7 +459,7 @@ def _stated(parts: FileParts, number: int, name: str) -> int:
 def contradicted_length(path: str, name: str, node: str, stated: int,
                         array: str, length: int) -> DamagedFileError:
     """Return the error that an attribute states another number of rows than
-    an array has."""
+    the array has."""
     return DamagedFileError(
         f'{path!r}: {name!r} of {node!r} states {stated} rows, and {array!r} '
         f'has {length}; the file is damaged, or was partly updated: restore '

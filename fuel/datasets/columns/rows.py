@@ -87,7 +87,7 @@ class Rows(PathColumn):
         return self == Rows(self.path)
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return which row of its array is the first one of each part."""
+        """Return the row of its array that each part begins with."""
         start = self.start or 0
         if start >= 0:
             return start

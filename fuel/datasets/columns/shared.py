@@ -21,7 +21,7 @@ from fuel.utils.progress import progress
 
 @dataclass(frozen=True, repr=False)
 class Constant(PathColumn):
-    """One value for each part, which all of its rows have.
+    """One value for each part, shared by all of its rows.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class RunColumn(PathColumn):
 
 @dataclass(frozen=True, repr=False)
 class PerRun(RunColumn):
-    """A row for each run, which all rows of the run have.
+    """A row for each run, shared by all rows of the run.
 
     Parameters
     ----------
@@ -184,7 +184,8 @@ class PerStep(RunColumn):
         first_rows = reader.part_bounds[parts.parts_of_runs()]
 
         def places(rows: IndexArray) -> IndexArray:
-            """Return the row of the step of a run that each row is."""
+            """Return the row of the array that has each row's step of its
+            run."""
             runs = part_numbers(bounds, rows)
             return first_rows[runs] + rows - bounds[runs]
 

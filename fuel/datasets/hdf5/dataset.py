@@ -345,7 +345,7 @@ class H5PYDataset(SourceDataset):
 
     @property
     def external_file_handle(self) -> h5py.File | None:
-        """The handle that was given in the place of a path, if any."""
+        """The handle that was given instead of a path, if any."""
         return self._access.external
 
     @external_file_handle.setter
@@ -395,7 +395,7 @@ class H5PYDataset(SourceDataset):
         return None if selection is None else selection.num_examples
 
     def details(self) -> Sequence[str]:
-        """Return the file, the splits and how the examples lie there."""
+        """Return the file, the splits and the storage of the examples."""
         return [str(self.path), *(
                     [f'splits {", ".join(self.which_sets)}']
                     if self.which_sets else []),
@@ -445,7 +445,7 @@ class H5PYDataset(SourceDataset):
                     vars(self).pop(name, None)
 
     def chunk_of_examples(self, source: str | None = None) -> IndexArray:
-        """Tell which chunks of the file the examples lie in; see
+        """Return the number of the chunk that each example lies in; see
         :meth:`Dataset.chunk_of_examples`."""
         with self._reading():
             return super().chunk_of_examples(source)
@@ -628,7 +628,7 @@ class H5PYDataset(SourceDataset):
         return tuple(data)
 
     def _reshape(self, place: int, data: Any, shapes: Any) -> Any:
-        """Give the examples of a variable-length source their shapes."""
+        """Reshape the examples of a variable-length source."""
         try:
             if numpy.ndim(shapes) == 1:
                 return data.reshape(shapes)
@@ -698,7 +698,7 @@ class H5PYDataset(SourceDataset):
         return ChangedReader(reader, reader.shape[:1])
 
     def _flatten(self, sources: tuple[str, ...]) -> None:
-        """Let the rows of some sources lose their axis of one element."""
+        """Remove the axis of one element from the rows of some sources."""
         self.flat_targets, self._flat = True, sources
         self.default_axis_labels = {
             source: labels[:1] if labels and source in sources else labels

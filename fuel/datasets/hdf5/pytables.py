@@ -137,7 +137,7 @@ class PytablesDataset(Dataset):
         self._closing = weakref.finalize(self, h5file.close)
 
     def _find_nodes(self, h5file: tables.File) -> list[tables.Node]:
-        """Return the nodes of the sources and settle where they are."""
+        """Find and return the nodes of the sources."""
         nodes = {source: _join(self.data_node, source)
                  for source in self.sources_in_file}
         missing = [source for source, node in nodes.items()

@@ -229,8 +229,7 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
                   ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column with 0 or False in the place of nulls, where NumPy has
-    none."""
+    """Return a column with 0 or False for nulls, where NumPy has none."""
     column = _decoded(column)
     if types.is_boolean(column.type):
         return pyarrow.compute.fill_null(column, False)
@@ -247,7 +246,7 @@ def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
              ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column with its values in the place of their numbers."""
+    """Return a column with its values for their numbers in the dictionary."""
     if types.is_dictionary(column.type):
         return pyarrow.compute.cast(column, column.type.value_type)
     if types.is_run_end_encoded(column.type):

@@ -156,8 +156,8 @@ def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
 
 def class_names_of(categories: Mapping[str, tuple[str, ...]],
                    sources: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of classes of the source that holds the classes; where
-    none is called so, of the only source that has names."""
+    """Return the class names of the source of classes; if no source has that
+    name, of the only source with class names."""
     label = label_source(sources)
     if label is None:
         named = [source for source in categories if source in sources]

@@ -55,7 +55,7 @@ class HuggingFaceStream(Protocol):
         """Return the position of the last iteration."""
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Let the next iteration begin there."""
+        """Let the next iteration begin at a position."""
 
 
 def _is_part(value: object) -> TypeGuard[Any]:

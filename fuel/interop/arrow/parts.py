@@ -250,7 +250,7 @@ class TablePart(ArrowPart):
         return self._table.column(name).chunk(group)
 
     def check(self) -> None:
-        """Do nothing: who changes a table in memory changes the data."""
+        """Do nothing: changing a table in memory changes the data."""
 
 
 class FilePart(ArrowPart):
@@ -492,8 +492,7 @@ class Column:
         return part.rows(self._name, number, self.arrow)
 
     def read_blanked(self, group: int) -> NDArray[Any]:
-        """Return the rows of a group, with 0 or False in the place of
-        nulls."""
+        """Return the rows of a group, with 0 or False for nulls."""
         part, number = self._groups[group]
         return part.rows(self._name, number, self.arrow, are_blanked=True)
 

@@ -104,7 +104,7 @@ class SweepIterator(Iterator):
         self._sweeps.reset()
 
     def _drop_prefetched(self) -> None:
-        """Forget batches that are made before they are needed."""
+        """Drop prefetched batches."""
 
     def serialize(self, serializer: Serializer) -> None:
         """Write the position into a snapshot, or take it from there.

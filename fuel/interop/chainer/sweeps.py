@@ -144,7 +144,7 @@ class Sweeps:
         return other
 
     def ahead(self) -> Sweeps:
-        """Return a position that may run ahead, as far as the order is known.
+        """Return a position for prefetching, as far as the order is known.
 
         A sampler that cannot be copied is called by one position alone, when
         the next sweep begins: the other ends before the batch that needs it.
@@ -155,7 +155,7 @@ class Sweeps:
         return other
 
     def prepare(self) -> None:
-        """Draw the orders that the next batch needs, for who runs ahead."""
+        """Draw the orders that the next batch needs, for prefetching."""
         sampler = self.sampler
         if sampler is None or self._drawn or _is_copied(sampler):
             return

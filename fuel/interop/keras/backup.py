@@ -171,7 +171,8 @@ class Backup(keras.callbacks.Callback):
         self._offset = self._saved_at = 0
 
     def _save(self, epoch: int | None, taken: int) -> None:
-        """Save the model after so many batches, to go on with an epoch."""
+        """Save the model and the number of batches taken, for resuming the
+        epoch."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._saved += 1
         self._saved_at = taken

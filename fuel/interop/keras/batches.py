@@ -157,7 +157,7 @@ class BatchesDataset(keras.utils.PyDataset):
         return self._length - self._first
 
     def on_epoch_begin(self) -> None:
-        """Let the next batch begin a pass, if Keras makes an iterator."""
+        """Begin a pass with the next batch, if Keras makes an iterator."""
         self._is_begun = True
         self._quiet.close()
         if self._first:
@@ -277,7 +277,7 @@ class BatchesDataset(keras.utils.PyDataset):
                 'stream': self.stream.state_dict()}
 
     def state_after(self, count: int) -> State:
-        """Return the state after so many batches of this epoch.
+        """Return the state after a number of batches of this epoch.
 
         Batches may be on their way to a device that are not trained on.
 

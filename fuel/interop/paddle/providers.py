@@ -44,7 +44,7 @@ class StreamReader:
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Let the next call go on where another reader stood."""
+        """Let the next call continue from a state."""
         self.stream.load_state_dict(state)
 
     def close(self) -> None:
@@ -165,7 +165,8 @@ def as_iterable(stream: StreamLike | StreamProvider) -> Any:
             self.number = 0
 
         def set_pass(self, number: int) -> None:
-            """Say which pass the workers make next, from 0 on."""
+            """Set the number, from 0 on, of the pass that the workers make
+            next."""
             self.number = not_negative('number', number)
 
         def __iter__(self) -> Iterator[list[Any]]:

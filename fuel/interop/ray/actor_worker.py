@@ -156,7 +156,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             answer.data, self._leases.lend(item.buffers)))
 
     def _receive_end(self, epoch: ActorEpoch) -> None:
-        """Take the last note of an epoch, if that comes at once."""
+        """Receive the last note of an epoch, if it comes at once."""
         with suppress(RayError):
             if epoch.calls:
                 reply = ray.get(epoch.calls[0][0], timeout=MOMENT)
@@ -259,7 +259,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             raise self.error from error
 
     def _replace(self, epoch: ActorEpoch, error: ActorLostError) -> None:
-        """Start another actor in the place of one that is lost."""
+        """Replace a lost actor by another."""
         self.report_anew()
         self._deaths += 1
         place = self.location

@@ -134,8 +134,8 @@ def refuse_keras() -> None:
 
 
 def counts_passes() -> bool:
-    """Return whether Accelerate says the number of its own pass, and not its
-    user which epoch is to be read."""
+    """Return whether Accelerate's own pass counter sets the epoch, and not its
+    user."""
     return find_caller(_SHARD, _DISPATCHER, method='__iter__') is not None
 
 

@@ -85,7 +85,7 @@ class TorchDataset(ExamplesDataset):
         self._use_sources()
 
     def _use_sources(self) -> None:
-        """Look at the tensors of a `TensorDataset` as arrays."""
+        """View the tensors of a `TensorDataset` as arrays."""
         self._columns: list[Any] | None = None
         tensors = (self.dataset.tensors
                    if type(self.dataset) is TensorDataset else ())

@@ -77,7 +77,7 @@ class EpochRegister:
             _BEGIN_SECONDS, _POLL_SECONDS)
 
     def load(self, state: State) -> None:
-        """Let the next epoch go on from a state."""
+        """Let the next epoch start from a state."""
         with self._locked():
             self._write({**self.read(), 'pending': state, 'number': None,
                          'origin': None})
@@ -102,7 +102,7 @@ class EpochRegister:
         return start
 
     def set_epoch(self, stream: StreamLike, number: int) -> None:
-        """Let the next epoch be the one of a number.
+        """Let the next epoch be the one with this number.
 
         They are counted from 0.  After a state was loaded, the first number
         is that of the epoch which goes on.
@@ -264,7 +264,7 @@ def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
 
 def _leave_empty(stream: StreamLike, record: dict[str, Any],
                  number: int) -> None:
-    """Give the number of an epoch that has ended to the one that follows.
+    """Give the number of an ended epoch to the next one.
 
     Trainers do not count a pass without a batch: the rest of an epoch whose
     last batch was used.  They would begin it again and again.

@@ -202,7 +202,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return self._left_of(present)
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration read the epoch of a number.
+        """Let the next iteration read the epoch with this number.
 
         Trainers call it; see :meth:`StreamIterable.set_epoch`.
 

@@ -76,8 +76,8 @@ class LoaderDataset(StreamIterable):
 
     @contextmanager
     def read_by_loader(self, token: int | None = None) -> Iterator[None]:
-        """Let the loader itself begin an iteration, with workers that have a
-        token."""
+        """Let the loader itself begin an iteration; a token identifies its
+        workers."""
         self._token, self._is_read_by_loader = token, True
         try:
             yield

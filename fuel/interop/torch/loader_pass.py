@@ -70,7 +70,7 @@ class Pass:
         self.start, self.num_batches = self._dataset.begin_session(session)
 
     def count(self, given: int, error: Exception | None = None) -> None:
-        """Count a batch, or an error in the place of one.
+        """Count a batch, or the error that replaces one.
 
         `given`: how many batches PyTorch's iterator has given.
         """
@@ -91,7 +91,7 @@ class Pass:
         return None if self.is_over else self.delivered
 
     def state(self, count: int | None) -> State:
-        """Return the state after so many batches; None: after the end."""
+        """Return the state after a number of batches; None: after the end."""
         if self._share is not None:
             state: State = self._share.iterator.state_dict()
             is_over = state['epoch'] == FINISHED

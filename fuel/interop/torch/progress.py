@@ -27,7 +27,7 @@ class Progress(Protocol):
         """Begin to count for a pass."""
 
     def look(self) -> None:
-        """Look where the trainer stands, before a batch is read."""
+        """Record the position of the trainer, before a batch is read."""
 
     def used(self, running: Delivered) -> int | None:
         """Return the number of batches of a pass that the program has

@@ -64,7 +64,7 @@ class RankShare:
         return vars(self)
 
     def find_for_worker(self) -> None:
-        """Take the share that workers, forked or not, are to have.
+        """Find the share for workers, forked or not.
 
         Only their parent may talk to the process group.
         """
@@ -73,7 +73,7 @@ class RankShare:
             self.find()
 
     def find(self) -> None:
-        """Take the share of this rank, if it is known by now."""
+        """Find the share of this rank, if it is known by now."""
         if self._stream is None and find_rank(starts_jax=False).is_known:
             self._take(found_shard())
 

@@ -193,7 +193,7 @@ class StreamIterable(IterableDataset[Any]):
             self._register.is_resumed())
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration read the epoch of a number.
+        """Let the next iteration read the epoch with this number.
 
         Trainers call it, so that a resumed run has the order of its epoch.
         Without it, an iteration reads the epoch after the one before.
@@ -323,7 +323,7 @@ class StreamIterable(IterableDataset[Any]):
         return of_stream(self.stream.state_dict())
 
     def state_after(self, count: int | None = None) -> State:
-        """Return the stream's state after so many batches of this pass.
+        """Return the stream's state after a number of batches of this pass.
 
         To be called in the process of the loader, where workers are ahead
         of what was used.

@@ -194,7 +194,7 @@ class ImagesFromBytes(DecodingStage):
             self._warn_of if self.upright is None else None)
 
     def _warn_of(self, number: int) -> None:
-        """Tell once that an image is not upright."""
+        """Warn once that an image is not upright."""
         if not self._has_warned:
             self._has_warned = True
             logger.warning(

@@ -147,7 +147,7 @@ class Random2DRotation(RandomTransformer, ImageStage):
             len(images), self.num_threads)
 
     def _draw_angles(self, count: int) -> Any:
-        """Draw the angles of so many images, in degrees."""
+        """Draw the angles of `count` images, in degrees."""
         most = float(numpy.rad2deg(self.maximum_rotation))
         if not self.draws_by_seed:
             return draw_uniform(self.rng, most, count)

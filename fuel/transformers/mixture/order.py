@@ -159,7 +159,7 @@ class Mixture:
         return counts
 
     def _update(self) -> None:
-        """Let the streams that are left share the points."""
+        """Update the weights of the streams that are left."""
         ended = [place is not None for place in self.ended_at]
         left = numpy.where(ended, 0, self.points.weights)
         is_over = not left.any() or (self.stop == 'first' and any(ended))
@@ -206,7 +206,7 @@ class Mixture:
 
 
 class Stretch(NamedTuple):
-    """Items between which no stream ends or begins anew.
+    """Items between which no stream ends or restarts.
 
     `start`: number of the first of them.
     `taken`: how many items each stream has given before.

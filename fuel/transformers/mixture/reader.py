@@ -110,7 +110,7 @@ class MixtureItems:
             restarted = self._end(place, restarted)
 
     def _end(self, place: int, restarted: int) -> int:
-        """Begin a stream that has ended anew, or leave it out.
+        """Restart a stream that has ended, or leave it out.
 
         Returns: which stream began anew, to be passed the next time.
         """
@@ -251,7 +251,7 @@ class MixStage(StreamStage):
         return ours
 
     def share_in_order(self, shard: Shard) -> None:
-        """Take a rank's share of items that are read in order."""
+        """Shard items that are read in order."""
         stream = self.stream
         if shard.splits or shard.uneven == 'pad':
             raise ValueError(
@@ -376,7 +376,7 @@ class MixturePlan(ItemPlan):
 
     @staticmethod
     def resume(stream: Any, leftover: Any) -> None:
-        """Take up the left-overs that a rank has saved."""
+        """Restore the left-overs that a rank has saved."""
         stream.set_leftover(leftover)
 
     def _find(self, item: int) -> tuple[int, int, RowPlan]:

@@ -144,7 +144,7 @@ class PackedEpoch(Leftover):
         return rows
 
     def _pack(self, wanted: int, child: Iterator[Any]) -> None:
-        """Pack until so many rows were closed in all, or to the end."""
+        """Pack until `wanted` rows are closed in all, or to the end."""
         while self._packer.num_closed < wanted and not self._is_over:
             if self._block is None:
                 self._read_block(child)
@@ -240,7 +240,7 @@ class PackedEpoch(Leftover):
                          for piece in each], numpy.int64), [], first)
 
     def _drop_begun(self) -> None:
-        """Forget blocks from which no state begins again any more."""
+        """Drop blocks that no state needs any more."""
         kept = self._begun
         while len(kept) > 1 and _end(kept[1][1]) <= self._delivered:
             kept.pop(0)
