@@ -107,13 +107,13 @@ class MissingInputFiles(FuelError):  # noqa: N818
     Parameters
     ----------
     message : str
-        What is missing.
+        The missing data.
     filenames : iterable of str
         Names of the missing files, without the folder.
     directory : str, optional
         The folder that was searched.
     advice : str, optional
-        What to do. Default: to run ``fuel-download``.
+        The remedy. Default: to run ``fuel-download``.
     """
 
     def __init__(self, message: str, filenames: Iterable[str] = (),

@@ -28,7 +28,7 @@ class DataIterator(EpochIterator):
     Parameters
     ----------
     data_stream : AbstractDataStream
-        Where the data come from.
+        The stream to read.
     request_iterator : iterator, optional
         The requests of the epoch.  If None, data are asked for without a
         request until the stream raises :class:`StopIteration`.

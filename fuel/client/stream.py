@@ -106,7 +106,7 @@ class ServerDataStream(RemoteStream):
     port : int, optional
         Defaults to 5557.
     hwm : int, optional
-        How many batches may be under way and not handed out.  The smaller
+        Number of batches that may be sent and not handed out.  The smaller
         of this and the server's counts.  Defaults to 10.
     axis_labels : dict, optional
         Maps source names to tuples of strings.  Defaults to None: what the

@@ -258,7 +258,7 @@ def progress_bar(name: str, maxval: object, prefix: str = 'Converting',
     maxval : int
         Number of steps.
     prefix : str, optional
-        What is being done. Default ``'Converting'``.
+        The task. Default ``'Converting'``.
     in_bytes : bool, optional
         Whether a step is a byte. Default False.
 
@@ -281,7 +281,7 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
     Parameters
     ----------
     directory : path-like
-        Where the file goes.
+        The path of the file.
     filename : str
         Its name.
     inputs : iterable of str

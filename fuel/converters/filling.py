@@ -48,7 +48,7 @@ def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
 
 
 def _value(source: str, kind: str, text: str) -> Any:
-    """Return a value of some type."""
+    """Convert the text of ``--fill`` to the kind of a source."""
     try:
         if kind == 'b':
             return TRUTHS[text.lower()]

@@ -270,7 +270,7 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
     dtype : dtype
         Type of the elements.
     layout : object, optional
-        How to store it. Default: the layout of a file made by
+        Storage of the arrays. Default: the layout of a file made by
         `converted_file`, else contiguous.
     """
     checked = isinstance(h5file, ConvertedFile)
@@ -337,7 +337,7 @@ def converted_file(directory: Folder, filename: str,
     Parameters
     ----------
     directory : path-like
-        Where the file goes; an `OutputFolder` knows how to lay it out.
+        The path of the file; an `OutputFolder` knows how to lay it out.
     filename : str
         Its name.
     inputs : iterable of str

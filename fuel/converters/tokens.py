@@ -237,8 +237,8 @@ class Pieces:
         self.num_empty += texts.num_empty
 
     def _check_owner(self) -> None:
-        """Refuse a folder that others may have filled: where all may write,
-        such as in /tmp, its name can be guessed."""
+        """Refuse a folder of another user: its name can be guessed where all
+        users may write, such as in /tmp."""
         found = os.lstat(self._folder)
         if not stat.S_ISDIR(found.st_mode) or (sys.platform != 'win32' and (
                 found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH)):

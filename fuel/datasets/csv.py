@@ -111,7 +111,7 @@ class CSVDataset(RecordsDataset):
     storage_options : dict or None
         Without credentials, which may be assigned; None of local files.
     dtypes : dict of str to numpy.dtype
-        What each source was found, or said, to be.
+        The type of each source, found or given.
 
     Raises
     ------
@@ -322,8 +322,8 @@ class CSVDataset(RecordsDataset):
 
     def _transposed(self, rows: Sequence[Sequence[str]],
                     ) -> list[Sequence[str]]:
-        """Return the cells of each column of some rows, which all have as
-        many, without markers of missing values."""
+        """Return the cells of each column of rows of equal length, without
+        markers of missing values."""
         columns: list[Sequence[str]] = [
             *zip(*rows, strict=True)] if rows else [()] * len(self._titles)
         return [without_markers(cells, self._missing) for cells in columns

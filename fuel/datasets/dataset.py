@@ -152,7 +152,7 @@ class Dataset(NamedArguments):
         Parameters
         ----------
         count : int, optional
-            How many examples.  Defaults to 40; fewer if they are so large
+            Number of examples.  Defaults to 40; fewer if they are so large
             that all would take more than 256 MB.
 
         Returns
@@ -356,7 +356,7 @@ class Dataset(NamedArguments):
         Parameters
         ----------
         state : object, optional
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
         request : object, optional
             Which examples, in a form that the data set understands.
 
@@ -391,7 +391,7 @@ class Dataset(NamedArguments):
         options : ReadOptions, optional
             Wishes of the stages that read the stream.
         state : object, optional
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
 
         Examples
         --------

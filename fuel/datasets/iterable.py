@@ -201,7 +201,7 @@ class IterableDataset(Dataset):
         Parameters
         ----------
         state : iterator
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
         request : None
             An iterable takes no requests.
 

@@ -57,7 +57,7 @@ class JSONLDataset(RecordsDataset):
         Maps sources to the shape of their lists, in which None is any
         length. Defaults to that of the first 1000.
     on_missing : {'raise', 'null'}, optional
-        What a field is that a record lacks: an error (the default), or null.
+        A field that a record lacks is an error (the default), or null.
     masks : tuple of str, optional
         Sources that may lack values. Each gets another source,
         ``NAME_mask``, which is False for null. So integers stay integers, and

@@ -34,7 +34,7 @@ def random_split(examples: int | Dataset,
     Parameters
     ----------
     examples : int or Dataset
-        How many there are, or the data set that has them.
+        Their number, or the data set that has them.
     shares : dict of str to float or int
         For each split its share of the examples, from 0 to 1. One may be
         None: the rest. Without it they must add up to 1. If all are

@@ -326,7 +326,7 @@ class Runs(RunDataset):
     dataset : Dataset
         Any with random access.
     runs : dict or str, optional
-        Where runs begin and end: ``{'lengths': ...}``, the number of rows of
+        The bounds of the runs: ``{'lengths': ...}``, the number of rows of
         each; ``{'offsets': ...}``, from 0 to the number of rows;
         ``{'ends': ...}``, of each row whether it ends its run (several: any
         of them; rows after the last end are a run too); ``{'numbers': ...}``,

@@ -188,7 +188,7 @@ class TextFile(Dataset, WithStorageOptions):
         Parameters
         ----------
         state : object
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
         request : None
             Text is read in order.
 

@@ -39,11 +39,11 @@ class Vocabulary(NamedTuple):
     counts : dict
         Maps the same tokens, as far as they occur, to how often they do.
     num_tokens : int
-        How many tokens there are in the files.
+        Number of tokens in the files.
     num_unknown : int
-        How many of them are not in `dictionary`.
+        Number of them that are not in `dictionary`.
     level : {'word', 'character'}
-        What tokens are.
+        The kind of the tokens.
     preprocessed : bool
         Whether a function was applied to each line before it was counted.
         :class:`~fuel.datasets.text.TextFile` needs the same one.
@@ -199,7 +199,7 @@ def build_vocabulary(
     files : list of str
         As for :class:`~fuel.datasets.text.TextFile`.
     size : int, optional
-        How many tokens the dictionary may have, special ones included. By
+        Most tokens in the dictionary, special ones included. By
         default there is no limit.
     minimum_count : int, optional
         Leave out tokens that occur less often. Defaults to 1.

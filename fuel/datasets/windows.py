@@ -32,22 +32,22 @@ class Windows(RunDataset):
     dataset : Dataset
         Any with random access.
     length : int
-        How many rows a window has.
+        Number of rows in a window.
     runs : dict or str, optional
         As for :class:`Runs`. A window lies in one run.
     step : int, optional
         From each row of a window to the next. Defaults to 1.
     stride : int, optional
-        From the beginning of a window to that of the next. Defaults to 1.
+        Rows from the begin of a window to that of the next. Defaults to 1.
     pad : {'edge', 'zero'}, optional
-        What takes the place of rows outside of the run: its nearest row, or
+        The value of rows outside of the run: its nearest row, or
         zeros. Defaults to None: windows lie inside.
     pad_before, pad_after : int, optional
-        How many rows before its run the first window begins, and after it
-        the last one ends. Default to 0.
+        Number of rows by which the first window may begin before its run, and
+        the last one end after it. Default to 0.
     short : {'drop', 'error'}, optional
-        What becomes of runs that are too short for a window: they are left
-        out, unless all are too short, or an error. Defaults to 'drop'.
+        Runs that are too short for a window are left out, unless all are too
+        short, or an error. Defaults to 'drop'.
     first : dict of str to int, optional
         Of these sources only so many rows, the first ones of each window,
         are read.

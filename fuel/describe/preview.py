@@ -30,9 +30,9 @@ class Preview:
     Attributes
     ----------
     title : str
-        Of what, and how many of how many.
+        The data set or stream, and the numbers of examples.
     error : Exception or None
-        What could not be read, if anything; the rest is shown.
+        The error of the first unreadable example; the rest is shown.
     """
 
     def __init__(self, title: str, panels: Sequence[Panel] = (),

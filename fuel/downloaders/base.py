@@ -75,7 +75,7 @@ def filename_from_url(url: str, path: str | None = None, *,
     path : str, optional
         Not used.
     options : Options, optional
-        How long to wait.
+        Seconds to wait.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def download(url: str, file_handle: IO[bytes], chunk_size: int = BLOCK, *,
     chunk_size : int, optional
         Not used: bytes are written as they come, at most 256 KiB at once.
     options : Options, optional
-        How long to wait.
+        Seconds to wait.
 
     Raises
     ------

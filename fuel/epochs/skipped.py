@@ -84,7 +84,7 @@ class Skipped:
     Attributes
     ----------
     count : int
-        How many.
+        Their number.
     examples : tuple of SkippedExample
         The first hundred, by the numbers of their items.
     """

@@ -101,7 +101,7 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
     port : int
         0 takes a free one: see `MetricsServer.port`.
     host : str, optional
-        Where to listen.  Defaults to ``'127.0.0.1'``: only this host
+        The address to listen at.  Defaults to ``'127.0.0.1'``: only this host
         connects.  ``''`` means every interface; nothing is encrypted, and
         nobody is asked who he is.
     rank : int, optional
@@ -155,7 +155,7 @@ class MetricsServer:
     address : str
         Such as ``'http://127.0.0.1:9464/metrics'``.
     port : int
-        Where it listens.
+        The address at which it listens.
     """
 
     def __init__(self, collect: Callable[[], Iterable[Sample]], port: int,

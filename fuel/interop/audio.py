@@ -74,7 +74,7 @@ class AudioFromBytes(DecodingStage):
         ``'float32'``, the default, or ``'float64'``, numbers from -1 to 1;
         ``'int16'`` or ``'int32'``, the whole range of the type; ``'floatX'``.
     num_threads : int, optional
-        How many threads decode at once. Default is ``config.num_threads``.
+        Number of threads that decode. Default is ``config.num_threads``.
     produces_examples, which_sources, iteration_scheme, axis_labels
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of

@@ -126,18 +126,18 @@ class DataModule(LightningDataModule):
 class LightningMonitor(Callback):
     """A callback of Lightning that logs the measurements of training data.
 
-    Every so many steps it gives the loggers of the trainer what happened
-    since: ``fuel.pipeline.stall.ratio``, the part of the time in which
-    training waited for data, ``fuel.pipeline.examples_per_second``,
-    ``fuel.stage.stall.ratio/...``, the same part by the stage that was waited
-    for, and ``fuel.stage.queue.ratio/...``, how full queues are.
+    Every `every_n_steps` steps it logs the measurements since the last time:
+    ``fuel.pipeline.stall.ratio``, the part of the time in which training
+    waited for data, ``fuel.pipeline.examples_per_second``,
+    ``fuel.stage.stall.ratio/...``, the same part by the stage that caused it,
+    and ``fuel.stage.queue.ratio/...``, how full queues are.
     TensorBoard and Weights & Biases get the name of the slowest stage too.
     The numbers are those of the rank that logs.
 
     Parameters
     ----------
     stream : AbstractDataStream or StreamIterable, optional
-        What is trained on.  Defaults to None: the training stream of the
+        The training stream.  Defaults to None: the training stream of the
         :class:`DataModule`.
     every_n_steps : int, optional
         Defaults to None: as ``Trainer(log_every_n_steps=...)`` says, 50.

@@ -29,7 +29,7 @@ class TransformersMonitor(TrainerCallback):
     ----------
     trainer : transformers.Trainer
     stream : AbstractDataStream or StreamIterable, optional
-        What is trained on.  Defaults to None: that of
+        The training stream.  Defaults to None: that of
         :func:`~fuel.interop.torch.as_iterable` which the trainer's loader
         reads.
     every_n_steps : int, optional

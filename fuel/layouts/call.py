@@ -57,11 +57,11 @@ class Call:
         Whether a whole run is an example, as :class:`~fuel.datasets.Runs`
         has it. Defaults to False.
     independent_rows : str, optional
-        What to do for windows in time, of rows that are independent, such as
-        cells: `Windows` warns with it. Defaults to '': rows may be steps.
+        Advice on windows in time, if rows are independent, such as cells:
+        `Windows` warns with it. Defaults to '': rows may be steps.
     notes : tuple of str, optional
-        What a user should know of the files. What is left out, and why, is a
-        :class:`~fuel.layouts.LeftOutSources`.
+        Facts about the files that a user should know. A note on sources that
+        are left out is a :class:`~fuel.layouts.LeftOutSources`.
     split : str, optional
         The split that all rows of the columns belong to, where other
         columns hold other splits. Defaults to '': none.

@@ -113,7 +113,7 @@ def recognise_makani(seen: Seen) -> Call | None:
 
 
 def _are_even(seen: Seen, times: str) -> bool:
-    """Return whether the time goes on evenly from file to file."""
+    """Return whether times have even steps, also from file to file."""
     steps = numpy.diff(numpy.concatenate([
         file.read(times).ravel() for file in seen.files]))
     return bool(len(steps) == 0 or (steps[0] > 0

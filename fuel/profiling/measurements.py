@@ -38,16 +38,16 @@ class StageMeasurements:
     Attributes
     ----------
     path : tuple of int
-        Where it is in the pipeline: its number in its process, behind the
+        Its place in the pipeline: its number in its process, behind the
         path of the stage that reads it from there.
     name : str
         Class of the stage, and a user's function.
     depth : int
-        How many stages read it.
+        Number of stages that read it.
     runs_in : str
         ``'this process'``, ``'2 workers'``, ``'server host:port'``.
     processes : int
-        How many workers share the work.
+        Number of workers that share the work.
     items, examples, bytes : int
         Batches (or examples), the examples in them, and the bytes of their
         arrays.
@@ -60,26 +60,25 @@ class StageMeasurements:
         The stage's own work, without the stages below and without waiting;
         summed over the processes that share it.
     input_seconds : float
-        How long it waited for what workers, threads or a server make.
+        Seconds that it waited for workers, threads or a server.
     room_seconds : float
-        How long it could have gone on, had there been room for its batches:
-        nobody took them so fast.
+        Seconds that it waited for room in the queue: its consumer was slower.
     stall_seconds : float
-        How long the consumer of the pipeline waited while this stage was
-        what took longest.
+        Seconds that the consumer of the pipeline waited while this stage was
+        the slowest.
     queue_items, queue_size : int
-        Batches that are ready, and how many may be.
+        Number of prefetched batches, and limit.
     restarts : int
-        How often its workers, or its connection, were started again.
+        Number of restarts of its workers, or of its connection.
     bytes_read, chunks_decoded, bytes_decoded : int
         Bytes read from files (those of mapped files are not), and chunks
         of HDF5 files that were decoded; of the whole process, counted for
         its first stage that reads a data set.
     requests, bytes_fetched, retries : int
-        Likewise, requests that servers of files have answered, what they
-        sent, and requests that were made again.
+        Likewise, answered requests to servers of files, the bytes that they
+        sent, and repeated requests.
     remedy : str
-        What usually helps if this stage takes the most time.
+        The usual remedy if this stage takes the most time.
     """
 
     path: Path
@@ -147,15 +146,15 @@ class Measurements:
         Time that passed within epochs, from the first item that was asked
         for: `stall_seconds` and `consumer_seconds`.
     stall_seconds : float
-        How long the consumer waited for items. The parts of the stages are
-        in their own `stall_seconds`.
+        Seconds that the consumer waited for items. The parts of the stages
+        are in their own `stall_seconds`.
     consumer_seconds : float
-        How long it did something else: what a training step takes.
+        Seconds that it did something else, such as a training step.
     items, examples : int
-        What came out of the outermost stage.
+        Items and examples of the outermost stage.
     interval : Measurements or None
-        What happened since ``stream.measurements()`` was called before; None
-        for the first call.
+        The measurements since the last call of ``stream.measurements()``;
+        None for the first call.
     """
 
     stages: tuple[StageMeasurements, ...]

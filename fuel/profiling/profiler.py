@@ -39,7 +39,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         workers; what a :class:`~fuel.streams.ServerDataStream` reads, in the
         server, for all its clients.
     batches : int, optional
-        How many batches, or examples, to measure; as many epochs are begun
+        Number of batches, or examples, to measure; as many epochs are begun
         as it takes. Defaults to 100.
     warm_up : int, optional
         How many come before that are not measured: the first ones wait for

@@ -270,10 +270,10 @@ class ComputedBlockShuffledScheme(ComputedBatches):
     batch_size : int
         See :class:`BatchScheme`.
     block_size : int
-        How many examples are in a block. The last one may have fewer; it is
+        Number of examples in a block. The last one may have fewer; it is
         in the last window.
     window : int, optional
-        How many blocks are shuffled together. Defaults to 8.
+        Number of blocks that are shuffled together. Defaults to 8.
     seed : int, optional
         Not negative. Defaults to ``config.default_seed``.
     drop_last : bool, optional

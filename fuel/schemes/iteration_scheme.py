@@ -75,7 +75,7 @@ class IterationScheme(NamedArguments):
         rank : int
             From 0 to below `num_shards`.
         num_shards : int
-            How many ranks share the order.
+            Number of ranks that share the order.
         by : {'batch', 'example'}, optional
             Whether a rank takes every n-th request (the default), or its
             part of each batch.
@@ -119,7 +119,7 @@ class ShardedScheme(IterationScheme):
     Parameters
     ----------
     scheme : IterationScheme
-        Whose order is shared.
+        The scheme whose order is shared.
     sharding : Shard
         Which rank this is, and of how many.
 
@@ -390,7 +390,7 @@ class IndexScheme(_Examples, IterationScheme):
     indices : iterable of int
         As given; a range if a number was given.
     num_examples : int or None
-        How many there are; None for an iterator.
+        Their number; None for an iterator.
     """
 
     requests_examples = True
@@ -418,7 +418,7 @@ class BatchScheme(_Examples, IterationScheme):
     indices : iterable of int
         As given; a range if a number was given.
     num_examples : int or None
-        How many there are; None for an iterator.
+        Their number; None for an iterator.
     drop_last : bool
         Whether a last batch of fewer examples is left out.
     """

@@ -103,7 +103,7 @@ def measure_windows(examples: int | Iterable[Any], *, block_size: ArrayLike,
     examples, block_size
         See :class:`BlockShuffledScheme`.
     windows : sequence of int
-        How many blocks are shuffled together.
+        Number of blocks that are shuffled together.
     labels, lags
         See :func:`measure_order`.
 

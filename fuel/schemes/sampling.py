@@ -62,11 +62,11 @@ class BlockShuffledScheme(DrawnScheme):
     batch_size : int
         See :class:`BatchScheme`.
     block_size : int or sequence of int
-        How many examples are in a block, or, in increasing order, the
+        Number of examples in a block, or, in increasing order, the
         places at which blocks other than the first one start. Blocks that
         are the chunks of the file read fastest: see :meth:`aligned`.
     window : int, optional
-        How many blocks are shuffled together. Memory for so many, and the
+        Number of blocks shuffled together. Memory for so many, and the
         next ones, is needed. One is the coarsest order; as many as there
         are is a full shuffle. Defaults to 8.
     rng : numpy.random.RandomState, optional
@@ -185,7 +185,7 @@ class WeightedScheme(DrawnScheme):
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional
-        How many examples are drawn in an epoch. Defaults to as many as
+        Number of examples drawn in an epoch. Defaults to as many as
         there are weights.
     replacement : bool, optional
         Whether an example may be drawn more than once an epoch. Otherwise
@@ -266,7 +266,7 @@ class BalancedScheme(DrawnScheme):
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional
-        How many examples are drawn in an epoch: as many of each class, and
+        Number of examples drawn in an epoch: as many of each class, and
         one more of some, chosen at random, if need be. Defaults to the
         number of labels, without those left out.
     missing : object, optional

@@ -36,19 +36,19 @@ class Server:
     port : int, optional
         Defaults to 5557; 0 takes a free one, see `address`.
     hwm : int, optional
-        How many batches each client may have and not have delivered to its
-        user.  The smaller of this and the client's own counts.  Defaults to
-        10.  For a single client one more is made and waits here.
+        Number of batches that each client may hold undelivered.  The smaller
+        of this and the client's own counts.  Defaults to 10.  For a single
+        client one more is made and waits here.
     host : str, optional
-        Where to listen.  Defaults to ``'127.0.0.1'``: only processes of
-        this host can connect.  ``'*'`` means every interface.
+        The address to listen at.  Defaults to ``'127.0.0.1'``: only processes
+        of this host can connect.  ``'*'`` means every interface.
     sharing : str, optional
-        What several clients get: ``'split'``, each batch goes to exactly
+        The batches that clients get: ``'split'``, each batch goes to exactly
         one of them (the default); ``'all'``, each gets every batch;
         ``'rank'``, batch `i` goes to the client whose rank is ``i %
         num_clients``.
     num_clients : int, optional
-        How many clients the first epoch waits for before it begins.  A
+        Number of clients that the first epoch waits for.  A
         later one waits for those of the epoch before: for `reconnect`
         seconds if they vanished, not at all if they closed their streams.
         With ``'rank'`` each epoch waits for each rank.  Defaults to one;

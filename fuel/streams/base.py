@@ -182,7 +182,7 @@ class AbstractDataStream(NamedArguments):
         Parameters
         ----------
         request : object, optional
-            What the request iterator gave.
+            The request of the request iterator.
 
         Returns
         -------
@@ -429,7 +429,7 @@ class AbstractDataStream(NamedArguments):
         Parameters
         ----------
         state : dict
-            What :meth:`state_dict` returned.
+            The state that :meth:`state_dict` returned.
 
         Raises
         ------
@@ -529,7 +529,7 @@ class AbstractDataStream(NamedArguments):
             launcher: torchrun, MPI, SLURM, Ray Train or JAX. An epoch that
             begins where they are others is an error.
         num_shards : int, optional
-            How many ranks share the order. It must be given with a rank.
+            Number of ranks that share the order. It must be given with a rank.
         by : {'batch', 'example'}, optional
             Whether a rank takes every n-th batch (of a stream of examples,
             every n-th example), the default, or its part of each batch, so

@@ -65,7 +65,7 @@ class DataStream(AbstractDataStream):
     Parameters
     ----------
     dataset : Dataset
-        Where the data come from.
+        The data set to read.
     batch_size : int, optional
         Instead of an iteration scheme: how many examples make a batch.
         Defaults to None: single examples, if `shuffle` is True.

@@ -27,7 +27,7 @@ def expect(condition: object, text: str) -> None:
     condition : object
         Anything that is true or false.
     text : str
-        What broke the promise: expected, got, where.
+        Text about the failure: expected, got, where.
     """
     if not condition:
         raise BrokenPromiseError(text)
@@ -62,7 +62,7 @@ def keep(promises: Promises[Case], names: Iterable[str] | None,
     names : iterable of str or None
         Which to check; None means all.
     case : object
-        What the functions are called with.
+        The argument of the functions.
 
     Raises
     ------

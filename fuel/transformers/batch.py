@@ -69,7 +69,7 @@ class Batch(LeftoverStage):
         it all the same (0, the default), discard it (1), or raise
         ValueError (2).
     batch_size : int, optional
-        How many examples make a batch, instead of an `iteration_scheme`.
+        Number of examples of a batch, instead of an `iteration_scheme`.
     drop_last : bool, optional
         Leave out a last batch of fewer examples, so that all have one size:
         the same as ``strictness=1``. Defaults to False.
@@ -164,7 +164,7 @@ class Batch(LeftoverStage):
         Parameters
         ----------
         request : int
-            How many examples it should have.
+            Number of examples that it should have.
 
         Raises
         ------

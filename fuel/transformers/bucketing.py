@@ -35,7 +35,7 @@ class BucketBatch(LeftoverStage, SeededTransformer):
     length_source : str, optional
         The source whose length counts. Defaults to the first.
     pool_size : int, optional
-        How many examples are sorted together. Defaults to 1000.
+        Number of examples that are sorted together. Defaults to 1000.
     shuffle : bool, optional
         Whether the batches of a pool come in random order, as opposed to
         the shortest first. Defaults to True.

@@ -177,7 +177,7 @@ class Cache(LeftoverStage):
         Parameters
         ----------
         request : int
-            How many examples to return.
+            Number of examples to return.
 
         Returns
         -------

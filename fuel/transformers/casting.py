@@ -162,7 +162,7 @@ class ForceFloatX(_Caster):
     Attributes
     ----------
     dtype : numpy.dtype
-        What ``fuel.config.floatX`` was when the stage was built.
+        The value of ``fuel.config.floatX`` when the stage was built.
 
     Examples
     --------

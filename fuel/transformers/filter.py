@@ -89,7 +89,7 @@ class Take(Transformer):
     ----------
     data_stream : AbstractDataStream
     count : int
-        How many batches or examples, whichever the stream produces.
+        Number of batches or examples, whichever the stream produces.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`.
 

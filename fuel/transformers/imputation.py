@@ -38,9 +38,9 @@ class ImputeParameters(FittedParameters):
     Attributes
     ----------
     source : str
-        What they were fitted to.
+        The source that they were fitted to.
     strategy : str
-        How they were found; 'constant' if they were given.
+        The method of fitting; 'constant' if they were given.
     fill : tuple of (float, int, bool or str)
         In the order of the elements of an array of `shape`.
     shape : tuple of int
@@ -48,7 +48,7 @@ class ImputeParameters(FittedParameters):
     mask : str or None
         The source that is false where a value is missing.
     num_examples, num_missing : int
-        How many examples there were, and how many elements had no value.
+        Number of examples, and of elements without a value.
     """
 
     _kind = 'imputation'

@@ -26,7 +26,7 @@ class LabelEncodingParameters(FittedParameters):
     Attributes
     ----------
     source : str
-        What they were fitted to.
+        The source that they were fitted to.
     class_names : tuple of (str or int)
         In sorted order; the place of a name is its number.
     """

@@ -33,21 +33,21 @@ class MultiProcessing(WorkerStage):
     Parameters
     ----------
     data_stream : AbstractDataStream
-        What to run in the worker process.
+        The stream to run in the worker process.
     max_store : int, optional
-        How many batches may be prefetched.  Defaults to 100.
+        Number of batches that may be prefetched.  Defaults to 100.
     num_workers : int, optional
-        How many processes share the work.  Defaults to 1.  The values stay
-        the same bit for bit, so each stage must make one item of one, and
-        what it draws must not depend on the items before.
+        Number of processes that share the work.  Defaults to 1.  The values
+        stay the same bit for bit, so each stage must be one-to-one, and its
+        draws must not depend on earlier items.
     start_method : str, optional
         ``'fork'``, ``'spawn'`` or ``'forkserver'``.  Defaults to None: the
         process's default; if the stream cannot be pickled for that, fork,
         where there is one.
     max_bytes : int, optional
-        How many bytes of shared memory the batches may take, which
-        shortens the queue of large batches.  Defaults to
-        ``config.shared_memory_bytes``, 1 GiB.
+        Bytes of shared memory that the batches may take, which shortens the
+        queue of large batches.  Defaults to ``config.shared_memory_bytes``,
+        1 GiB.
     timeout : float, optional
         Seconds without a new batch after which the worker counts as
         stalled.  Defaults to ``config.stall_timeout``, 600; ``math.inf``
@@ -194,9 +194,9 @@ class BackgroundProcess:
     Parameters
     ----------
     data_stream : AbstractDataStream
-        What to read from.
+        The stream to read from.
     max_batches : int
-        How many batches may wait in the queue.
+        Number of batches that may wait in the queue.
 
     Notes
     -----

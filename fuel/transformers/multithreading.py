@@ -26,12 +26,12 @@ class MultiThreading(WorkerStage):
     Parameters
     ----------
     data_stream : AbstractDataStream
-        What to run in the threads.  Nothing else should read it meanwhile.
+        The stream to run in the threads.  Nothing else should read it.
     max_store : int, optional
-        How many batches may wait.  Twice `num_threads` more may be in work
-        in each run of pure stages.  Defaults to 10.
+        Number of batches that may wait.  Each run of pure stages may work on
+        twice `num_threads` more.  Defaults to 10.
     num_threads : int, optional
-        How many threads run the pure stages.  Defaults to
+        Number of threads that run pure stages.  Defaults to
         ``config.num_threads``, the number of cores.
     timeout : float, optional
         Seconds without a new batch after which the threads count as stalled.

@@ -213,7 +213,7 @@ class SeededTransformer(Transformer):
         Parameters
         ----------
         count : int
-            How many rows came.
+            Number of rows that came.
         draw : callable
             Takes a generator and a number of rows, and returns an array of
             so many.
@@ -249,7 +249,7 @@ class SeededTransformer(Transformer):
         Parameters
         ----------
         count : int
-            How many rows came.
+            Number of rows that came.
         *more : int
             See :meth:`generator`.
         """

@@ -174,7 +174,7 @@ class Chunk(SequenceStage):
         Produces examples. All sources are sequences, lists or arrays, which
         in an example have one length.
     length : int
-        How many items a chunk has.
+        Number of items of a chunk.
     stride : int, optional
         How far the next chunk begins behind the one before; at most
         `length`, so that nothing lies between two chunks. With a smaller one

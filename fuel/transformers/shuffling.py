@@ -100,7 +100,7 @@ class ShuffleBuffer(SeededTransformer):
     data_stream : AbstractDataStream
         Produces examples.
     buffer_size : int
-        How many examples are held at most. Behind the first ones of an
+        Most examples in the buffer. Behind the first ones of an
         epoch it is half of that on average.
     seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.

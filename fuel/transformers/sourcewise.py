@@ -150,7 +150,7 @@ class SourcewiseTransformer(Transformer):
         Parameters
         ----------
         known : SourceType
-            What they were before.
+            Their type before.
         source_name : str
 
         Returns

@@ -29,13 +29,13 @@ class StandardizationParameters(FittedParameters):
     Attributes
     ----------
     source : str
-        What they were fitted to.
+        The source that they were fitted to.
     mean, deviation : tuple of float
         In the order of the elements of an array of `shape`.
     shape : tuple of int
         It broadcasts with an example.
     num_examples : int
-        How many there were.
+        Number of examples.
     """
 
     _kind = 'standardization'

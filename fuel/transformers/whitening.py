@@ -41,7 +41,7 @@ class WhiteningParameters(PlainArgument):
     kind : {'pca', 'zca'}
     mean : numpy.ndarray, shape (features,), dtype float64
     matrix : numpy.ndarray, shape (features, components), dtype float64
-        What centred data are multiplied with.
+        The matrix to multiply centred data with.
     shape : tuple of int
         Of an example; ``features`` is the product.
     provenance : dict
@@ -170,7 +170,7 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
         not blown up. Defaults to 1e-5; the variance of pixels from 0 to 1 is
         about 0.06.
     num_components : int, optional
-        How many components of largest variance to keep. Defaults to all.
+        Number of components of largest variance to keep. Defaults to all.
 
     Raises
     ------

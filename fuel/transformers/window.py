@@ -26,7 +26,7 @@ class Window(SequenceStage):
     Parameters
     ----------
     offset : int
-        How far the target is from the source; may be negative.
+        Distance of the target from the source; may be negative.
     source_window : int
         Number of items in the source.
     target_window : int
@@ -38,7 +38,7 @@ class Window(SequenceStage):
         Produces examples of one source. They are lists, arrays or whatever
         else can be sliced.
     target_source : str, optional
-        What to call the target. Defaults to ``'targets'``.
+        Name of the target. Defaults to ``'targets'``.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels of both
         default to those of the source.
@@ -189,11 +189,11 @@ class NGrams(Window):
     Parameters
     ----------
     ngram_order : int
-        How many items an n-gram has; 3 for trigrams.
+        Number of items of an n-gram; 3 for trigrams.
     data_stream : AbstractDataStream
         Produces examples of one source, such as lists of integers.
     target_source : str, optional
-        What to call the item that follows. Defaults to ``'targets'``.
+        Name of the item that follows. Defaults to ``'targets'``.
     iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 

@@ -91,7 +91,7 @@ def check_enough_space(dataset_local_dir: str, remote_fname: str,
         Where the copy goes. What is there now is replaced only after the
         copy is complete, so it does not count as room.
     max_disk_usage : float, optional
-        How full the disk may be afterwards, as a fraction of its size.
+        Most of the disk that may be used afterwards, as a fraction.
         Defaults to 0.9.
 
     Returns

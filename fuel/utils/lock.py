@@ -86,7 +86,7 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
     tmp_dir : str
         The folder; created if needed, and never removed.
     timeout : float, optional
-        How long to wait for another owner, in seconds. Defaults to 120.
+        Seconds to wait for another owner. Defaults to 120.
     min_wait : float, optional
         Time between two attempts, in seconds. Defaults to 0.05.
     max_wait, verbosity : optional
@@ -197,7 +197,7 @@ def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
         The file; what is locked is ``<filename>.writelock`` beside it. The
         folder must exist.
     timeout : float, optional
-        How long to wait for other writers and readers, in seconds. Defaults
+        Seconds to wait for other writers and readers. Defaults
         to 120.
 
     Raises
@@ -250,7 +250,7 @@ def get_readlock(pid: int, path: str,
     path : str
         The file.
     timeout : float, optional
-        How long to wait for a writer, in seconds. Defaults to 120.
+        Seconds to wait for a writer. Defaults to 120.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def release_readlock(lockdir_name: str) -> None:
     Parameters
     ----------
     lockdir_name : str
-        What `get_readlock` returned.
+        The lock that `get_readlock` returned.
     """
     file = _readers.pop(lockdir_name, None)
     if file is not None and file.is_held:

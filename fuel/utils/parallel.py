@@ -63,7 +63,7 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     Returns
     -------
     object
-        What `consumer` returns.
+        The result of `consumer`.
 
     Raises
     ------

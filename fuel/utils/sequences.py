@@ -26,7 +26,7 @@ def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:
         Arrays and HDF5 data sets are given the request itself; a list or
         another plain sequence is read item by item.
     request : int, slice, list of int or integer array
-        What to read, in this order.
+        The items to read, in this order.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
     Parameters
     ----------
     indexable : fancy-indexable object
-        What to index.
+        The sequence to index.
     request : list of int or integer array
         Indices in any order, possibly repeated.
 

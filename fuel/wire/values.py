@@ -59,7 +59,7 @@ def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
 
 
 def unpack_value(data: bytes) -> Any:
-    """Return the value that :func:`pack_value` made bytes of."""
+    """Return the value that :func:`pack_value` packed."""
     try:
         return _unpack(memoryview(data))
     except (TypeError, ValueError, OverflowError, struct.error) as error:

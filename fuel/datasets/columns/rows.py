@@ -372,7 +372,7 @@ class Flat(PathColumn):
     path : str
         Of the array, in the file or below each part.
     axes : int, optional
-        How many axes become one. Defaults to 2.
+        Number of axes that become one. Defaults to 2.
     """
 
     divides_parts: ClassVar[bool] = True

@@ -75,7 +75,7 @@ class H5PYDataset(SourceDataset):
         Kept for old scripts. Rows come back in the order of the request
         either way. Defaults to True.
     cache_bytes : int, optional
-        How many bytes of decoded chunks may be remembered for this file, by
+        Bytes of decoded chunks that may be cached for this file, by
         all data sets that read it in this process; the largest number that
         one of them asks for counts. It matters for compressed files only.
         Defaults to None: the file shares the setting ``chunk_cache_bytes``

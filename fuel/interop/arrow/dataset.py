@@ -48,10 +48,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         pattern such as ``'data/*.parquet'``, or a folder, in natural order,
         one file after the other; folders ``name=value`` in it are columns;
         or a table: of PyArrow, a data frame of pandas, a data set of Hugging
-        Face, or anything that exports Arrow. Of a ``DatasetDict`` of Hugging
-        Face `which_sets` names those to read, and so it does of a folder
-        whose folders or files are called as splits are, such as that which
-        its ``save_to_disk`` writes.
+        Face, or anything that exports Arrow. `which_sets` chooses among the
+        data sets of a ``DatasetDict`` of Hugging Face, and among folders or
+        files named as splits, as its ``save_to_disk`` writes them.
     columns : list of str or dict, optional
         The columns that become sources, under their names; or a dict from
         sources to a column or a list of columns, by name. Several columns,
@@ -59,7 +58,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
-        How many bytes of decoded row groups may be remembered for these
+        Bytes of decoded row groups that may be cached for these
         files, by all data sets that read them in this process. Defaults to
         None: they share the setting ``chunk_cache_bytes`` with all others
         that are given no number. Data that fit are decoded once; read others

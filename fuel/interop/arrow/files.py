@@ -167,8 +167,8 @@ def class_names_of(categories: Mapping[str, tuple[str, ...]],
 
 def differs(classes: Mapping[str, tuple[str, ...]],
             others: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Return the first column whose numbers stand for other names in another
-    table, None if there is none."""
+    """Return the first column whose class names differ between two tables,
+    None if there is none."""
     return next((column for column, names in classes.items()
                  if others.get(column, names) != names), None)
 

@@ -481,7 +481,7 @@ class HuggingFaceIterable(Dataset):
         Parameters
         ----------
         state : object
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
         request : None
 
         Returns

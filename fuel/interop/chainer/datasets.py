@@ -99,7 +99,7 @@ def split_dataset(dataset: ExampleSet, split_at: int,
     ----------
     dataset : indexable
     split_at : int
-        How many examples the first part has.
+        Number of examples in the first part.
     order : sequence of int, optional
         See :class:`SubDataset`.
 
@@ -137,7 +137,7 @@ def split_dataset_random(dataset: ExampleSet, first_size: int,
     ----------
     dataset : indexable
     first_size : int
-        How many examples the first part has.
+        Number of examples in the first part.
     seed : int, optional
         Of the generator. Defaults to None: another split at each call.
 
@@ -161,7 +161,7 @@ def split_dataset_n(dataset: ExampleSet, n: int,
     ----------
     dataset : indexable
     n : int
-        How many parts. Examples beyond a multiple of it are left out.
+        Number of parts. Examples beyond a multiple of it are left out.
     order : sequence of int, optional
         See :class:`SubDataset`.
 

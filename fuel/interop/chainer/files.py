@@ -134,7 +134,7 @@ def cache_or_load_file(path: str | os.PathLike[str],
     Returns
     -------
     object
-        What `creator` or `loader` returned.
+        The result of `creator` or `loader`.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def as_iterator(stream: StreamLike, batch_size: int | None = None,
     ----------
     stream : AbstractDataStream
     batch_size : int, optional
-        How many examples make a batch, for a stream that produces examples.
+        Number of examples of a batch, for a stream that produces examples.
         A stream of batches has its own.
     repeat : bool, optional
         Whether to go on with the next epoch of the stream. Defaults to True.

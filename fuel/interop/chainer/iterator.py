@@ -34,9 +34,9 @@ class Iterator(_Base):  # type: ignore[misc]
     Attributes
     ----------
     batch_size : int
-        How many examples a batch has. A batch may have fewer.
+        Number of examples of a batch. A batch may have fewer.
     epoch : int
-        How many sweeps over the data set are complete.
+        Number of complete sweeps over the data set.
     epoch_detail : float
         The same with the part of the present sweep: 2.5 in the middle of the
         third.

@@ -250,7 +250,7 @@ class MultithreadIterator(PrefetchingIterator):
         See :class:`SerialIterator`. Threads gain where the data set waits
         for files or releases the GIL.
     n_threads : int, optional
-        How many threads of Fuel's pool to use. Defaults to 1.
+        Number of threads of Fuel's pool to use. Defaults to 1.
 
     Examples
     --------
@@ -292,10 +292,11 @@ class MultiprocessIterator(PrefetchingIterator):
         See :class:`SerialIterator`. If processes are not forked, the data set
         must pickle.
     n_processes : int, optional
-        How many processes. Defaults to ``config.num_threads``, which is the
+        Number of processes. Defaults to ``config.num_threads``, which is the
         number of cores.
     n_prefetch : int, optional
-        How many batches wait while each process makes one. Defaults to 1.
+        Number of batches that wait while each process makes one. Defaults
+        to 1.
     shared_mem : int, optional
         Bytes of shared memory for an example, above which batches take
         longer. Defaults to None: all that ``config.shared_memory_bytes``

@@ -226,7 +226,7 @@ class GrainIterable(Dataset):
         Parameters
         ----------
         state : object
-            What :meth:`open` returned.
+            The state that :meth:`open` returned.
         request : None
 
         Returns

@@ -21,8 +21,8 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
     stream : AbstractDataStream
         Of batches or of examples.
     num_epochs : int, optional
-        How many epochs an iterator reads, each in its own order.  Defaults
-        to 1; None reads on without end.
+        Number of epochs that an iterator reads, each in its own order.
+        Defaults to 1; None means without end.
     as_dict : bool or 'nested', optional
         Whether elements are dicts by name of source rather than tuples;
         ``'nested'``: dicts of dicts, by the parts of the names between

@@ -27,9 +27,9 @@ class Backup(keras.callbacks.Callback):
     Parameters
     ----------
     batches : BatchesDataset
-        What `fit` trains on.
+        The batches that `fit` trains on.
     folder : path-like
-        Where the backup is; it is made if it does not exist.
+        The folder of the backup; it is made if it does not exist.
     save_freq : int or str, optional
         After how many batches to save.  Defaults to ``'epoch'``: after each
         epoch.

@@ -40,14 +40,14 @@ class BatchesDataset(keras.utils.PyDataset):
         Of batches, with one to three sources: inputs, targets and weights of
         the examples.  How many batches an epoch has must be known.
     workers : int, optional
-        How many processes make batches in advance, if `use_multiprocessing`.
+        Number of processes that prefetch batches, if `use_multiprocessing`.
         Defaults to 1.
     use_multiprocessing : bool, optional
         Whether the stream is read by :class:`MultiProcessing
         <fuel.transformers.MultiProcessing>`.  Defaults to False: by the
         process that trains; stages use their own threads in any case.
     max_queue_size : int, optional
-        How many batches may be made in advance.  Defaults to 10.
+        Number of batches that may be prefetched.  Defaults to 10.
 
     Attributes
     ----------

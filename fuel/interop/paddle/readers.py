@@ -65,7 +65,7 @@ def shuffle(reader: Provider, buf_size: int,
     ----------
     reader : callable
     buf_size : int
-        How many entries are held at most; see
+        Most entries in the buffer; see
         :class:`~fuel.transformers.shuffling.ShuffleBuffer`.
     seed : int, optional
         Defaults to ``config.default_seed``. Each pass has another order.
@@ -155,7 +155,7 @@ def buffered(reader: Provider, size: int) -> StreamReader:
     ----------
     reader : callable
     size : int
-        How many entries may wait; see
+        Number of entries that may wait; see
         :class:`~fuel.transformers.MultiProcessing`.
 
     Returns
@@ -182,7 +182,7 @@ def batch(reader: Provider, batch_size: int,
     ----------
     reader : callable
     batch_size : int
-        How many entries a list has.
+        Number of entries in a list.
     drop_last : bool, optional
         Whether a last list with fewer is left out. Defaults to False.
 

@@ -30,9 +30,9 @@ def make_minibatch_generator(reader: Iterable[Entry], minibatch_size: int,
     Parameters
     ----------
     reader : iterable
-        What a data provider returned: anything that a ``for`` loop takes.
+        The result of a data provider: anything that a ``for`` loop takes.
     minibatch_size : int
-        How many entries a list has; the last may have fewer.
+        Number of entries in a list; the last may have fewer.
 
     Yields
     ------
@@ -60,7 +60,7 @@ def minibatches(provider: Provider, batch_size: int,
         Returns an iterable of entries. One that cannot be called without an
         argument gets `pass_index`.
     batch_size : int
-        How many entries a list has; the last may have fewer.
+        Number of entries in a list; the last may have fewer.
     pass_index : int, optional
         Number of the pass.
 
@@ -93,9 +93,9 @@ def train(provider: Provider, mapping: LayerMapping, batch_size: int,
         The layer that each column is for, in order; or the number of the
         column of each layer.
     batch_size : int
-        How many entries make a batch; the last of a pass may have fewer.
+        Number of entries in a batch; the last of a pass may have fewer.
     total_pass : int
-        How many passes to make.
+        Number of passes to make.
     step : callable
         Takes a list of entries and a dict from layers to columns, and does
         what is to be done with a batch; :func:`to_feed` makes arrays of it.

@@ -29,7 +29,7 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
         With `num_examples`; a split of an `H5PYDataset`, for example.  The
         file must be there on every node, or at a URL.
     rows_per_task : int, optional
-        How many examples a read task reads at least.  Defaults to as many
+        Least number of examples of a read task.  Defaults to as many
         as have 16 MiB.  Where rows are stored in chunks of HDF5 or Zarr, or
         in row groups of Parquet, a task ends with one, so that none is
         decoded twice.

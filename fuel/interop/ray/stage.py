@@ -80,19 +80,19 @@ class RayWorkers(WorkerStage):
     Parameters
     ----------
     data_stream : AbstractDataStream
-        What to run in the actors.  It is pickled once, so what it reads
+        The stream to run in the actors.  It is pickled once, so what it reads
         must be there on every node, or at a URL.  Functions of your script
         and lambdas are sent as they are.
     num_workers : int, optional
-        How many actors share the work.  Defaults to 1.  The values stay the
-        same bit for bit, so each stage must make one item of one, and what it
-        draws must not depend on the items before.
+        Number of actors that share the work.  Defaults to 1.  The values stay
+        the same bit for bit, so each stage must be one-to-one, and its draws
+        must not depend on earlier items.
     resources : dict, optional
-        What each actor needs of its node: amounts by name, ``'CPU'``,
+        Resources that each actor needs: amounts by name, ``'CPU'``,
         ``'GPU'``, ``'memory'`` in bytes, or a resource of your own.  Defaults
         to ``{'CPU': 1}``.
     max_store : int, optional
-        How many batches may be prefetched.  Defaults to 100.
+        Number of batches that may be prefetched.  Defaults to 100.
     max_bytes : int, optional
         How many bytes of the object store the batches may take, half of
         them before and half of them after they are delivered; each actor

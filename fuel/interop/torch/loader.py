@@ -50,7 +50,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
     pin_memory, persistent_workers : bool, optional
         As those of `DataLoader`.  Default to False.
     prefetch_factor : int, optional
-        How many batches each worker makes ahead.  Defaults to 2.
+        Number of batches that each worker prefetches.  Defaults to 2.
     collate_fn : callable, optional
         Called with each batch, in the worker.  Defaults to None: batches
         stay as they are.
@@ -246,7 +246,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         Parameters
         ----------
         state : dict
-            What :meth:`state_dict` returned, or any state that
+            A state that :meth:`state_dict` returned, or any state that
             :meth:`StreamIterable.load_state_dict` takes; of any number of
             workers or ranks.
 

@@ -34,7 +34,7 @@ def to_torch(stream: StreamLike,
     ----------
     stream : AbstractDataStream
     device : str, int or torch.device, optional
-        Where the tensors should be.  The next batch is copied there while
+        The device of the tensors.  The next batch is copied there while
         this one is used.  Defaults to None: in memory.
     pin_memory : bool, optional
         Whether to use page-locked memory, from which a GPU copies by itself.

@@ -67,7 +67,7 @@ class ImagesFromBytes(DecodingStage):
         whose image cannot be decoded is left out of all sources, a warning
         is logged, and `num_skipped` counts it. Default is ``'raise'``.
     num_threads : int, optional
-        How many threads decode at once. Default is ``config.num_threads``.
+        Number of threads that decode. Default is ``config.num_threads``.
     produces_examples, which_sources, iteration_scheme, axis_labels
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
@@ -76,7 +76,7 @@ class ImagesFromBytes(DecodingStage):
     Attributes
     ----------
     num_skipped : int
-        How many images could not be decoded and were left out.
+        Number of undecodable images that were left out.
 
     Raises
     ------

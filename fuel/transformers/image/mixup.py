@@ -175,7 +175,7 @@ class MixUp(ExampleMixer):
     data_stream : AbstractDataStream
         Produces batches.
     num_classes : int, optional
-        How many classes there are. Needed where targets are numbers of
+        Number of classes. Needed where targets are numbers of
         classes.
     alpha : float, optional
         The share of itself that an example keeps is drawn from

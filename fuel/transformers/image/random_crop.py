@@ -39,7 +39,7 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         Whether to return the crops of a list of images as one array.
         Defaults to False: they are a list.
     rng : numpy.random.RandomState, optional
-        Where random numbers come from. A :class:`numpy.random.Generator` or
+        The source of random numbers. A :class:`numpy.random.Generator` or
         a :class:`random.Random` will do. Default is a new
         ``RandomState(config.default_seed)``, unless there is a `seed`.
     seed : int, optional

@@ -84,7 +84,7 @@ class Random2DRotation(RandomTransformer, ImageStage):
         The filter; a dict has that of each source. Defaults to
         ``'nearest'``.
     rng : numpy.random.RandomState, optional
-        Where random numbers come from; see :class:`RandomFixedSizeCrop`.
+        The source of random numbers; see :class:`RandomFixedSizeCrop`.
     seed : int, optional
         Of what is drawn instead; see :class:`RandomFixedSizeCrop`.
     num_threads, produces_examples, which_sources, iteration_scheme

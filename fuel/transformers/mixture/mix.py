@@ -43,7 +43,7 @@ class Mix(SeveralStreams, CarriesInputs):
         examples, or all batches. A dict gives them names, for `weights` and
         errors.
     weights : optional
-        How often each stream is chosen, from 0 on; only their proportions
+        Frequency of each stream, from 0 on; only their proportions
         count. A list of numbers, one for each stream, or a dict from their
         names to numbers. A list of such is for one epoch after another, and
         the last of them for all that follow. A function takes the number of
@@ -74,7 +74,7 @@ class Mix(SeveralStreams, CarriesInputs):
         How many items of each stream the present epoch has had, those
         included whose reading failed.
     restarts : dict of str to int
-        How often each stream has begun anew in the present epoch.
+        Number of restarts of each stream in the present epoch.
 
     Raises
     ------

@@ -36,10 +36,9 @@ BY_METHOD = 'its streams by a method of its own'
 class MixtureItems:
     """Reads the items of one epoch of a mixture.
 
-    `iterators`: the present epoch of each stream; those that begin anew are
-        put there.
-    `is_sought`: whether items come in any order, of streams that can be
-        sought.
+    `iterators`: the present epoch of each stream; a restarted one replaces
+        its epoch there.
+    `is_sought`: whether items come in any order; all streams can seek.
     """
 
     def __init__(self, mixture: Mixture, streams: tuple[Any, ...],

@@ -39,22 +39,22 @@ class Pack(LeftoverStage):
         (length, ...), which in an example have one length. It produces
         examples, or batches of them, which takes less time.
     length : int
-        How many items a row has.
+        Number of items of a row.
     batch_size : int, optional
-        How many rows make a batch; the last may have fewer. Defaults to
+        Number of rows of a batch; the last may have fewer. Defaults to
         None: the stage produces single rows, as examples.
     window : int, optional
-        How many rows are open at a time. A sequence goes into the first of
-        them with room for it; if there is none, the oldest is closed, and
-        delivered. Of a larger window less is padding, but sequences are
-        moved further, and more of them are in memory and have to be read
-        again when a state is taken up. Defaults to 16.
+        Number of rows that are open at a time. A sequence goes into the first
+        of them with room for it; if there is none, the oldest is closed, and
+        delivered. A larger window needs less padding, but moves sequences
+        further, keeps more of them in memory, and reads more of them again
+        when a state is restored. Defaults to 16.
     too_long : {'error', 'cut', 'split'}, optional
         What to do with a sequence that is longer than a row: raise
         ValueError (the default), cut it off, or split it into several,
-        whose positions begin anew.
+        whose positions start at 0 again.
     padding_value : number, optional
-        What is behind the last sequence of a row, in all sources of
+        The value behind the last sequence of a row, in all sources of
         `data_stream`. Defaults to 0.
     dtype : dtype, optional
         Type of the rows. Defaults to None: of each source that of the first
