@@ -31,8 +31,9 @@ Batch: TypeAlias = tuple[Any, ...]
 #: The data of one request by name of source, as ``as_dict=True`` gives them.
 NamedBatch: TypeAlias = dict[str, Any]
 
-#: Form of the data: True for a dict by name of source, ``'nested'`` for a dict
-#: of dicts by the parts of names between slashes, False for a tuple.
+#: The form of the data. It is True for a dict by name of source, ``'nested'``
+#: for a dict of dicts by the parts of names between slashes, and False for a
+#: tuple.
 Naming: TypeAlias = "bool | Literal['nested']"
 
 #: The examples to read, as a list of indices, an index array or a slice.

@@ -135,7 +135,7 @@ class BatchesDataset(keras.utils.PyDataset):
     # Keras starts no workers for these.
     @property
     def workers(self) -> int:
-        """Number of Keras's workers (int): 1, its own thread."""
+        """Number of Keras's workers (int), always 1."""
         return 1
 
     @property
