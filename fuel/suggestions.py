@@ -56,7 +56,7 @@ def unlike_first(path: str, first: str, what: str, found: Sequence[str],
     `found`, `expected`: their names in the file, and in the first.
     `choose`: the argument that chooses one, with ``{!r}`` for its name; ''
         where all files must have all.
-    `place`: where files have the names, if that must be said.
+    `place`: the place of the names in files, for the error.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
          height: int = 1000) -> list[Line]:
     """Return a page about a server.
 
-    `before`: what it said before; None for the first page, which is about
+    `before`: the status before; None for the first page, which is about
         all the time since the server began.
     """
     seconds = 0. if before is None else now.time - before.time

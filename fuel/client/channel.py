@@ -75,13 +75,13 @@ class ServerChannel:
 
     Not thread-safe: :class:`~fuel.client.connection.Connection` has a lock.
 
-    `welcome`, `joined`: what the server answered, while it is there.
-    `refusal`: why it does not serve this client.
+    `welcome`, `joined`: the server's answers, while it is connected.
+    `refusal`: the server's reason not to serve this client.
     `queue`: messages about the epoch that nobody took yet.
     `stacks`, `obstacle`: where the pipeline is, and what the server waits for
         that other clients have to do, when it was last asked.
     `leases`: shared memory of the server.
-    `generation`: how many times a connection was made.
+    `generation`: number of connections made.
     `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
         came while it waited, so that no message is lost.
     """

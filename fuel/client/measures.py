@@ -33,7 +33,7 @@ def take_took(fields: Fields) -> tuple[Path | None, float]:
         return None, 0.
     if len(took) != 2 or not isinstance(took[0], list) or not isinstance(
             took[1], float):
-        raise WireError(f'not what a batch took: {took!r:.80}')
+        raise WireError(f'not the time of a batch: {took!r:.80}')
     seconds = took[1]
     if not 0 <= seconds < float('inf'):
         raise WireError(f'a batch that took {seconds} seconds')

@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     """A kind of files, such as images, in a folder of classes.
 
     `noun`: the word for one of them.
-    `extensions`: what their names end with, in small letters.
+    `extensions`: suffixes of their names, in lower case.
     """
 
     noun: str

@@ -58,13 +58,13 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `ignore`: names of columns to leave out.
     `one_hot`: whether a column of text becomes one column for each value,
         rather than an error. Default False. True and false are 1 and 0.
-    `delimiter`: what is between fields. Default ``','``.
+    `delimiter`: the separator of fields. Default ``','``.
     `header`: whether the first line names the columns; else they are named
         '0', '1' and so on. Default None: it must look as if it did, by the
         rules of `CSVDataset`.
     `dtype`: type of 'features'. Default 'float64'.
     `missing`: texts that stand for an empty cell, such as 'NA'.
-    `fill`: what to put in the place of empty cells of the features: 'mean',
+    `fill`: how to fill empty cells of the features: 'mean',
         'median' or 'most-frequent' of the split 'train', or a value; text
         takes what is most frequent in the place of a mean or a median. They
         are a dict in JSON, the attribute 'fill_values'. Default: none, so

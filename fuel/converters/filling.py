@@ -28,8 +28,8 @@ def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
                 mask: str | None = None) -> ImputeParameters:
     """Return the values that replace the missing values of a source.
 
-    `stream`: of the training examples.
-    `kind`: of the type of the source, as NumPy has it.
+    `stream`: the stream of the training examples.
+    `kind`: the kind of the source's type, as in NumPy.
     `fill`: a strategy, or a value.
 
     Raises: ValueError if the value is none of such a source, or there is

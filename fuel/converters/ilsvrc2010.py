@@ -240,7 +240,7 @@ def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
     Only for a socket whose other end is ours: what comes is unpickled.
     Conversions do not use sockets.
 
-    `socket`: where a producer sends.
+    `socket`: the socket that a producer sends to.
     `hdf5_file`: prepared by `prepare_hdf5_file`.
     `num_expected`: number of images.
     `shuffle_seed`: seed of the order of the rows. Default: that of arrival.

@@ -88,7 +88,7 @@ class OutputFolder(os.PathLike[str]):
     A built-in converter takes it as its `output_directory`.
 
     `path`: the folder.
-    `layout`: how sources are stored.
+    `layout`: the storage of sources.
     `attributes`: attributes of the root of each file: who made it, and how.
     `check_target`: called with the path of each file before it is written;
         raises an error if there may be none.

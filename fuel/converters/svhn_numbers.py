@@ -51,7 +51,7 @@ class NumbersSplit:
     """One archive: images, and a MATLAB 7.3 file about them.
 
     `path`: the archive.
-    `struct`: where to put the MATLAB file while it is needed.
+    `struct`: the temporary path of the MATLAB file.
     """
 
     def __init__(self, path: str, struct: str) -> None:

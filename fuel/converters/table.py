@@ -31,7 +31,7 @@ class Column:
     times. Text and lists that are missing are empty.
 
     `source`: its name.
-    `parameters`: what is put in the place of missing values.
+    `parameters`: the values that replace missing ones.
     `dtype`, `shape`: in the file.
     """
 
@@ -146,7 +146,7 @@ def columns_of(dataset: SplitDataset, sources: Sequence[str],
     added, if the type of the source does not tell it. Lists and times are
     left as they are.
 
-    `fill`: what to put in the place of missing values; see
+    `fill`: how to fill missing values; see
         `add_fill_option`.
     `train`: the rows that it is learnt of.
     """

@@ -105,10 +105,10 @@ def convert_tokens(directory: Folder, output_directory: Folder,
 class Piece(NamedTuple):
     """Documents that are encoded.
 
-    `lengths`: how many tokens each has.
-    `tokens`: of all, one after the other.
-    `num_empty`: how many without text were left out before the last.
-    `after`: where the next document begins.
+    `lengths`: number of tokens of each.
+    `tokens`: the tokens of all, one after the other.
+    `num_empty`: number of those without text before the last.
+    `after`: the begin of the next document.
     """
 
     lengths: NDArray[numpy.int64]

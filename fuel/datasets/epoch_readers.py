@@ -457,7 +457,7 @@ class OpenSources(list[Source]):
     """The sources that a data set uses, while their readers are open.
 
     `names`: of the sources.
-    `opened`: what they were made of; it holds the files open.
+    `opened`: their origin, which holds the files open.
     """
 
     def __init__(self, sources: Iterable[Source], names: Sequence[str],

@@ -355,7 +355,7 @@ def fill_counts(shares: Mapping[str, float | None],
                 classes: Sequence[Sized], count: int) -> dict[str, int]:
     """Return the number of examples of each split, that of the rest too.
 
-    `count`: how many examples there are, those without a class too.
+    `count`: number of examples, also of those without a class.
     """
     left = sum(map(len, classes))
     counts = {name: int(share) for name in rest_last(shares)

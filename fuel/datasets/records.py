@@ -70,10 +70,10 @@ class RecordIndex:
     `quote`, `delimiter`: of a table whose cells may be quoted.
     `blank`: the bytes that an empty line consists of.
     `files`: all files that `raw` is.
-    `starts`: where records start, and the end of each file.
+    `starts`: the starts of records, and the end of each file.
     `lines`: the number of each record's first line, from 1; 0 for an end.
     `firsts`: the number of each file's first record.
-    `counts`: how many records each file has.
+    `counts`: number of records of each file.
     """
 
     def __init__(self, raw: FileBytes, quote: str | None = None,
@@ -130,7 +130,7 @@ class RecordIndex:
         """Return the numbers of records of rows, which are counted over all
         files.
 
-        `skipped`: how many records at the beginning of each file are not rows.
+        `skipped`: number of records before the rows of each file.
         """
         bounds = numpy.cumsum(self.counts - skipped)
         # Before the rows of each file, and for the end of the one above.
@@ -285,7 +285,7 @@ class FirstRecords:
     Records that cannot be parsed are left out: bad records are up to the
     stages that read them.
 
-    `count`: how many records of a file are looked at, at most; then of all.
+    `count`: most records of a file, and then of all files, to read.
     """
 
     def __init__(self, records: RecordFile, count: int) -> None:

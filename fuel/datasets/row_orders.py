@@ -136,7 +136,7 @@ class Selection:
     unless they were assigned.
 
     `orders`: empty in a pickle.
-    `num_rows`: how many each source has in all.
+    `num_rows`: number of rows of each source.
     `identity`: of the file that says so.
     `is_assigned`: whether the rows were assigned by a subclass.
     """

@@ -43,7 +43,7 @@ class Cuts:
 
     `bounds`: of the runs; shape (runs + 1,).
     `stride`: from the first row of an example to that of the next in its run.
-    `first_examples`: which example is the first of each run; shape
+    `first_examples`: number of the first example of each run; shape
         (runs + 1,).
     """
 
@@ -84,9 +84,9 @@ class Cuts:
 class WindowCuts(Cuts):
     """The cuts of runs into windows.
 
-    `span`: how many rows a window takes up.
+    `span`: number of rows that a window spans.
     `stride`: from the beginning of a window to that of the next.
-    `before`, `after`: how far windows begin before, and end after, their run.
+    `before`, `after`: rows by which windows may exceed their run.
     """
 
     def __init__(self, bounds: IndexArray, span: int, stride: int,
@@ -121,7 +121,7 @@ class SpanReader(DerivedReader):
     """Base of the readers of examples that are several rows of another.
 
     `below`: the source whose rows they are.
-    `cuts`: where the examples lie.
+    `cuts`: the examples' places in the runs.
     """
 
     #: The mean number of rows of an example.
@@ -235,7 +235,7 @@ class WindowReader(SpanReader):
 
     `offsets`: the rows of a window; shape (rows,).
     `axes`: lengths of the axes that these rows make.
-    `pad`: what takes the place of rows outside of the run: 'edge', the
+    `pad`: the value of rows outside of the run: 'edge', the
         nearest row of the run; 'zero'. None if there are none.
     """
 

@@ -95,7 +95,7 @@ class SplitDataset(Dataset):
 
     Subclasses have a method `_read`.
 
-    `num_rows`: how many rows there are.
+    `num_rows`: number of rows.
     `which_sets`: the splits to use, concatenated in this order; None for all
         rows.
     `splits`: maps names of splits to ``(start, stop)``, a slice, or a list or

@@ -91,7 +91,7 @@ class Provenance(NamedTuple):
 class MemoryReader(Reader):
     """Rows of an array, a list or another object in memory.
 
-    `rows`: what has them.
+    `rows`: the list or array of rows.
     """
 
     def __init__(self, name: str, rows: Any) -> None:

@@ -92,8 +92,8 @@ def no_split(name: object, known: Iterable[str], where: str = '',
     """Return the error that there is no split of a name.
 
     `known`: the splits that there are.
-    `where`: what has the splits, if that is to be named.
-    `example`: what could be a split, if some can be given.
+    `where`: the owner of the splits, for the error.
+    `example`: an example of a split, if some can be given.
     """
     known = tuple(known)
     text = f'{where}: ' * bool(where) + f'there is no split {name!r}'
@@ -167,7 +167,7 @@ def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
 def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
     """Refuse splits that are not meant as rows.
 
-    `num_rows`: how many rows there are.
+    `num_rows`: number of rows.
 
     Raises: ValueError for numbers of other examples, and for lists of two
         numbers in the place of tuples, as JSON makes them.

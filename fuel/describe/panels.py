@@ -51,7 +51,7 @@ class Panel:
     `name`: of the source.
     `examples`: arrays; of a text, those of a string.
     `captions`: the class of each, if that is known.
-    `count`: how many there are, in words.
+    `count`: their number, as text.
     `is_labelled`: whether the axes are called height and width.
     `class_names`: of the numbers of classes.
     `column`: all numbers of the source, where the examples are chosen by

@@ -37,8 +37,8 @@ class Described(NamedTuple):
 
     `number`: its place in the list of all.
     `parent`: that of the stage that reads it; None for the outermost.
-    `items`: what it produces, how many and how large.
-    `details`: what else there is to know.
+    `items`: its kind of items, their number and size.
+    `details`: further facts.
     """
 
     number: int

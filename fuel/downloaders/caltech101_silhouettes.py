@@ -14,7 +14,7 @@ def silhouettes_downloader(size: int, directory: str, clear: bool = False,
 
     `size`: {16, 28}; height and width of the images, in pixels.
     `clear`: delete the file instead. Default False.
-    `options`: how to download.
+    `options`: options of the download.
     """
     if size not in SIZES:
         raise ValueError(f'CalTech 101 Silhouettes has the sizes 16 and 28, '

@@ -71,9 +71,9 @@ class Task(MeasuredItem):
     `data`: the item; what the last stage returned, or what the one that
         failed was given.
     `failed`: the place of the stage that failed, None if none did.
-    `error`: what it raised.
+    `error`: its error.
     `thread`: native identifier of the thread that made it.
-    `spans`: when each stage began and ended, in nanoseconds of the system's
+    `spans`: begin and end of each stage, in nanoseconds of the system's
         clock.
     """
 

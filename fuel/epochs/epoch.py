@@ -29,7 +29,7 @@ class Epoch(EpochPosition):
     `reader`: reads the data; opened at the first read.
     `request_iterator`: the requests; their `position` counts those made.
     `finished`: whether :class:`StopIteration` was raised.
-    `end`: where the epoch stood when it finished, or why that is not known.
+    `end`: the position at its end, or the error of finding it.
     `start`: state of the iteration scheme when the epoch began, or why there
         is none.
     `options`: wishes of the stages above.

@@ -43,7 +43,7 @@ class Runtime:
     `fingerprint`: what a saved state must fit, made for the last one.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
-    `changes`: how often an attribute was assigned, or one of a stream below.
+    `changes`: number of assignments to attributes, here or below.
     `known_sources`: kept until an attribute of the stream is assigned, or of
         one that it reads.
     `readers`: the stages of those whose sources come from this one.

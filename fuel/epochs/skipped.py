@@ -213,7 +213,7 @@ def skip_limit(max_skipped: float | None, examples: object) -> int:
     """Return the number of examples that an epoch may leave out.
 
     `max_skipped`: their number, their part of the data set, or None.
-    `examples`: how many the data set has, if that is known.
+    `examples`: number of examples of the data set, if known.
     """
     if isinstance(max_skipped, int):
         return max_skipped
@@ -227,7 +227,7 @@ def check_skipping(on_error: object, max_skipped: object,
                    examples: int | None) -> None:
     """Refuse invalid arguments for leaving examples out.
 
-    `examples`: how many the data set has, if that is known.
+    `examples`: number of examples of the data set, if known.
     """
     if on_error not in ('raise', 'skip'):
         raise ValueError(

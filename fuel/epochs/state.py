@@ -196,7 +196,7 @@ def share_state(worker: int, num_workers: int, taken: int,
 
     `worker`, `num_workers`: which worker of how many; 0 of 0 in the process
         of the loader.
-    `taken`: how many items it has read.
+    `taken`: number of items that it has read.
     `stream`: state of the stream after these.
     """
     return {'fuel': _SHARE_FORMAT, 'worker': worker,

@@ -52,11 +52,11 @@ _OF_A_STEP = (
 class Metric(NamedTuple):
     """A number that is exported.
 
-    `field`: what it is in `Measurements` or `StageMeasurements`.
+    `field`: its field in `Measurements` or `StageMeasurements`.
     `name`: such as ``'fuel.stage.work.seconds'``, by the conventions of
         OpenTelemetry, with the unit at its end.
     `grows`: whether it is a sum, which never falls.
-    `help`: what it is, in a line.
+    `help`: its description, in a line.
     """
 
     field: str

@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
     `name`: such as ``'fuel.stage.work.seconds'``.
     `grows`: whether it is a sum, which never falls.
-    `help`: what it is, in a line.
+    `help`: its description, in a line.
     """
 
     name: str

@@ -233,7 +233,7 @@ def _read(sound: Any, file: bytes | bytearray | memoryview,
           dtype: numpy.dtype[Any], most: int | None) -> Any:
     """Return the samples of an opened file, of shape (time, channel).
 
-    `most`: how many of each channel are read.
+    `most`: most samples of each channel to read.
     """
     count = sound.frames if most is None else min(most, sound.frames)
     if count == sound.frames:

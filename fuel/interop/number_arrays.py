@@ -26,7 +26,7 @@ _REASONS = {'M': _TIMES, 'm': _TIMES, 'V': _RECORDS, 'f': _WIDE, 'c': _WIDE}
 def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
     """Return the array of a list of numbers, or of arrays of one shape.
 
-    `holder`: what is to be made of it, as for :func:`refusal`.
+    `holder`: the target type, as for :func:`refusal`.
     """
     if any(isinstance(value, (str, bytes)) for value in values):
         raise refusal(values[0], source, holder)
@@ -39,7 +39,7 @@ def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
 def refusal(value: object, source: str, holder: str) -> TypeError:
     """Return the error for data that are not numbers of one shape.
 
-    `holder`: what does not hold them, such as a tensor.
+    `holder`: the type that cannot hold them, such as a tensor.
     """
     dtype = getattr(value, 'dtype', None)
     kind = getattr(dtype, 'kind', '')

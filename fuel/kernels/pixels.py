@@ -37,7 +37,7 @@ def convert_images(images: NDArray[Any], scale: ArrayLike, shift: ArrayLike,
 
     `images`: shape (examples, channel, height, width); booleans, integers or
         floats, in any strides; it may be read-only.
-    `indices`: which images, in order; they may repeat. Default is all.
+    `indices`: numbers of images, in order; they may repeat. Default is all.
 
     Examples
     --------

@@ -160,7 +160,7 @@ SHOWN = 10
 class Place(NamedTuple):
     """A place at which examples are counted: a file, or a group in it.
 
-    `rows`: how many there are.
+    `rows`: their number.
     """
 
     file: SeenFile

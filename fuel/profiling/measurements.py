@@ -260,12 +260,12 @@ class Process(NamedTuple):
 class StageSpans(NamedTuple):
     """The spans of a stage in one thread.
 
-    `path`: where the stage is; see :class:`StageMeasurements`.
+    `path`: the stage's place; see :class:`StageMeasurements`.
     `name`: of the stage; of what the consumer did.
     `kind`: ``'wait'`` and ``'step'`` are the consumer's.
     `thread`: native identifier.
     `thread_name`: empty where the thread has ended.
-    `num_left_out`: how many spans more there were.
+    `num_left_out`: number of further spans.
     """
 
     path: Path

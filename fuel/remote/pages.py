@@ -208,7 +208,7 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
 class Extent(Run):
     """Pages that came together, and leave together.
 
-    `used`: when it was last read, counted in reads; 0 if it was not yet.
+    `used`: number of the last read of it; 0 for none.
     """
 
     arrived: int

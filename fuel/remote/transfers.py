@@ -204,7 +204,7 @@ class Transfers:
     """Fetches pages, several at a time, the urgent ones first.
 
     `entry`: in the cache on disk.
-    `opened`: what the server said of the file when it was opened.
+    `opened`: the server's answer when the file was opened.
     `most`: requests at a time.
     """
 

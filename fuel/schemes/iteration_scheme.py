@@ -300,7 +300,7 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
 def generator_before(self: Any, requests: Any) -> rng_state_.Snapshot:
     """Return the state of the generator before an order was drawn.
 
-    `requests`: what :meth:`get_request_iterator` returned.
+    `requests`: the requests of :meth:`get_request_iterator`.
     """
     before: rng_state_.Snapshot | None = requests.order.generator_before()
     return rng_state_.take_snapshot(self.rng) if before is None else before

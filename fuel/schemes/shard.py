@@ -76,7 +76,7 @@ class Shard(NamedTuple):
                     size: int | None) -> None:
         """Refuse single examples, or batches too small to be split.
 
-        `owner`: what gives or requests them, and the verb.
+        `owner`: the subject and verb of the error.
         """
         if is_single:
             raise ValueError(
@@ -177,7 +177,7 @@ class Round:
     each of them, it goes to some, and the next batch to the others. So all
     ranks make the same steps, each with rows of one batch.
 
-    `left`: how many ranks have none yet.
+    `left`: number of ranks that have none yet.
     """
 
     def __init__(self, shard: Shard) -> None:

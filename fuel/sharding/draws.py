@@ -501,7 +501,7 @@ class FirstEpochs:
         """Record that an input restarts.
 
         `iterators`: the present epochs of all of them.
-        `taken`: how many items of each the epoch of the stage has had.
+        `taken`: number of items of each that the stage's epoch has had.
         """
         if not self.given:
             if not all(isinstance(one, EpochIterator) for one in iterators):

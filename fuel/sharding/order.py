@@ -32,7 +32,7 @@ _SEVERAL = (list, tuple, range, slice, numpy.ndarray)
 class DatasetRows(NamedTuple):
     """Rows of a data set.
 
-    `dataset`: which of the data sets of the pipeline, counted from 0 on.
+    `dataset`: number of the pipeline's data set, from 0 on.
     `rows`: as its `get_data` takes them.
     """
 
@@ -135,7 +135,7 @@ class UnknownOrderError(ValueError):
 class ItemPart(NamedTuple):
     """Items of an input that an item is made of, or rows of one.
 
-    `input`: which input.
+    `input`: number of the input.
     `items`: their numbers.
     """
 
@@ -150,8 +150,8 @@ class EpochOrder:
     Subclasses implement :meth:`parts`, or :meth:`make`.
 
     `inputs`: the orders of the streams that the stage reads.
-    `num_items`: how many items there are, None if that is not known.
-    `batch_size`: how many rows each item but the last has; None of single
+    `num_items`: number of items, None if it is not known.
+    `batch_size`: number of rows of each item but the last; None of single
         examples, or where it is not known.
     `is_single`: whether items are single examples.
     `dataset`: the number of the data set, of rows of one.
@@ -324,7 +324,7 @@ class EpochOrder:
     def following(self, draws: Any) -> EpochOrder:
         """Return the order of the next epoch.
 
-        `draws`: what it draws.
+        `draws`: its draws.
         """
         ours = self.with_inputs([
             part.following(draws) for part in self.inputs])

@@ -163,7 +163,7 @@ class ItemsInOrder(ReadInOrder):
 class DealtItems:
     """Reads a rank's items of an epoch.
 
-    `order`: what they are dealt from, sought or read in order.
+    `order`: the order they are dealt from, sought or read in order.
     """
 
     def __init__(self, epoch: Epoch, stream: StreamLike,

@@ -47,7 +47,7 @@ def example_order(below: EpochOrder) -> EpochOrder:
 class CutOrder(EpochOrder):
     """Examples, cut into items of a size.
 
-    `requests`: how many examples each item has.
+    `requests`: number of examples of each item.
     """
 
     def __init__(self, below: EpochOrder, requests: BatchSizeRequests,

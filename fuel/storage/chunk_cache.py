@@ -141,7 +141,7 @@ class ChunkStore:
     `has_buffers`: whether chunks are decoded into buffers of the store;
         otherwise whoever decodes one brings its array.
     `slots`: each chunk, if it is remembered, and when it was last needed.
-    `num_decoded`: how many times a chunk was decoded.
+    `num_decoded`: number of decoded chunks.
     """
 
     def __init__(self, cache: ChunkCache, nbytes: NDArray[numpy.int64],

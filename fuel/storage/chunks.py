@@ -46,7 +46,7 @@ class ChunkReader(DirectReader):
 
     Chunks are decoded on all cores and remembered within a budget.
 
-    `store`: what is remembered.
+    `store`: the cached chunks.
     """
 
     _rows: DecodedRows

@@ -51,13 +51,13 @@ class Groups(NamedTuple):
     """The groups of a source.
 
     `path`, `name`, `shape`, `dtype`: see :class:`Reader`.
-    `lengths`: how many rows each group has.
+    `lengths`: number of rows of each group.
     `read`: decodes a group, of the state of the file that was opened. The
         array may be read-only, and a view. Several threads call it.
-    `file`: what is looked at whether it has changed.
+    `file`: the file that is checked for changes.
     `file_of_group`: the number of the file of each group, of those of
         `file`; None if that is one.
-    `column`: what tells the source from others of the file.
+    `column`: the identity of the source in the file.
     `check`: raises an error if the file of a group has changed; None if only
         decoding looks at that.
     """
@@ -173,7 +173,7 @@ class DecodedGroups:
 
     `nbytes`: shape (groups,), dtype int64; of each group, decoded; of objects
         without what they refer to.
-    `store`: what is remembered.
+    `store`: the cached groups.
     """
 
     def __init__(self, groups: Groups, cache: ChunkCache,

@@ -96,7 +96,7 @@ class Layout(NamedTuple):
         ``'external'``.
     `chunk_shape`: None unless chunked.
     `filters`: in the order in which chunks went through them.
-    `obstacle`: why the bytes cannot be read directly; empty if they can.
+    `obstacle`: the reason against direct reading; empty if there is none.
     `is_ragged`: whether rows have variable length.
     """
 

@@ -253,8 +253,8 @@ def parts_of_arrays(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
     """Return the parts of a source, each of them a contiguous array in a file
     of its own.
 
-    `lengths`: how many rows each has.
-    `addresses`: where each begins, in the files as one.
+    `lengths`: number of rows of each.
+    `addresses`: the begin of each, in the files as one.
     """
     table = numpy.zeros(len(lengths), PART)
     table['rows'] = lengths
@@ -272,7 +272,7 @@ def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
                      num_files: int) -> Parts:
     """Return the parts of a source, each of them one chunk.
 
-    `lengths`: how many rows each has.
+    `lengths`: number of rows of each.
     `files`: the number of the file of each, of `num_files`; None if that is
         the first one of all.
     """
@@ -305,8 +305,8 @@ Wanted: TypeAlias = (
 
 
 class DirectReader(Reader):
-    """Base of the readers whose batches are copied in C, from where a table
-    of parts says that rows lie.
+    """Base of the readers whose batches are copied in C, by the addresses in
+    a table of parts.
 
     `file`: one, or several as one.
     `part_names`: the names of the parts in errors; None if there is one.
@@ -552,7 +552,7 @@ class ArrayReader(Reader):
     """Rows of an array in memory.
 
     `files`: those that its rows were read from.
-    `lengths`: how many rows are of each file; None for all of the only one.
+    `lengths`: number of rows of each file; None for a single file.
     """
 
     def __init__(self, path: str, name: str, array: NDArray[Any],

@@ -39,7 +39,7 @@ def find_node(root: h5py.Group, path: str,
               open_linked: OpenLinked) -> Node | None:
     """Return the node at a path, None if nothing is there.
 
-    `root`: where the path begins, unless it begins with a slash.
+    `root`: the group at which a path without a slash begins.
 
     Raises: ValueError where links lead to each other in a circle, and what
         `open_linked` raises.
@@ -145,7 +145,7 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
 
     Each group is looked through once, also if several links lead to it.
 
-    `most_names`: how many names of one group are looked at. Default: all.
+    `most_names`: most names of one group to read. Default: all.
     """
     seen: set[tuple[int, int]] = set()
     # No recursion, since groups may be nested deeper than Python's stack.
@@ -218,7 +218,7 @@ def external_files(dataset: h5py.Dataset) -> list[str]:
 def linked_path(folder: str, path: str, name: str, anywhere: bool) -> str:
     """Return the path of a file that another one names.
 
-    `folder`: where such files have to be, unless they may be `anywhere`.
+    `folder`: the folder of such files, unless they may be `anywhere`.
     `path`: of the file that names it, from whose folder on it is named.
     """
     target = os.path.realpath(os.path.join(os.path.dirname(path), name))
@@ -250,7 +250,7 @@ class RowMap(NamedTuple):
     """Rows of a virtual data set that are rows of another one.
 
     `start`: the first of them in the virtual data set.
-    `rows`: how many there are.
+    `rows`: their number.
     `file`, `path`: of the other data set.
     `skip`: its rows before them.
     """
@@ -265,7 +265,7 @@ class RowMap(NamedTuple):
 class StoredRows(NamedTuple):
     """Rows of a data set that is not virtual.
 
-    `skip`, `rows`: how many of its rows come before, and how many these are.
+    `skip`, `rows`: number of its rows before these, and of these.
     """
 
     dataset: h5py.Dataset
@@ -329,8 +329,8 @@ def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
     """Open the data sets that the rows of a virtual one lie in, each once.
 
     `maps`: see `row_maps`.
-    `opened`: what was opened before, by one that leads to this one.
-    `level`: how many lead to this one.
+    `opened`: the data sets opened before, on the way to this one.
+    `level`: number of data sets on the way to this one.
 
     Returns: None if they are stored in another type or shape, which HDF5
         converts.

@@ -85,7 +85,7 @@ class SequentialRead:
 
     `read_to`: up to here all was read.
     `is_fetching`: whether rows are being fetched out of turn.
-    `fetch_from`: when rows may be fetched again, by :func:`time.monotonic`.
+    `fetch_from`: the time from which rows may be fetched again.
     """
 
     def __init__(self, file: LocalBytes, address: int, nbytes: int) -> None:
@@ -252,8 +252,8 @@ class Blocks:
     cache will have the whole source in the end: few requests, of a size that
     uses the network.
 
-    `first`, `last`: where the bytes of the source begin and end.
-    `nbytes`: how many of those in between are the source's.
+    `first`, `last`: begin and end of the bytes of the source.
+    `nbytes`: number of the source's bytes in between.
     """
 
     def __init__(self, file: RemoteBytes, first: int, last: int,

@@ -24,12 +24,12 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 class ArrayKind(NamedTuple):
     """Metadata that several arrays have in common.
 
-    `layout`: how they are stored; their chunks may have other shapes.
+    `layout`: their storage; their chunks may have other shapes.
     `dtype`: as h5py has it.
     `stored`: of what is in the file for each element.
     `elements`: type of the elements of rows of variable length that are
         arrays; None for others.
-    `fill`: what is in the place of chunks that were never written.
+    `fill`: the value of chunks that were never written.
     `value`: the value that it stands for, of rows of variable length.
     """
 
@@ -52,11 +52,11 @@ class PartIndex:
     `datasets`: the arrays, as HDF5 has them open; all of the same number of
         axes and one type. Each is asked for once, and later only where HDF5
         itself has to read.
-    `axes`: how many of them count rows.
+    `axes`: number of axes that count rows.
     `builder`: has asked about all of them already, if there is one.
     `files`: that they lie in; None where Fuel does not read one itself.
     `kinds`: of the arrays.
-    `obstacle`: why Fuel cannot read their bytes itself; empty if it can.
+    `obstacle`: the reason against direct reading; empty if there is none.
     `file`, `kind`: shape (arrays,); numbers of the file and kind of each.
     `shape`, `chunk_shape`: shape (arrays, axes); where an array is not
         chunked, its chunk is all of it.

@@ -32,7 +32,7 @@ class StoredPieces(NamedTuple):
     `are_chunks`: whether the file is stored in them; otherwise they are the
         bytes of a contiguous source that one request fetches.
     `are_decoded`: whether each is decoded whole.
-    `row_nbytes`: how many bytes of them a row is made of, on average.
+    `row_nbytes`: mean number of their bytes in a row.
     """
 
     numbers: NDArray[numpy.intp]
@@ -56,7 +56,7 @@ class Reader(ABC):
     `path`: of the file, for errors.
     `name`: of the source, for errors.
     `dtype`: in native byte order.
-    `layout`: how the data set is stored; None if the file is not HDF5.
+    `layout`: the storage of the data set; None if the file is not HDF5.
     `files`: the files that are read; empty where their state is not known.
     `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
         and the number of rows.

@@ -29,7 +29,7 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
 
     `dataset`: at least one axis. Its file must stay open while it is read; the
         direct readers survive its end, but HDF5's lock on it does not.
-    `cache_bytes`: how many bytes of decoded chunks may be remembered for this
+    `cache_bytes`: bytes of decoded chunks that may be cached for this
         file, by all its readers in this process together; the largest number
         that one of them asked for counts. The default is the setting
         ``chunk_cache_bytes``.
@@ -79,10 +79,10 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
     `name`: of the source, for errors.
     `field`: of a compound type, by its name; a list of names is a compound
         type of these. Default: whole elements.
-    `axes`: how many leading axes count rows; each index of all but the last
+    `axes`: number of axes that count rows; each index of all but the last
         of them is a part.
     `start`, `stop`: of each part, which rows to read, as of a slice.
-    `cache_bytes`: how many bytes of decoded chunks may be remembered for these
+    `cache_bytes`: bytes of decoded chunks that may be cached for these
         files together; otherwise as for :func:`choose_reader`.
 
     Raises: ValueError where types or shapes differ, or there is no such field.

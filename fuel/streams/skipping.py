@@ -206,7 +206,7 @@ class _Again:
 
     A copy of the pipeline does, which stands where the epoch stands.
 
-    `examples`: what was requested.
+    `examples`: the requested examples.
     """
 
     def __init__(self, stage: Stage, epoch: Epoch, number: int) -> None:

@@ -19,7 +19,7 @@ class Main(NamedTuple):
     """The program of a process.
 
     `path`: of the script; None if there is none.
-    `num_checks`: how many checks it has begun.
+    `num_checks`: number of checks that it has begun.
     """
 
     path: str | None
@@ -33,8 +33,8 @@ class _Reached(BaseException):
 class _State(threading.local):
     """State of a thread.
 
-    `num_checks`: how many checks it has begun.
-    `depth`: how many of them run, inside each other.
+    `num_checks`: number of checks that it has begun.
+    `depth`: number of them that run inside each other.
     `last`: the check at which a script is left that is imported.
     """
 

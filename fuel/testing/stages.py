@@ -174,7 +174,7 @@ def check_closing(case: StageCase) -> None:
         for child in stage_of(stage).inputs:
             setattr(child, method, partial(called.append, child))
         getattr(stage, method)()
-        expect(called, f'{method}() of the stage called none: call that of '
+        expect(called, f'{method}() of the stage did not call that of its '
                'data_stream.')
 
 

@@ -28,7 +28,7 @@ class PieceOrder(EpochOrder):
 
     All rows of an item are those that each of its pieces is made of.
 
-    `times`: how many pieces an item makes.
+    `times`: number of pieces of an item.
     `is_single`: whether they are single examples.
     `name`: of the stage.
     """

@@ -108,7 +108,7 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
                done: str) -> Iterator[NDArray[Any]]:
     """Yield the batches of a source as arrays of finite numbers, checked.
 
-    `fitted`, `done`: what is fitted, and what is done with the source then.
+    `fitted`, `done`: words of errors, such as 'whitening' and 'whitened'.
     """
     count, shape = 0, None
     mask = mask_name(source)

@@ -17,9 +17,9 @@ class Leftover:
     """Something that a stage has read, and how much of it was used.
 
     `position`: of the stream below, before it was read.
-    `parts`: what it consists of.
-    `size`: how many parts it has, as far as that is known.
-    `used`: how many were used.
+    `parts`: its parts.
+    `size`: number of its parts, if known.
+    `used`: number of its used parts.
     """
 
     def __init__(self, position: object, parts: Any,
@@ -48,7 +48,7 @@ class LazyPieces(Sequence[Any]):
     """Pieces that are made when they are asked for.
 
     `make`: returns one, by its number.
-    `size`: how many there are.
+    `size`: their number.
     """
 
     def __init__(self, make: Callable[[int], Any], size: int) -> None:
@@ -71,7 +71,7 @@ class Pieces(Leftover):
     It is an iterator of those that are left.
 
     `made`: gives those that are left.
-    `before`: what the stage kept besides, before the item was read.
+    `before`: the inherited left-overs, before the item was read.
     `item`: named in errors.
     `error`: raised behind those that are left.
     """

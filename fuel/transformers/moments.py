@@ -44,7 +44,7 @@ class Moments:
             missing: NDArray[numpy.bool_] | None = None) -> None:
         """Add rows of finite numbers.
 
-        `missing`: which numbers do not count.
+        `missing`: a mask of the numbers that do not count.
         """
         for start in range(0, len(rows), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)

@@ -76,7 +76,7 @@ def map_places(function: Callable[[int], Any], count: int,
                num_threads: int | None, noun: str) -> list[Any]:
     """Call a function for each place of a batch, on several threads.
 
-    `noun`: what an example is, for the note of an error.
+    `noun`: the kind of example, for the note of an error.
     """
     def run(start: int, stop: int) -> list[Any]:
         results = []

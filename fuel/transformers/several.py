@@ -26,7 +26,8 @@ from fuel.utils.checks import in_order
 
 def as_streams(reader: str,
                streams: Iterable[StreamLike]) -> tuple[StreamLike, ...]:
-    """Return streams as a tuple; refuse none, one alone, and anything else."""
+    """Return streams as a tuple; refuse an empty one, a single stream, and
+    other objects."""
     if is_stream(streams):
         raise TypeError(f'{reader} takes its streams as one argument: write '
                         f'{reader}((one, other), ...)')

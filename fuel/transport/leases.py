@@ -35,7 +35,7 @@ class Leases:
     between; the owner asks for :meth:`returned` when it talks to the
     producer anyway.
 
-    `limit`: how many bytes may be lent at once.  Beyond that the data are
+    `limit`: most bytes that may be lent at once.  Beyond that the data are
         copied, so that a consumer that keeps everything gets memory of its own
         and the producer goes on.
     """
@@ -73,7 +73,7 @@ class Leases:
              build: Callable[[list[Any]], Any]) -> Any:
         """Call `build` with the arrays' memory and return its result.
 
-        `extents`: where the arrays are: offset in the segment and size in
+        `extents`: the places of the arrays: offset in the segment and size in
             bytes.
         """
         memory = self._segments[segment].memory

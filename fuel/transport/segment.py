@@ -110,7 +110,7 @@ def write_segment(parts: Sequence[tuple[int, memoryview]],
                   size: int) -> int:
     """Return the descriptor of memory that is sealed against changes.
 
-    `parts`: what is written, and the offsets at which it begins, in bytes.
+    `parts`: the bytes to write, and their offsets.
     """
     with _explained(size):
         descriptor = _create_descriptor()

@@ -84,7 +84,7 @@ class SharedPickle(DescriptorOwner):
     `reducers`: by type; those of :mod:`copyreg` if None.
     `inline`: a longer description lies in the segment, too: who starts reads
         little of a socket.
-    `shared`: what each of them needs.
+    `shared`: the shared data of each of them.
     `descriptor`: of the segment; None before :meth:`write`, and if there is
         none.
     """
@@ -162,7 +162,7 @@ class _Place(NamedTuple):
 
     `identity`: device and number of the file; empty if unknown.
     `start`, `stop`: bytes of the file that the array touches.
-    `first`: where its first element is, from `start` on.
+    `first`: the offset of its first element from `start`.
     """
 
     path: str

@@ -32,7 +32,7 @@ class Slot:
     """A piece of a segment that holds one batch.
 
     `number`: names the slot between the two processes.
-    `offset`, `capacity`: where the slot lies in its segment, in bytes.
+    `offset`, `capacity`: the place of the slot in its segment, in bytes.
     `bytes`: the slot's memory, of uint8.
     `holder`: the client that leases the slot; None if it is free.
     """
@@ -57,7 +57,7 @@ class SlotPool:
 
     Not thread-safe; the owner holds a lock.
 
-    `budget`: how many bytes of slots may be in use at once.
+    `budget`: most bytes of slots that may be in use at once.
     """
 
     def __init__(self, budget: int) -> None:

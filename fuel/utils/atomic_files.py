@@ -35,7 +35,7 @@ def atomic_path(path: str | os.PathLike[str],
     which ends with its owner, keeps the files of the living. A writer in
     the block must not ask for a lock of its own.
 
-    `path`: where the finished file goes. A symbolic link is followed.
+    `path`: the path of the finished file. A symbolic link is followed.
     `check`: called with the temporary path once it is written; an exception
         keeps the file from its place.
     `mode`: permissions of the finished file. By default those of the file it

@@ -29,7 +29,7 @@ class Crew:
     They start when there are tasks, and end with :meth:`close`, which the
     owner must call, since they keep this object.
 
-    `size`: how many threads there are at most.
+    `size`: most threads.
     `name`: of the threads.
     `is_nested`: whether tasks share the cores with those of other threads of
         the crew, so that what they call uses no more threads.

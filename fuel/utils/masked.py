@@ -107,7 +107,7 @@ def with_mask(values: Any, mask: NDArray[Any],
     """Return values as a masked array.
 
     `mask`: broadcasts with the values.
-    `before`: what they were made of, whose `fill_value` they get.
+    `before`: their origin, whose `fill_value` they get.
     """
     values = numpy.asarray(values)
     masked: Any = numpy.ma.masked_array(
@@ -121,10 +121,10 @@ def with_mask(values: Any, mask: NDArray[Any],
 
 
 def masked_row(array: NDArray[Any], place: int) -> Any:
-    """Return an example of a masked array, which is a masked array too.
+    """Return an example of a masked array, as a masked array.
 
-    In brackets NumPy gives a number, or `numpy.ma.masked`, which has
-    no type.
+    Indexing with brackets gives a number, or `numpy.ma.masked`, which has no
+    type.
     """
     return (array[place] if array.ndim > 1
             else array[place:place + 1].reshape(()))

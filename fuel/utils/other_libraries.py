@@ -165,7 +165,7 @@ def no_member(owner: object, name: str, lines: Mapping[str, Line],
               sources: Iterable[str], item: str) -> AttributeError:
     """Return the error that an object has no method of another library.
 
-    `lines`: what to write instead, by name.
+    `lines`: the code to write instead, by name.
     `item`: 'batch' or 'example'.
     """
     names = tuple(map(str, sources))

@@ -26,7 +26,7 @@ def aligned(rows: Sequence[Sequence[str]],
             num_left: int | None = None) -> Iterator[str]:
     """Yield a line for each row, its cells in columns.
 
-    `num_left`: how many of the columns begin at the left; the others end at
+    `num_left`: number of columns that are aligned left; the others end at
         the right. Defaults to None: all.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -72,7 +72,7 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
         threads only where it releases the GIL.
     `min_items_per_thread`: no chunk is smaller, unless the whole range is: the
         size from which a second thread pays, as measured.
-    `num_threads`: how many threads to use at most. Default is
+    `num_threads`: most threads to use. Default is
         :func:`number_of_threads`.
 
     Examples

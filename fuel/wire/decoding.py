@@ -30,7 +30,7 @@ def decode(items: object, buffers: Sequence[Any],
            limits: Limits = LIMITS) -> tuple[Any, ...]:
     """Return the data that :func:`encode` described.
 
-    `buffers`: what came with it.  Arrays use the memory of a buffer that may
+    `buffers`: its frames.  Arrays use the memory of a buffer that may
         be written and is aligned; otherwise they are copies.
     """
     if len(buffers) > limits.frames:

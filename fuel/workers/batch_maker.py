@@ -60,7 +60,7 @@ class Made(NamedTuple):
     `description`: the encoder's description of a batch.
     `extents`: offset and size in the slot of each array, if they all are
         there.
-    `error`: what was raised in the place of a batch.
+    `error`: the error instead of a batch.
     `changes`: difference of the state from the first; see :class:`StateDelta`.
     `state`: at the end: the stream's state after the epoch, or why it has
         none.
@@ -96,7 +96,7 @@ class ReceivedItem(NamedTuple):
     """An item that was made, as its consumer receives it.
 
     `data`: a batch; its description alone until the arrays have come.
-    `error`: what was raised in the place of a batch.
+    `error`: the error instead of a batch.
     `changes`: difference of the state from the first, pickled.
     `final`: at the end, and only there: the state after it, or why there is
         none, pickled.
@@ -122,13 +122,13 @@ class BatchMaker(Generic[Description]):
     `calls`: methods of the stream to call before: reset, next_epoch.
     `share`: ``(place, step)``: of every `step` batches the one at `place` is
         made.  Defaults to all of them.
-    `expected`: what `sizes` was for another epoch of the stream.
+    `expected`: the `sizes` of another epoch of the stream.
     `prepare`: called with the epoch iterator before the first batch is read.
     `is_exact`: whether each item of each stage is timed, and each batch brings
         a report.
     `base`: state before the first batch, or why there is none.
-    `num_made`: how many batches and errors were made.
-    `delivered`: how many of them reached the user; None if nobody reports it.
+    `num_made`: number of batches and errors made.
+    `delivered`: number of them that reached the user; None if unknown.
     `waiting`: the last of them, if there was no room for it: it comes next.
     `sizes`: bytes of the slot that the next batch will probably take, 0 if
         none, and where in it the arrays of the last were.

@@ -66,7 +66,7 @@ class Usage(NamedTuple):
     `delay`: seconds in which its first thread, which runs the pipeline of a
         worker, was ready but had no processor; 0 if the system does not
         count them.
-    `pages`: how many pages of its memory were read from a disk.
+    `pages`: number of pages of its memory read from a disk.
     """
 
     state: str
@@ -225,7 +225,7 @@ class Activity(NamedTuple):
     """Activity of a worker up to now.
 
     `stack`: of its pipeline, empty if it does not answer.
-    `steps`: how many steps it has taken, -1 if it does not answer.
+    `steps`: number of its steps, -1 if it does not answer.
     `seconds`: processor time that it has used.
     `may_wait`: whether it waits for work, or for something outside of the
         process, or with a time limit; None if the system does not tell.

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Generators(NamedTuple):
     """The global generators that a worker starts with.
 
-    `number`: how many workers were started before.  The first one draws what
+    `number`: number of workers started before.  The first one draws what
         its consumer would, each other one something of its own.
     `numpy`, `python`: the states of the consumer's.
     """

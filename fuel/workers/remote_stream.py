@@ -37,7 +37,7 @@ class RemoteSession(PendingItem, Generic[Source]):
     A subclass knows the channel: it must implement :meth:`receive`,
     :meth:`count` and :meth:`state`.
 
-    `resume`: what to go on from; :meth:`state` returns it until batches came.
+    `resume`: the first state; :meth:`state` returns it until a batch comes.
     `finished`: whether the end of the epoch was received.
     `left`: whether nobody reads it any more, so that :meth:`receive` raises.
     `stream`: returns the stream whose epoch it is, which is held weakly, since

@@ -33,13 +33,13 @@ _numbers = itertools.count()
 class RemoteEpoch:
     """One epoch of one worker, on the consumer's side.
 
-    `taken`: how many batches and errors were received and opened.
+    `taken`: number of batches and errors received and opened.
     `items`: those that came and were not opened, as the worker sends them.
-    `num_ready`: how many batches were made and not delivered, as far as that
+    `num_ready`: number of batches made and not delivered, as far as that
         is known.
     `opened`: whether the worker answered the request for the epoch.
     `base`: the state before the first batch, or why there is none.
-    `failure`: why the epoch could not begin, if it could not.
+    `failure`: the error at the begin of the epoch, if any.
     `final`: the state after the end, or why there is none, pickled; None
         before the end was received.
     """
@@ -82,7 +82,7 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     `stalled`: seconds without an answer after which it counts as stalled.
     `owner`: the process that may use it.
     `epochs`: those that are read, by number.
-    `error`: why it was given up, None if it was not.
+    `error`: the reason why it was given up, or None.
     `interrupted`: whether its epochs go on with other workers.
     `is_used`: whether something is asked of it, or received, at the moment.
     `is_cut`: whether another thread ended the wait for a batch.
@@ -323,7 +323,7 @@ class WorkerSession(RemoteSession[StreamLike]):
     `calls`: methods of the stream to call before.
     `team`: None before the first batch is asked for after unpickling.
     `parts`: the epoch in each worker.
-    `delivered`: how many batches and errors of these parts were delivered.
+    `delivered`: number of delivered batches and errors of these parts.
     `receipts`: of what each part delivered last, by its number.
     `most_skipped`: how many examples that fail the workers may leave out; a
         state has those of all of them.

@@ -37,13 +37,13 @@ _POLL_SECONDS = 1.0
 class ThreadProducer:
     """Makes the batches of the epochs of one consumer, in threads.
 
-    `max_batches`: how many batches of an epoch may wait.
+    `max_batches`: number of batches of an epoch that may wait.
     `epochs`: makes them, in one thread at a time.
     `is_asked`: whether the consumer has asked for a batch.
     `is_awaited`: whether it waits, which it does while the first one is made.
-    `num_waits`: how often it has ceased to wait, also at an error.
+    `num_waits`: number of ended waits, also by errors.
     `wanted`: gets a value when something was made that is waited for.
-    `failure`: what ended the thread, if something did.
+    `failure`: the error that ended the thread, if any.
     """
 
     def __init__(self, name: str, stream: StreamLike, num_threads: int,

@@ -86,7 +86,7 @@ class Worker(EpochWorker[RemoteEpoch]):
               max_bytes: int, stalled: float) -> Worker:
         """Start a process that makes batches of a stream.
 
-        `forked`: what a forked process has; None if it is sent later, by
+        `forked`: objects for a forked process; None if they are sent later, by
             :meth:`send_stream`.
         """
         ours, theirs = Channel.pair()

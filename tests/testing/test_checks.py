@@ -570,7 +570,7 @@ def test_false_known_types_are_found(known, text, monkeypatch):
 BROKEN_STAGES = {
     'parts': (OnePart, 'The stage gives 1 parts for 2 sources, .* item 0'),
     'refused requests': (Eager, r'get_data\(3\) returned'),
-    'closing': (Open, r'close\(\) of the stage called none'),
+    'closing': (Open, r'close\(\) of the stage did not'),
     'one-to-one': (Half, '1 items came of 3'),
     'pure': (SaysPure, 'gives other items in another order'),
     'rows': (Centred, 'leave out keeps_rows'),

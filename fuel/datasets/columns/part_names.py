@@ -246,7 +246,7 @@ class PartNames:
     def find_all(self, where: str, names: Iterable[str]) -> list[int]:
         """Return the parts that names stand for.
 
-        `where`: what names them, for an error.
+        `where`: the file or argument that names them, for an error.
         """
         numbers: list[int] = []
         for name in names:

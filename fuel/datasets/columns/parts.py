@@ -415,7 +415,7 @@ def check_stated(parts: FileParts, name: str, array: str) -> None:
     """Refuse a part whose attribute states another number of rows than it has;
     an attribute that is not an integer is ignored.
 
-    `parts`: whose rows were counted.
+    `parts`: the parts, whose rows were counted.
     `array`: path of an array of so many rows, for the error.
     """
     def read_stated() -> Arrays:

@@ -152,9 +152,9 @@ class RangesReader(DerivedReader):
              rows: IndexArray) -> Any:
         """Return examples: an array of arrays, each with memory of its own.
 
-        `found`: what each reader has for them, one after the other.
-        `counts`: how many rows belong to each example.
-        `rows`: which examples they are.
+        `found`: the rows of each reader, one after the other.
+        `counts`: number of rows of each example.
+        `rows`: the numbers of the examples.
         """
         joined, = found
         return as_objects(split_ranges(joined, counts))

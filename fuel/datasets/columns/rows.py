@@ -270,7 +270,7 @@ def open_apart(parts: FileParts, name: str, counts: Sequence[int],
                open_part: Callable[[int], Reader]) -> Reader:
     """Return a reader of parts, each with a reader of its own.
 
-    `counts`: how many rows each part has.
+    `counts`: number of rows of each part.
     `example_shape`: of a row; None if each part has another one, and a batch
         is an array of arrays.
     `element_type`: of the elements of a row.

@@ -325,8 +325,8 @@ class HuggingFaceIterable(Dataset):
         epoch iterator, if an example lacks columns, or a column has nulls
         its type has not in NumPy.
     fuel.exceptions.StateMismatchError
-        When a state is loaded that was saved of another order: without a
-        seed, ``shuffle`` makes one that no other process repeats.
+        When a state of another order is loaded: without a seed, ``shuffle``
+        makes an order that no other process repeats.
 
     Notes
     -----
@@ -450,11 +450,11 @@ class HuggingFaceIterable(Dataset):
         Raises
         ------
         StateMismatchError
-            If it was saved of another order.
+            If it belongs to another order.
         """
         if position['order'] != self.order:
             raise StateMismatchError(
-                f'the state was saved of another order than that of the '
+                f'the state belongs to another order than that of the '
                 f'{type(self).__name__}: open the same data with the same '
                 f'seed, as in shuffle(seed=3), and the same rank; without a '
                 f'seed, each process has an order of its own')

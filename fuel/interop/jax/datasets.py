@@ -75,7 +75,7 @@ class GrainDataset(ExamplesDataset):
 class GrainReading(Iterator[Any]):
     """An iterator over an `IterDataset`; pickled, it is a position.
 
-    `position`: what Grain's iterator returned as its state. Default: that of
+    `position`: the state of Grain's iterator. Default: that of
         the start.
     """
 

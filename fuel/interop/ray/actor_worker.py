@@ -37,14 +37,14 @@ class ActorLostError(Exception):
 class ActorEpoch(RemoteEpoch):
     """One epoch of one actor, on the consumer's side.
 
-    `options`: what the actor that makes it began it with.
+    `options`: the options with which its actor began it.
     `is_fresh`: whether an actor that has just started can begin it so.
-    `changes`: what changed from `base` to the last batch received.
+    `changes`: the changes from `base` to the last batch received.
     `asked`: options of the actor that has not answered yet, and `answer`, a
         reference to its answer.
     `calls`: references to the batches that were asked for, and the bytes
         that each may have.
-    `life`: how many actors of its worker had died when it was asked for.
+    `life`: number of its worker's actors that had died at its start.
     """
 
     def __init__(self, number: int, options: dict[str, Any], *,
@@ -91,10 +91,10 @@ class ActorWorker(EpochWorker[ActorEpoch]):
 
     `start`: starts an actor.
     `stalled`: seconds without an answer after which it counts as stalled.
-    `max_restarts`: how many actors in turn may die without making a batch.
+    `max_restarts`: most actors in turn that may die without a batch.
     `needs`: resources of the actor, in words.
-    `max_batches`, `max_bytes`: how much may be prefetched.
-    `restarts`: how many actors were replaced.
+    `max_batches`, `max_bytes`: limits of prefetching.
+    `restarts`: number of actors that were replaced.
     """
 
     kind = 'an actor'

@@ -35,7 +35,7 @@ class ObjectLeases:
     An object has one reader, so nobody else sees what is written into it.
     The store keeps it as long as an array looks at it.
 
-    `limit`: how many bytes may be lent at once.  What is beyond that is
+    `limit`: most bytes that may be lent at once.  More than that is
         copied, so that a consumer that keeps everything does not fill the
         store.
     """

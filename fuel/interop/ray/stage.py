@@ -28,7 +28,7 @@ class ActorTeam(Team):
     """Actors that each make one batch of several.
 
     `start`: starts one worker.
-    `max_batches`, `max_bytes`: how much all of them may prefetch.
+    `max_batches`, `max_bytes`: limits of prefetching, of all actors.
     """
 
     # An actor may be another one by then.

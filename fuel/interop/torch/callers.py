@@ -171,7 +171,7 @@ def refuse_to_skip(stream: StreamLike, is_named: bool,
                    is_resumed: bool) -> None:
     """Raise ValueError if batches are skipped of a wrong epoch, or twice.
 
-    `stream`: what is read.
+    `stream`: the stream that is read.
     `is_named`: whether somebody has said which epoch it is.
     `is_resumed`: whether a state was loaded, after whose batches the epoch
         goes on.
@@ -211,7 +211,7 @@ def refuse_other_ranks(data: object, rank: RankShare,
     It counts the steps of a rank, which then stand for other batches.
 
     `data`: the data set of a loader.
-    `rank`: what it reads in this rank.
+    `rank`: the rank's share.
     `is_resumed`: whether a state was loaded, which fits any number of ranks.
     """
     trainer = find_caller(_TRAINER)
@@ -284,7 +284,7 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
     of the batch, and no data; between two epochs it restores no state, and
     takes one after the last batch for that of a whole epoch.
 
-    `stream`: what is read.
+    `stream`: the stream that is read.
     `is_known`: whether an epoch has begun, or somebody has said which it is.
     """
     loop = find_fit_loop()

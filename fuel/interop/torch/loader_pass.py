@@ -22,7 +22,7 @@ _tokens = itertools.count(1)
 class Workers:
     """The worker processes of a loader, which stay for one pass or several.
 
-    `token`: what they know each other by.
+    `token`: their common identifier.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Pass:
     def count(self, given: int, error: Exception | None = None) -> None:
         """Count a batch, or the error that replaces one.
 
-        `given`: how many batches PyTorch's iterator has given.
+        `given`: number of batches that PyTorch's iterator has given.
         """
         if self._share is not None:
             self.delivered = self._share.taken

@@ -59,7 +59,7 @@ class Share(Iterator[Any]):
 
     `open_epoch`: returns the epoch iterator; called for the first item.
     `read`: takes the epoch iterator, and returns the next item.
-    `taken`: how many items were read.
+    `taken`: number of items read.
     `ended`: the state of an epoch that was over when it was saved.
     """
 

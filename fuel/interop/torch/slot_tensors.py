@@ -68,7 +68,7 @@ class LentSlot:
 class SlotSender:
     """A worker's slots.
 
-    `budget`: how many bytes they may have.
+    `budget`: most bytes that they may have.
     """
 
     def __init__(self, budget: int) -> None:

@@ -64,7 +64,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
-        """Return a batch of images, transformed, in the form that it had.
+        """Return a transformed batch of images, as an array or list as before.
 
         Stages that give all images one size return one array.
         """

@@ -30,14 +30,14 @@ class Mixture:
     """The streams that an epoch mixes, and how far each of them has come.
 
     `points`: the requests of the epoch.
-    `taken`: how many items of each stream were taken; together, that is the
+    `taken`: number of items taken of each stream; their sum is the
         position of the next one.
-    `restarts`: how often each stream has begun anew.
-    `lengths`: how many items the present epoch of each stream has; None
+    `restarts`: number of restarts of each stream.
+    `lengths`: number of items of each stream's present epoch; None
         until that is asked.
     `ended_at`: the position at which a stream had nothing left to give, None
         where none was found yet.
-    `thresholds`: where the interval of each stream ends, among the points of
+    `thresholds`: the end of each stream's interval, among the points of
         the requests; all zero when the mixture is over.
     """
 
@@ -209,11 +209,11 @@ class Stretch(NamedTuple):
     """Items between which no stream ends or restarts.
 
     `start`: number of the first of them.
-    `taken`: how many items each stream has given before.
-    `begun`: how many of these were before the epoch that it is in.
+    `taken`: number of items that each stream has given before.
+    `begun`: number of these before its present epoch.
     `inputs`: the orders of these epochs.
     `weights`: those of the streams that are left.
-    `draws`: what further epochs of the streams are drawn from.
+    `draws`: the draws of further epochs of the streams.
     """
 
     start: int
@@ -234,8 +234,8 @@ class Beginning(NamedTuple):
     """The streams of a mixture as its epoch begins.
 
     `inputs`: the orders of their epochs.
-    `given`: how many items of these each stream has given before.
-    `draws`: what their further epochs are drawn from.
+    `given`: number of items of these that each stream has given.
+    `draws`: the draws of their further epochs.
     `taken`: how many items of the mixture came of each stream before, where
         its beginning is not known.
     """
@@ -249,7 +249,7 @@ class Beginning(NamedTuple):
 class MixedOrder(EpochOrder):
     """The items of several inputs, chosen by weights.
 
-    `place`: of what the scheme of the mixture draws.
+    `place`: the place of the mixture scheme's draws.
     `most`: the most items, None if there is no limit.
     """
 

@@ -84,8 +84,8 @@ class Block(NamedTuple):
     """Sequences that were read together.
 
     `parts`: for each source the sequences; those that were split, in pieces.
-    `refused`: which of them are too long.
-    `first`: how many sequences were read before.
+    `refused`: those of them that are too long.
+    `first`: number of sequences read before.
     """
 
     parts: tuple[list[Any], ...]
@@ -97,7 +97,7 @@ class Block(NamedTuple):
 class PackedEpoch(Leftover):
     """Packs the sequences of one epoch.
 
-    `position`: of the stream below, where packing can begin again.
+    `position`: a position of the stream below at which packing can resume.
     `kinds`: type and shape of the items of each source; None until they are
         known.
     `delivered_items`: how many items of sequences the rows have that were
