@@ -139,8 +139,8 @@ class DataIterator(EpochIterator):
         Raises
         ------
         TypeError
-            If some part of the pipeline cannot tell its position; the text
-            names it and what it lacks.
+            If some part of the pipeline has no position; the text names it
+            and the hooks it lacks.
         """
         stage = stage_of(self.data_stream)
         refuse_midway(stage, self.epoch)

@@ -2,8 +2,8 @@
 """A file for HDF5 in which no write ever fails.
 
 HDF5 cannot close a file whose last changes do not reach the disk: it ends the
-process. So it is told that they did. This is compiled because Python code may
-be interrupted, by Ctrl-C, between any two steps, also on its first.
+process. So each write reports success. This is compiled because Ctrl-C may
+interrupt Python code between any two steps, also on its first.
 """
 import io
 import os

@@ -35,10 +35,9 @@ class Document(NamedTuple):
 
 
 class Texts:
-    """Documents in files, from any of them on.
+    """The documents in files; reading can begin at any of them.
 
-    `num_empty`: how many of those that were read have no text: files, or
-        records of JSON.
+    `num_empty`: number of read files, or JSON records, without text.
     """
 
     def __init__(self, paths: Sequence[str], documents: str,

@@ -142,9 +142,8 @@ def columns_of(dataset: SplitDataset, sources: Sequence[str],
                ) -> dict[str, Column]:
     """Return the columns of some sources, which have masks.
 
-    Where values are missing they are filled, or a column of the mask is
-    added, if the type of the source does not tell it. Lists and times are
-    left as they are.
+    Missing values are filled, or a column of the mask is added if the type of
+    the source cannot mark them. Lists and times stay as they are.
 
     `fill`: how to fill missing values; see
         `add_fill_option`.

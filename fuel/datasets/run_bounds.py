@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.utils.masked import is_masked, masked_refusal
 
-#: 'all', or how runs are told apart, with a name or an array that says it.
+#: 'all', or the way in which runs are separated: a name or an array.
 RunsGiven: TypeAlias = str | Mapping[str, Any]
 #: Returns what a name of a part stands for, by the number of the part.
 ReadNamed: TypeAlias = Callable[[int, Any], ArrayLike]
@@ -120,7 +120,7 @@ def cut_runs(bounds: IndexArray, order: Order,
 
 
 def _kind_of(runs: RunsGiven) -> tuple[str, Any]:
-    """Return the way in which runs are told apart, and its array."""
+    """Return the way in which runs are separated, and its array."""
     if not isinstance(runs, Mapping) or len(runs) != 1 or (
             next(iter(runs)) not in KINDS):
         kinds = ', '.join(f'{{{kind!r}: ...}}' for kind in KINDS)
@@ -230,9 +230,8 @@ def _of_ends(where: str, columns: Sequence[NDArray[Any]],
         wrong = numpy.flatnonzero(column != is_end)
         if len(wrong):
             raise ValueError(
-                f'{where}: of each row it is True or 1 whether it is the last '
-                f'of its run, else False or 0, got {column[wrong[0]]} in row '
-                f'{wrong[0]}')
+                f'{where}: it must be True or 1 for the last row of each run, '
+                f'else False or 0, got {column[wrong[0]]} in row {wrong[0]}')
         is_last |= is_end
     # Rows after the last end are a run too.
     is_last[-1:] = True

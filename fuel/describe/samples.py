@@ -288,8 +288,8 @@ def _states(stream: Any) -> list[Any]:
 
 @contextmanager
 def _generators_kept() -> Iterator[None]:
-    """Put the global generators back afterwards, which stages may draw
-    from."""
+    """Restore the global generators, which stages may draw from, at the end
+    of a block."""
     python = random.getstate()
     state: Any = numpy.random.get_state(legacy=False)
     torch = sys.modules.get('torch')

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 cdef struct State:
     int descriptor
     int64_t size, changed
-    # The watch that tells events of the file, -1 if there is none; the number
+    # The watch that reports the file's events, -1 if there is none; the number
     # of events when it was found unchanged, and the time of that.
     int watch
     int64_t num_events, found

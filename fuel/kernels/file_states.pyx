@@ -1,10 +1,10 @@
 """Check by size and time of change that open files are what they were.
 
-To ask the system takes as long as to copy a few kilobytes. Where a batch may
-touch a hundred files, the system is asked (by inotify) to tell itself of
-files that are opened, written to or cut, and these alone are looked at for a
-while. Others are looked at now and then: a program that has had a file open
-for long, and writes through a map, is told of nowhere.
+A system call takes as long as copying a few kilobytes. Where a batch may
+touch a hundred files, the system reports (by inotify) files that are opened,
+written to or cut, and only these are checked for a while. Others are checked
+now and then: no event reports a program that has had a file open for long, and
+writes through a map.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -58,7 +58,7 @@ cdef extern from *:
     #include <time.h>
     #include <unistd.h>
 
-    /* What is told of one file. */
+    /* The events of one file. */
     typedef struct {
         int64_t num_events;
         int64_t last_event;
@@ -92,7 +92,7 @@ cdef extern from *:
         fuel_process++;
     }
 
-    /* Other hosts may write to what is mounted, and nobody is told. */
+    /* Other hosts may write to a mounted disk without an event. */
     static int fuel_is_local(int descriptor)
     {
         struct statfs status;
@@ -168,7 +168,7 @@ cdef extern from *:
         }
     }
 
-    /* Read what was told; 0 if that worked. */
+    /* Read the reported events; 0 if that worked. */
     static int fuel_read_events(void)
     {
         union {
@@ -223,8 +223,8 @@ cdef extern from *:
 
 
 cdef enum:
-    # So many files are looked at in the time that one call takes that reads
-    # what the system tells.
+    # So many files are checked in the time of one call that reads the
+    # system's events.
     FEW = 3
     # For so many nanoseconds after an event a file is looked at each time;
     # others are looked at once in so many nanoseconds.
@@ -244,8 +244,8 @@ cdef class FileStates:
     """The states of open files, which should not change.
 
     `states`: for each file its descriptor, and what `file_state` said of it;
-        None for one that nobody watches.
-    `num_watched`: of how many files the system tells (int).
+        None for one that is not watched.
+    `num_watched`: number of files that the system watches (int).
     """
 
     def __cinit__(self):
@@ -279,7 +279,7 @@ cdef class FileStates:
                     for place in range(self.num_files)])
 
     cdef int watch(self) noexcept:
-        """Have the system tell of the files."""
+        """Let the system report events of the files."""
         cdef Py_ssize_t place
         cdef State *one
         self.process = fuel_process

@@ -342,7 +342,7 @@ cdef extern from *:
                 FUEL_STORE(relay->is_throttled, 1);
         }
         for (end = 0; end < 2; end++)
-            /* Else the end of one that nobody reads would be told always. */
+            /* Else poll() would always report the end of an unread one. */
             polled[end].fd = polled[end].events ? pair->ends[end] : -1;
         if (!polled[1].events && !pair->deadline)
             polled[1].fd = pair->ends[1];

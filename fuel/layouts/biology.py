@@ -16,7 +16,7 @@ from fuel.layouts.seen import Seen, SeenFile
 from fuel.utils.hdf5_errors import damaged
 
 ANNDATA_LEFT_OUT = (
-    "left out of 'obs', since they are of no type that has a row for each "
+    "left out of 'obs', since their type does not have a row for each "
     'cell')
 NWB_SPIKES = 'units/spike_times'
 TORCH_BRAIN_SERIES = ('IrregularTimeSeries', 'RegularTimeSeries')

@@ -249,7 +249,7 @@ class Process(NamedTuple):
     """A process among those of several machines.
 
     `clock`: those with the same one have the same time.
-    `token`: tells it from others that have the same `pid`, elsewhere.
+    `token`: differs from that of a process of the same `pid` elsewhere.
     """
 
     clock: str

@@ -67,10 +67,10 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
 
     Notes
     -----
-    The stream is put back to where it stood, if no epoch was running and
-    its state can be told. Conversions that the data set does while it reads
-    are measured there. Stages in other processes are measured from the start
-    of the profile, with what they make ahead.
+    The stream's state is restored, if no epoch was running and it has a
+    state. Conversions that the data set does while it reads are measured
+    there. Stages in other processes are measured from the start of the
+    profile, with their prefetched batches.
 
     A step that changes its batch gets a new copy each time, which is made
     while the clock stands. A step that returns before its work is done, as
@@ -100,7 +100,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         raise ValueError(
             'headroom=True compares training steps, and there is none: pass '
             'step=..., a function of a batch')
-    # First, since workers may begin the next epoch to tell its state.
+    # First, since workers may begin the next epoch to return its state.
     reading = _Reading(stream)
     before = None
     try:

@@ -168,7 +168,7 @@ class RemoteFile:
     def _open_entry(self, key: str, table: PageTable) -> CacheEntry | None:
         cache = disk_cache()
         if cache is None or not self._opened.validator or not self.size:
-            # Without one, an old copy cannot be told from the file.
+            # Without one, an old copy cannot be recognised.
             return None
         return cache.open(key, self.size, self._opened.validator,
                           table.page, self.path)

@@ -393,9 +393,9 @@ class S3Store:
 class FilesystemStore:
     """A file of any file system.
 
-    Fsspec does not tell the state of a file with its bytes: it is asked for
-    after they were read, so they are those of the state before and after. The
-    reads that ended meanwhile share a question.
+    Fsspec does not return the state of a file with its bytes: a request for it
+    follows each read, whose bytes belong to the state if it is the same before
+    and after. Reads that end meanwhile share a request.
     """
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:

@@ -285,7 +285,7 @@ class Server:
         self.service.pipeline.close()
 
     def _make(self) -> None:
-        """Let the pipeline make something, without the sockets."""
+        """Let the pipeline make a batch; others may use the sockets."""
         self._busy_since = time.monotonic()
         self._turn.release()
         try:

@@ -406,7 +406,8 @@ def shared_draws(stream: StreamLike) -> UnknownOrders:
 
 
 def _walk(stream: StreamLike) -> Iterator[Stage]:
-    """Yield the stages of a pipeline, one that is read twice, twice."""
+    """Yield the stages of a pipeline; a stage that is read twice comes
+    twice."""
     stage = stage_of(stream)
     yield stage
     for child in stage.inputs:

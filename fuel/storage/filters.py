@@ -177,7 +177,7 @@ def check_stored_lengths(stored: Stored, used: ChunkFilter,
     except IndexError:
         end = len(stored) + 1
     if end > len(stored):
-        raise ValueError(f'it is cut: it has {len(stored)} bytes and goes on')
+        raise ValueError(f'it is cut off after {len(stored)} bytes')
     if content != nbytes:
         raise ValueError(f'it says that it decodes to {content} bytes instead '
                          f'of {nbytes}')
@@ -304,7 +304,7 @@ def undo_plugin(stored: Any, used: ChunkFilter, out: Decoded) -> None:
         DECODERS[used.code](data, used, out)
     except struct.error:
         raise ValueError(
-            f'it is cut: it has {len(data)} bytes and goes on') from None
+            f'it is cut off after {len(data)} bytes') from None
 
 
 def _call(name: str, data: memoryview, out: Decoded, **options: int) -> None:
@@ -455,7 +455,7 @@ def _check_blosc2_chunk(stored: memoryview, nbytes: int) -> None:
         raise ValueError(f'it says that it decodes to {content} bytes instead '
                          f'of {nbytes}')
     if length > len(stored):
-        raise ValueError(f'it is cut: it has {len(stored)} bytes and goes on')
+        raise ValueError(f'it is cut off after {len(stored)} bytes')
     if flags >> 5 > 4 or max(filters, default=0) > 4:
         raise OnlyHDF5Error
 

@@ -291,7 +291,7 @@ def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
 
 def copies_as_bytes(dtype: numpy.dtype[Any],
                     row_shape: tuple[int, ...]) -> bool:
-    """Return whether rows are bytes that may be copied, and some of them."""
+    """Return whether rows can be copied as bytes, and have some."""
     return not dtype.hasobject and dtype.itemsize * math.prod(row_shape) > 0
 
 

@@ -441,7 +441,7 @@ class FileAccess:
         if (opened is None or opened is self._external
                 or opened.identity is None):
             return True
-        # If no local copy is read, the path alone tells.
+        # Without a local copy, only the path's own state counts.
         return (find_state(self._absolute_path)[1] == opened.identity
                 or find_state(self._locate())[1] in (None, opened.identity))
 

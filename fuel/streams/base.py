@@ -393,8 +393,8 @@ class AbstractDataStream(NamedArguments):
         Raises
         ------
         TypeError
-            If some part of the pipeline cannot tell its position; the text
-            names it and the hooks it lacks.
+            If some part of the pipeline has no position; the text names it
+            and the hooks it lacks.
 
         Examples
         --------

@@ -49,8 +49,7 @@ _state = _State()
 def checking() -> Iterator[bool]:
     """Count a check, unless it is part of another.
 
-    Yields: whether it is to be made, which it is not while a script is
-        imported.
+    Yields: whether to make the check; False while a script is imported.
     """
     if not _state.depth:
         _state.num_checks += 1

@@ -141,6 +141,6 @@ class DecodingStage(SourcewiseTransformer):
         except OSError as error:
             raise self.undecodable(
                 f'{which} is the file {path!r}, which cannot be read: '
-                f'{error.strerror or error}. Hugging Face writes the contents '
-                f'into the data set where they were decoded once, or by '
+                f'{error.strerror or error}. To keep the contents in a data '
+                f'set of Hugging Face, decode it once, or call '
                 f'embed_table_storage') from error

@@ -5,7 +5,7 @@ A worker is deadlocked if it made no step and used no processor time from one
 look to the next, and all its threads wait in the system call ``futex`` without
 a time limit, for memory that no other process has.  Only they themselves could
 end such a wait.  Files, networks, other programs, clocks and locks that
-processes share are waited for in other ways.  Linux alone tells that.
+processes share are waited for in other ways.  Only Linux reports this.
 """
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Activity(NamedTuple):
     `steps`: number of its steps, -1 if it does not answer.
     `seconds`: processor time that it has used.
     `may_wait`: whether it waits for work, or for something outside of the
-        process, or with a time limit; None if the system does not tell.
+        process, or with a time limit; None if the system does not report it.
     """
 
     stack: str

@@ -234,7 +234,7 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
 
     @property
     def pid(self) -> int | None:
-        """Process identifier of a process of its own: there is none."""
+        """None: the worker has no process of its own."""
         return None
 
     def _begin(self, number: int, options: dict[str, Any]) -> RemoteEpoch:

@@ -128,7 +128,7 @@ class _Ranges:
     @functools.cached_property
     def _file(self) -> FileBytes:
         """The files as one, in which the reader counts its addresses."""
-        # A reader that tells ranges reads the bytes of files itself.
+        # A reader with byte ranges reads the bytes of files itself.
         return join_files(cast('Sequence[FileBytes]',
                                self._source.reader.files))
 

@@ -62,7 +62,7 @@ def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
     kept as lists of lists; None of other columns, and where a length differs
     between rows.
 
-    Its library need not be there: files tell it.
+    Its library need not be installed: the files hold the shape.
     """
     shape: Any = None
     if isinstance(field.type, pyarrow.ExtensionType):

@@ -53,8 +53,8 @@ class ArrowMessage(NamedTuple):
 def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
     """Find the messages from a byte on, up to the mark of the end.
 
-    PyArrow tells neither where a record batch lies nor how many rows it has
-    before it has read the whole of it.
+    PyArrow reads a whole record batch before it returns its place and its
+    number of rows.
 
     Returns: as an iterator, whose last message is empty: the mark.
     Raises: DamagedFileError if there is no such mark.
@@ -102,7 +102,7 @@ def _fields(metadata: bytes) -> tuple[int, int, int]:
         place = _place(metadata, table, 2)
         batch = place + _number(metadata, place, '<I')
         num_rows = _field(metadata, batch, 0, '<q')
-        # Each column tells how many rows it has: look at the first.
+        # Each column has its number of rows: look at the first.
         columns = _place(metadata, batch, 1)
         columns += _number(metadata, columns, '<I')
         if (not _number(metadata, columns, '<I')
@@ -140,8 +140,8 @@ class ArrowPart(ABC):
 
     `path`: for errors.
     `schema`, `names`: of the columns, those of `constants` among them.
-    `constants`: the values of columns that are the same in all rows, which
-        the names of folders tell.
+    `constants`: the values of columns that are the same in all rows, from
+        the names of folders.
     `num_rows`: of all groups.
     """
 
@@ -287,7 +287,7 @@ def _open_watched(path: str) -> tuple[pyarrow.NativeFile, FileBytes]:
     if is_remote(file):
         return pyarrow.PythonFile(file.open(), 'r'), file
     source = pyarrow.OSFile(located(path))
-    # PyArrow opens a name, and many of its releases tell no descriptor.
+    # PyArrow opens a name, and many of its releases return no descriptor.
     if not file.is_current():
         raise DamagedFileError(
             f'{path} was changed or replaced while it was being opened: open '
@@ -465,8 +465,8 @@ class Column:
     """A column of several files, as if of one.
 
     `arrow`: its type in Arrow.
-    `constants`: in each file, the value that the name of its folder tells;
-        None where the values are in the file.
+    `constants`: for each file, the value in the name of its folder; None
+        where the values are in the file.
     `dtype`, `shape`: of its elements, and of an example.
     `lengths`: the rows of the groups of all files.
     """

@@ -161,7 +161,7 @@ class BatchesDataset(keras.utils.PyDataset):
         self._is_begun = True
         self._quiet.close()
         if self._first:
-            # Keras is told of a short pass while it reads it.
+            # Keras warns of a short pass while it reads it.
             self._quiet.enter_context(warnings.catch_warnings())
             warnings.filterwarnings('ignore', _RAN_OUT)
 

@@ -163,5 +163,6 @@ class LoaderDataset(StreamIterable):
         return of_stream(self.stream.state_dict())
 
     def state_from(self, start: State, count: int | None) -> State:
-        """Return the state some batches after one; None: after the end."""
+        """Return the state `count` batches after `start`; None: after the
+        end."""
         return of_stream(self._advanced(start, count))

@@ -18,8 +18,8 @@ ShardLike: TypeAlias = 'tuple[int, int] | str | None'
 class RankShare:
     """The part of a stream that this process reads, by its rank.
 
-    Trainers tell the rank late: where nobody does when the share is made, it
-    is found when the stream is wanted.  A rank that changes afterwards is an
+    Trainers set the rank late: if it is not set when the share is made, it is
+    found when the stream is needed.  A rank that changes afterwards is an
     error.  A stream that is sharded already stays as it is.
 
     Parameters
