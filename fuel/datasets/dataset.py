@@ -319,7 +319,7 @@ class Dataset(NamedArguments):
     def _restrict(self, kwargs: dict[str, Any], stream: StreamLike) -> Any:
         """Return arguments without the sources that were not asked for.
 
-        The default transformers are for all that there are.
+        The default transformers are for all sources.
         """
         which = kwargs.get('which_sources')
         if not isinstance(which, (tuple, list)):

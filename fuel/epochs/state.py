@@ -113,8 +113,10 @@ def as_state(position: Position | State | Exception) -> State:
 
 
 def shallow_state(position: Position | State | Exception) -> State:
-    """Return a position as plain data, but for those of the inputs; with
-    how their first epochs began, which no saved state says."""
+    """Return a position as plain data, with the inputs' positions as they are.
+
+    It has the inputs' first epochs, which a saved state leaves out.
+    """
     if not isinstance(position, Position):
         state: State = available(position)
         return state

@@ -264,7 +264,7 @@ class Blocks:
         self._is_dense = nbytes >= DENSE * (last - first)
 
     def widen(self, starts: Ends, stops: Ends) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for some that are needed."""
+        """Return the ranges to fetch for needed ones, widened to blocks."""
         # From a page of the file's on, so that no page is in two blocks.
         first, last = self.first // PAGE * PAGE, self.last
         if not (starts.size and self._is_dense

@@ -26,8 +26,8 @@ from fuel.utils.sparse import is_sparse
 class _Caster(AgnosticSourcewiseTransformer):
     """Base of the stages that change types.
 
-    They ask the stream that they read, when an epoch is opened, to give data
-    in their type at once, so that no batch is held in another on the way.
+    When an epoch is opened, they request data of their type from the stream
+    that they read, so that no batch of another type is made.
     """
 
     def __init__(self, data_stream: StreamLike, dtype: DTypeLike,

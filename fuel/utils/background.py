@@ -53,7 +53,7 @@ class Background:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being done, nor left to do (bool)."""
+        """Whether no task runs or waits (bool)."""
         return self._workers < 1
 
     @property

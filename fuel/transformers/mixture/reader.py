@@ -414,7 +414,7 @@ class MixturePlan(ItemPlan):
         return batch if finish is None else finish(batch, place)
 
     def end(self, item: int) -> None:
-        """Go to the end of the epoch, where the next one may go on."""
+        """Go to the end of the epoch, from where the next one may continue."""
         self.reader.skip_to(self.num_items)
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
