@@ -311,7 +311,7 @@ def fill_subparser(subparser: ArgumentParser) -> Converter:
     subparser.add_argument('--one-hot', action='store_true',
                            help='make columns of zeros and ones of text')
     subparser.add_argument('--delimiter', default=',', type=_delimiter,
-                           help='what is between fields, such as ; or \\t '
+                           help='separator of fields, such as ; or \\t '
                            '(default: a comma)')
     subparser.add_argument('--header', action=BooleanOptionalAction,
                            default=None, help='whether the first line has '

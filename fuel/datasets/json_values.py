@@ -370,8 +370,8 @@ def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
 
 def _flattened(values: Sequence[Any], shape: Iterable[int | None],
                ) -> list[Any] | None:
-    """Return the elements of nested lists that all have a shape; None if one
-    has another."""
+    """Return the elements of nested lists of one shape; None if their shapes
+    differ."""
     level = list(values)
     for length in shape:
         if not ({list}.issuperset(map(type, level))

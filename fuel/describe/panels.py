@@ -230,7 +230,8 @@ def _curves(examples: Sequence[Array]) -> Plot:
 
 
 def _channels(example: Array) -> Sequence[Array]:
-    """Return the channels of steps of a few numbers; of all else, itself."""
+    """Return the channels of a curve of few numbers a step; other examples as
+    they are."""
     if example.ndim != 2 or min(example.shape) > MOST_CHANNELS:
         return [example]
     return list(example.T if example.shape[0] > example.shape[1] else example)

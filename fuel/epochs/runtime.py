@@ -113,8 +113,8 @@ class Runtime:
                 stage.readers.add(self)
 
     def keep_sources(self, known: KnownSources, changes: int) -> None:
-        """Keep the sources of the stream, unless something was assigned since
-        it had that number of changes."""
+        """Keep the sources of the stream, unless its number of changes is
+        another now."""
         with lock_of_sources:
             if changes == self.changes:
                 self.known_sources = known

@@ -16,7 +16,7 @@ class ClientPosition:
     `run`: names the epochs of the server that it read from.
     `epoch`: number of the epoch.
     `client`: the client that saved the position.
-    `is_over`: whether the epoch was finished or left: the next one is wanted.
+    `is_over`: whether the epoch was finished or left, so that the next begins.
     `index`: number of the batch that `state` precedes.
     `state`: state of the pipeline.
     `done`: batches that the client delivered to its user.

@@ -335,8 +335,8 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return len(self._node)
 
     def visititems(self, function: Any) -> Any:
-        """Call a function with the name and the node of all that is below,
-        until it returns something, which is returned."""
+        """Call a function with the name and the node of each object below,
+        until it returns a value other than None, and return that."""
         for name, node in self.items():
             found = function(name, node)
             if found is None and isinstance(node, HDF5Group):

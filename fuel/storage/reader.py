@@ -266,7 +266,7 @@ class DerivedReader(Reader):
     @abstractmethod
     def needed(self, rows: NDArray[numpy.intp],
                ) -> Sequence[NDArray[numpy.intp]]:
-        """Return of each reader rows in all chunks that examples need."""
+        """Return rows of each reader that lie in all chunks of examples."""
 
     @abstractmethod
     def span(self, rows: slice | NDArray[numpy.intp],

@@ -208,7 +208,8 @@ def refuse_other_ranks(data: object, rank: RankShare,
                        is_resumed: bool) -> None:
     """Raise ValueError if a Trainer resumes on another number of ranks.
 
-    It counts the steps of a rank, which then stand for other batches.
+    A Trainer skips as many batches as a rank has made steps, and other ranks
+    have other batches.
 
     `data`: the data set of a loader.
     `rank`: the rank's share.
