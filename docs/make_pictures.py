@@ -14,7 +14,7 @@ import numpy
 from PIL import Image
 from sklearn.datasets import load_digits, load_sample_images
 
-from fuel.bin.watch import Shot, page
+from fuel.bin.watch import TimedStatus, page
 from fuel.client.measures import take_status
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.schemes import (
@@ -454,7 +454,7 @@ def write_watch():
         shots = []
         for _ in range(3):
             time.sleep(1.5)
-            shots.append(Shot(
+            shots.append(TimedStatus(
                 take_status(ask_status(server.address)), time.time()))
         stop.set()
         for thread in threads:

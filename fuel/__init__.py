@@ -17,7 +17,7 @@ __all__ = ['__version__', 'config', 'load', 'profile']
 
 # They need data sets and stages, which `import fuel` alone does not load.
 _LAZY = {'export': 'fuel.export', 'load': 'fuel.loading',
-          'profile': 'fuel.profiling'}
+         'profile': 'fuel.profiling'}
 
 
 def __getattr__(name: str) -> Any:

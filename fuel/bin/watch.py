@@ -25,7 +25,7 @@ _STAGES = {'stage': 25, 'runs in': 13, 'items': 9, 'work': 7, 'stalls': 7,
 _CLIENTS = {'client': 22, 'rank': 6, 'batches': 10, 'rate': 10, 'lag': 10,
             'now': 9, 'since': 10}
 # These columns are texts, which begin at the left.
-_ALIGNED = ('stage', 'runs in', 'client')
+_LEFT = ('stage', 'runs in', 'client')
 
 
 class Line(NamedTuple):
@@ -128,7 +128,7 @@ def _size(count: float | str) -> str:
 
 def _row_of_stage(stage: StageMeasurements, processes: int,
                   seconds: float) -> list[str]:
-    """Return the cells of a stage, whose processes run in parallel."""
+    """Return the cells of a stage; its times are shares of `seconds`."""
     def share(part: float) -> str:
         return f'{part / seconds:.0%}' if seconds else f'{part:.1f} s'
     rate = f'{stage.items / seconds:.0f}/s' if seconds else str(stage.items)
@@ -166,7 +166,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
     for cells, look in [(list(columns), HEAD), *(
             (cells, SLOW if is_slow else '') for cells, is_slow in rows)]:
         yield Line(''.join(
-            f'{_fit(cell, room - 1):{"<" if name in _ALIGNED else ">"}{room}}'
+            f'{_fit(cell, room - 1):{"<" if name in _LEFT else ">"}{room}}'
             for name, cell, room in zip(columns, cells, widths, strict=True)
             ).rstrip(), look)
 

@@ -18,10 +18,10 @@ def add_fill_option(subparser: ArgumentParser) -> None:
     """Add the option for missing values."""
     subparser.add_argument(
         '--fill', default=None, metavar='mean|median|most-frequent|VALUE',
-        help='fill missing values, learnt from the split train: mean and '
-        'median are of numbers, and other sources get their most frequent '
-        'value; with most-frequent, all sources do; or a value of your own '
-        '(default: none)')
+        help='what replaces missing values: mean or median of the split '
+        'train (sources that are not numbers get their most frequent value), '
+        'most-frequent for all sources, or a value of your own (default: '
+        'missing values stay)')
 
 
 def fill_values(stream: StreamLike, source: str, kind: str, fill: str,

@@ -108,7 +108,7 @@ class Piece(NamedTuple):
     `lengths`: number of tokens of each.
     `tokens`: the tokens of all, one after the other.
     `num_empty`: number of those without text before the last.
-    `after`: the begin of the next document.
+    `after`: the start of the next document.
     """
 
     lengths: NDArray[numpy.int64]

@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 # These wait until they are asked for, and so do the built-in data sets.
 _LAZY = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
-          'Constant': 'columns', 'Flat': 'columns',
-          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
-          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
-          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
-          'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
-          'random_split': 'random_splits'}
+         'Constant': 'columns', 'Flat': 'columns',
+         'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
+         'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
+         'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
+         'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
+         'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.
 _MODULES = ('built_in', 'hdf5', 'toy', 'vocabulary')

@@ -417,10 +417,10 @@ class Dataset(NamedArguments):
         return None
 
     def find_source(self, source: str) -> FoundSource:
-        """Return the reader of a source; where only :meth:`get_data` reads,
-        the rows of the files that the examples are; None if that is not known.
+        """Return the reader of a source, or the order of its rows in files.
 
-        A hook for data sets over others, such as
+        The order is for a source that only :meth:`get_data` can read. None if
+        neither is known. A hook for data sets over others, such as
         :class:`~fuel.datasets.Windows`.
         """
         return None

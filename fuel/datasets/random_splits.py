@@ -283,7 +283,7 @@ def _by_class(given: Any, count: int,
         numpy.flatnonzero(known))
     if not len(examples):
         raise ValueError(
-            f'stratify: the class of all {count} examples is missing')
+            f'stratify: all {count} examples lack a class')
     _, number = numpy.unique(classes[examples], return_inverse=True)
     order = examples[numpy.argsort(number, kind='stable')]
     return numpy.split(order, numpy.cumsum(numpy.bincount(number))[:-1])

@@ -38,7 +38,7 @@ class Windows(RunDataset):
     step : int, optional
         From each row of a window to the next. Defaults to 1.
     stride : int, optional
-        Rows from the begin of a window to that of the next. Defaults to 1.
+        Rows from the start of a window to that of the next. Defaults to 1.
     pad : {'edge', 'zero'}, optional
         The value of rows outside of the run: its nearest row, or
         zeros. Defaults to None: windows lie inside.

@@ -15,7 +15,7 @@ from fuel.datasets.checks import is_sequential
 from fuel.describe.examples import Array, shown_array
 from fuel.describe.panels import Panel
 from fuel.describe.pipeline import (
-    Described, try_method, dataset_stage, described, short)
+    Described, dataset_stage, described, short, try_method)
 from fuel.describe.preview import Preview
 from fuel.describe.source_types import SourceType
 from fuel.epochs.pipeline import child_streams

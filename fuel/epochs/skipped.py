@@ -259,8 +259,8 @@ def is_of_data(error: Exception) -> bool:
 
 
 def _is_of_network(error: BaseException | None) -> bool:
-    """Return whether an exception means that a server was not reached, or did
-    not send what any address needs."""
+    """Return whether an exception is of the network or the server, not of one
+    address (404 or 410)."""
     names = {f'{base.__module__}.{base.__qualname__}'
              for base in type(error).__mro__}
     return not names.isdisjoint(_OF_NETWORK) and not (

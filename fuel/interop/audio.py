@@ -255,8 +255,8 @@ def _raise_cut(count: int, claimed: int) -> NoReturn:
 
 
 def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
-    """Raise ValueError for a file that is cut off, where libsndfile would read
-    the rest, that has no samples, or whose header lacks their number."""
+    """Raise ValueError for a file that is cut off, though libsndfile would
+    read what there is, that is empty, or whose header lacks its length."""
     if sound.format == 'OGG':
         content = bytes(file)
         page = content[content.rfind(b'OggS'):]

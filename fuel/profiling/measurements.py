@@ -26,7 +26,7 @@ from fuel.utils.printing import aligned
 #: runs it; for one that runs elsewhere, behind the path of the stage that
 #: reads it.
 Path = tuple[int, ...]
-#: Number of the item, and begin and end in nanoseconds; the number is -1 for
+#: Number of the item, and start and end in nanoseconds; the number is -1 for
 #: an error, or the end of the epoch, in the place of an item.
 Span: TypeAlias = tuple[int, int, int]
 

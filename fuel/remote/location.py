@@ -98,8 +98,8 @@ class RemotePath(str):
     @property
     def advice(self) -> str:
         """Advice for an error that a server refuses the file (str)."""
-        return (' (pickles hold no credentials: assign its '
-                'storage_options)') if self._lacks_secrets else ''
+        return (' (it was unpickled, and pickles hold no credentials: assign '
+                'its storage_options)') if self._lacks_secrets else ''
 
 
 class WithStorageOptions:

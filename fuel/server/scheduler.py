@@ -119,7 +119,8 @@ class Scheduler:
             case Refuse(connection, error):
                 self._refuse(connection, error)
             case ReportEnd(connection):
-                self._send_refusal(connection, {'type': 'end', 'state': None})
+                self._end_membership(
+                    connection, {'type': 'end', 'state': None})
             case Continue(run, ledger):
                 self._continue(run, ledger)
             case SetAside():
@@ -132,12 +133,12 @@ class Scheduler:
                 error: Exception) -> None:
         self.counts['dropped messages'] += 1
         log.warning('refused a client: %s', error)
-        self._send_refusal(connection, {
+        self._end_membership(connection, {
             'type': 'broken', 'error': describe_error(error)})
 
-    def _send_refusal(self, connection: ClientConnection,
-                      fields: Fields) -> None:
-        """Send a client why it is in no epoch."""
+    def _end_membership(self, connection: ClientConnection,
+                        fields: Fields) -> None:
+        """Send a client why it is not in an epoch, and end its join."""
         self.reply(connection, fields)
         connection.join = 0
 
@@ -213,7 +214,7 @@ class Scheduler:
         """Tell its clients that an epoch cannot begin."""
         self.counts['errors'] += 1
         for member in epoch.members.values():
-            self._send_refusal(
+            self._end_membership(
                 member.connection, {'type': 'broken', 'error': error})
         self.admission.on_broken()
         former = self.admission.epoch
@@ -508,7 +509,7 @@ class Scheduler:
             self.expire()
 
     def hold_deadline(self) -> float:
-        """Return until when the successor of a client may come."""
+        """Return the time until which the successor of a client may come."""
         return self.clock() + self.hold
 
     def free(self, item: Item) -> None:

@@ -67,7 +67,7 @@ class RequestOrder(EpochOrder):
         return int(self.requests.num_requests)
 
     def count_to(self, stop: int) -> int:
-        """Return the number of items, or a number from `stop` on."""
+        """Return the number of items; counting may end at `stop`."""
         requests = self.requests
         return (requests.count_to(stop) if isinstance(
             requests, ListedRequests) else int(requests.num_requests))
@@ -181,7 +181,7 @@ class StageEpoch(NamedTuple):
     def first_inputs(self, first: FirstEpochs) -> tuple[
             list[EpochOrder], Draws]:
         """Return the orders of the inputs' first epochs, where some have begun
-        anew since, and the draws of the others."""
+        anew since, and the draws of their further epochs."""
         query = OrderQuery(first.standing, self.query.datasets)
         parts = (children_of(self.epoch) if self.epoch is not None
                  else [None] * len(first.ends) if self.state is None
@@ -215,8 +215,8 @@ class OrderQuery:
     `draws`: what it draws.
     `known`: the copies of generators that were made.
     `datasets`: the numbers of the data sets, by their identities.
-    `drawn_positions`: the positions that streams drew from which have drawn
-        since, by the streams' identities.
+    `drawn_positions`: for streams that have drawn since, the positions that
+        they drew from, by the streams' identities.
     """
 
     def __init__(self, drawn_positions: Sequence[Position] = (),

@@ -70,7 +70,7 @@ class ListedRequests(RequestIterator):
         self._made: list[Any] = []
 
     def count_to(self, stop: int) -> int:
-        """Return the number of requests, or a number from `stop` on."""
+        """Return the number of requests; counting may end at `stop`."""
         missing = stop - len(self._made)
         if missing > 0 and self._rest is not None:
             with (nullcontext() if self._generators is None

@@ -237,7 +237,7 @@ class EpochOrder:
         return size
 
     def count_to(self, stop: int) -> int:
-        """Return the number of items, or a number from `stop` on."""
+        """Return the number of items; counting may end at `stop`."""
         if self.num_items is not None:
             return len(self)
         while self._counted < stop:

@@ -102,7 +102,7 @@ class CutOrder(EpochOrder):
         return range(start, min(stop, self.total_to(stop)))
 
     def total_to(self, stop: int) -> int:
-        """Return the number of examples, or a number from `stop` on."""
+        """Return the number of examples; counting may end at `stop`."""
         return (self.inputs[0].count_to(stop) if self.total is None
                 else self.total)
 
@@ -169,7 +169,7 @@ class RowOrder(CutOrder):
         return size
 
     def total_to(self, stop: int) -> int:
-        """Return the number of rows, or a number from `stop` on."""
+        """Return the number of rows; counting may end at `stop`."""
         ends = self._ends
         if self._size is None:
             below = self.inputs[0]
@@ -270,7 +270,7 @@ class MergedOrder(EpochOrder):
         return None if None in counts else min(counts)
 
     def count_to(self, stop: int) -> int:
-        """Return the number of items, or a number from `stop` on."""
+        """Return the number of items; counting may end at `stop`."""
         return min([part.count_to(stop) for part in self.inputs])
 
     def make(self, item: int) -> Made:

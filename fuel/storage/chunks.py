@@ -76,7 +76,7 @@ class ChunkReader(DirectReader):
         """
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for chunks of a remote file: begins and
+        """Return the ranges to fetch for chunks of a remote file: starts and
         ends."""
         raise NotImplementedError
 
@@ -271,7 +271,7 @@ class DecodedReader(ChunkReader):
             slots[chunk] is None for chunk in chunks.tolist()]])
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for chunks: begins and ends."""
+        """Return the ranges to fetch for chunks: starts and ends."""
         starts = self._parts.addresses[chunks]
         sizes = self._index.sizes[chunks]
         stored = starts >= 0

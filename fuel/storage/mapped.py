@@ -193,8 +193,8 @@ class Parts:
         return mask
 
     def starts_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return the begins of rows, and the bytes between them; without rows
-        that were never written.
+        """Return the address of each row, and the bytes from it to the next
+        row; without rows that were never written.
 
         Of a row in several tiles, where the first of them is.
         """
@@ -254,7 +254,7 @@ def parts_of_arrays(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
     of its own.
 
     `lengths`: number of rows of each.
-    `addresses`: the begin of each, in the files as one.
+    `addresses`: the start of each, in the files as one.
     """
     table = numpy.zeros(len(lengths), PART)
     table['rows'] = lengths
@@ -459,8 +459,8 @@ class MappedReader(DirectReader):
         return self._remote.prefetch_budget()
 
     def _pieces(self, rows: IndexArray) -> tuple[Ends, Any]:
-        """Return the begins of the pieces that rows need, and the bytes of
-        each: a row, or a chunk of a remote file."""
+        """Return the addresses of the pieces that rows need, and the number
+        of bytes of each: a row, or a chunk of a remote file."""
         if not self._paging.is_remote:
             return self._row_pieces(rows)
         return self._parts.pieces_of(rows)

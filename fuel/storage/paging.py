@@ -315,7 +315,8 @@ class RemotePaging:
 
 
 def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
-    """Return the prefetcher of a file's rows into memory."""
+    """Return the object that reads a file's rows into memory, before they are
+    copied."""
     if is_remote(file):
         return RemotePaging(file)
     assert is_local(file)

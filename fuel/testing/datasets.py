@@ -109,7 +109,7 @@ class DatasetCase:
         return found
 
     def read(self, dataset: Any, state: object) -> list[list[Frozen]]:
-        """Return the data of the requests; of the first of each in a given
+        """Return the data of two requests of each kind, or of one in a given
         state."""
         return [[freeze(dataset.get_data(state, request))
                  for request in requests[:2 if state is None else 1]]

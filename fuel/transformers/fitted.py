@@ -239,7 +239,7 @@ class FittedParameters(PlainArgument):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Load a fitted stage that :meth:`save` saved.
+        """Load parameters that :meth:`save` saved.
 
         Raises
         ------

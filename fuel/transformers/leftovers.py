@@ -203,12 +203,12 @@ class LeftoverStage(Transformer):
             self._kept[0].skip(saved_count(leftover, 'used'))
 
     def resume_plan(self, leftover: dict[str, Any]) -> None:
-        """Restore the left-overs of the inherited classes."""
+        """Restore the left-overs of the next classes in the MRO."""
         if self.inherited_leftover() is not None:
             super().set_leftover(leftover)
 
     def inherited_leftover(self) -> Any:
-        """Return the left-overs of the inherited classes, None for none."""
+        """Return the left-overs of the next classes in the MRO, or None."""
         return super().get_leftover() if self._inherits_leftover else None
 
     def get_child_position(self) -> Any:

@@ -111,7 +111,7 @@ class SequenceStage(Expand):
         raise NotImplementedError
 
     def _begin_of(self, number: int) -> int:
-        """Return the begin of a piece of the present sequence."""
+        """Return the start of a piece of the present sequence."""
         raise NotImplementedError
 
     def _number_of(self, begin: int) -> int:
@@ -123,7 +123,7 @@ class SequenceStage(Expand):
         raise NotImplementedError
 
     def get_leftover(self) -> Any:
-        """Return the begin of the next piece in the input's example."""
+        """Return the start of the next piece in the input's example."""
         leftover = super().get_leftover()
         if self._oldest() is not None:
             leftover['begin'] = self._begin_of(leftover.pop('used'))
@@ -262,7 +262,7 @@ class Chunk(SequenceStage):
         return len(self._sequences[0]) - (self.target_source is not None)
 
     def _last_begin(self) -> int:
-        """Return the latest begin of a chunk."""
+        """Return the latest start of a chunk."""
         usable = self._usable()
         return max(0, usable - self.length) if (
             self.last == 'shift') else usable

@@ -29,7 +29,7 @@ class ArrayPickler(pickle.Pickler):
     makes_writable = True
 
     def reducer_override(self, instance: object) -> Any:
-        """Return a way to rebuild an array without copying its memory."""
+        """Return how to rebuild an array from its memory."""
         if type(instance) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         array = numpy.asarray(instance)

@@ -86,7 +86,7 @@ _LIMITS = {
 
 @contextmanager
 def _explained(size: int) -> Iterator[None]:
-    """Return the error of getting memory, with its cause."""
+    """Raise an error of getting memory with the size and the cause."""
     try:
         yield
     except OSError as error:

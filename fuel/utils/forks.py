@@ -103,8 +103,9 @@ def warned_of_jax(method: str | None) -> Iterator[None]:
     warnings.warn(
         'workers are forked from a process that has loaded JAX, whose threads '
         'are not copied: a worker may wait for them without end. Start the '
-        "workers with start_method='forkserver', and put the code of your "
-        "script under if __name__ == '__main__':, since they import it",
+        "workers with start_method='forkserver', and put what your script "
+        "runs, but not its functions and classes, under if __name__ == "
+        "'__main__':, since they import it",
         RuntimeWarning, stacklevel=1)
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', r'os\.fork\(\) was called')

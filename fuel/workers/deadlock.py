@@ -121,8 +121,8 @@ class UsageWatch:
             self._seen.popleft()
 
     def seconds_without_processor(self) -> float:
-        """Return the seconds of the window in which the process was ready but
-        had no processor."""
+        """Return the seconds, since the first look, in which the process was
+        ready but had no processor."""
         if self._first_delay is None:
             return 0.0
         return self._seen[-1][1].delay - self._first_delay
@@ -140,7 +140,8 @@ class UsageWatch:
         return self._describe()[1]
 
     def _describe(self) -> tuple[bool, str]:
-        """Return whether the process is starved, and a description of it."""
+        """Return whether the process is kept from work, and a description of
+        its state."""
         if not self._seen:
             return False, ('this system does not report whether it is busy, '
                            'stopped or asleep')
@@ -303,8 +304,9 @@ class DeadlockWatch:
             f'{worker} has made nothing and used no processor time for '
             f'{self._limit:g} seconds')
         remedy = (
-            "start workers with start_method='forkserver', and put the code "
-            "of your script under if __name__ == '__main__':. The setting "
+            "start workers with start_method='forkserver', and put what your "
+            "script runs, but not its functions and classes, under "
+            "if __name__ == '__main__':. The setting "
             'deadlock_timeout (fuel.config.deadlock_timeout) changes how many '
             f'seconds; 0 waits for timeout alone. It is at:\n{stacks}')
         if self._before is not None and self._before.may_wait is False:

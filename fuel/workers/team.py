@@ -39,7 +39,7 @@ class RemoteEpoch:
         is known.
     `opened`: whether the worker answered the request for the epoch.
     `base`: the state before the first batch, or why there is none.
-    `failure`: the error at the begin of the epoch, if any.
+    `failure`: the error at the start of the epoch, if any.
     `final`: the state after the end, or why there is none, pickled; None
         before the end was received.
     """

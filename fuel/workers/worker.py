@@ -45,8 +45,9 @@ _ANSWER_SECONDS = 2.0
 # Seconds between checks of how long the consumer has waited.
 _POLL_SECONDS = 1.0
 _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
-              'that are not forked import your script, so put its code '
-              "under if __name__ == '__main__':")
+              'that are not forked import your script, so put what it runs, '
+              "but not its functions and classes, under if __name__ == "
+              "'__main__':")
 
 
 class Worker(EpochWorker[RemoteEpoch]):

@@ -68,7 +68,7 @@ class FileParts:
                  runs: RunsGiven | None, cache_bytes: int | None) -> None:
         self.files, self.names = files, names
         self.expected: list[str] = []
-        # Answers to questions that were asked together, until they are needed.
+        # Indices that were built together with another, until they are needed.
         self._built: dict[str, IndexBuilder] = {}
         self.cache_bytes = cache_bytes
         self._runs_given = runs

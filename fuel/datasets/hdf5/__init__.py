@@ -14,7 +14,7 @@ __all__ = ['EpochCost', 'H5PYDataset', 'PytablesDataset', 'epoch_cost']
 
 # Most programs do without these, which are imported when asked for.
 _LAZY = {'EpochCost': 'costs', 'PytablesDataset': 'pytables',
-          'epoch_cost': 'costs'}
+         'epoch_cost': 'costs'}
 
 # Classes are pickled, and shown, under the name that users import.
 H5PYDataset.__module__ = __name__

@@ -218,7 +218,7 @@ class H5PYDataset(SourceDataset):
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
-            # LentSlot, since a subclass may have closed its own.
+            # The file is lent, since a subclass may have closed its own.
             self._summary = summarize(
                 h5file, self.provides_sources, self._flat)
             if not load_in_memory:

@@ -167,7 +167,7 @@ class CenterCrop(FixedSizeStage):
 
 def slack_of(image: Image, window: tuple[int, int],
              which: str) -> tuple[int, int]:
-    """Return the numbers of rows and columns of an image beside the window."""
+    """Return by how many rows and columns an image exceeds the window."""
     rows, columns = (size - wanted for size, wanted in zip(
         image.shape[-2:], window, strict=True))
     if rows < 0 or columns < 0:

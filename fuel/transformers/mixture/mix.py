@@ -14,7 +14,7 @@ from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import shallow_state
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme, MixtureWeights, Weights
-from fuel.sharding.asking import StageEpoch, CarriesInputs
+from fuel.sharding.asking import CarriesInputs, StageEpoch
 from fuel.sharding.order import EpochOrder, Unordered
 from fuel.transformers.base import ALL
 from fuel.transformers.mixture.order import (
