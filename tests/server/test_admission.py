@@ -70,7 +70,7 @@ def position(run, epoch, client='a', *, is_over=False, state=None, done=(),
     (True, True, (5, None, True))])
 def test_end_of_an_earlier_epoch_is_followed_by_the_next(
         is_loaded, others, expected):
-    """If a client that is alone has gone back to it."""
+    """It does if a client that is alone has gone back to it."""
     world = World()
     run = world.admission.run
     epoch = world.begin('a', 4)
@@ -122,7 +122,8 @@ def test_client_waits_for_the_others():
 
 
 def test_client_joins_the_epoch_that_others_read():
-    """With what it delivered, if it was in it before."""
+    """It keeps the batches that it delivered, if it was in the epoch
+    before."""
     world = World()
     epoch = world.begin('a')
     epoch.ledger.send('a', 0)
@@ -161,7 +162,7 @@ def test_client_of_an_epoch_that_is_left_behind_is_sent_away():
         'named', 'of another run', 'state that the pipeline refuses'])
 def test_first_client_decides_whether_the_journal_is_continued(
         run, refused, kind):
-    """If it names the run, and the pipeline can load the states."""
+    """It does if it names the run, and the pipeline can load the states."""
     world = World()
     world.refused_state = refused
     ledger = Ledger(1)

@@ -88,7 +88,7 @@ def test_later_epoch_does_not_wait_for_a_client_that_closed(sharing):
 
 @SHARED
 def test_client_that_closes_while_another_waits_lets_it_go_on(sharing):
-    """At once."""
+    """The other client goes on at once."""
     world, one, other = finish_first(sharing)
     assert not go_on(other)
     assert wait_of(world) == (
@@ -103,7 +103,7 @@ def test_client_that_closes_while_another_waits_lets_it_go_on(sharing):
 @pytest.mark.parametrize('is_in_epoch', [True, False])
 def test_killed_client_is_waited_for_as_long_as_its_successor_has(
         sharing, is_in_epoch):
-    """Killed in the epoch, or after it had come to its end."""
+    """It was killed in the epoch, or after it had come to its end."""
     if is_in_epoch:
         world = World(None, COUNT, sharing, num_clients=2)
         one, other = [world.add_client() for _ in range(2)]
@@ -155,8 +155,8 @@ def test_successor_of_a_client_killed_between_epochs_loses_nothing(
 
 
 def test_client_of_two_that_does_something_else_is_waited_for():
-    """With 'split' for a while, since it can come later; with 'all' as long
-    as it is connected."""
+    """With 'split' it is awaited for a while, since it can come later; with
+    'all' as long as it is connected."""
     for sharing in ('split', 'all'):
         world, one, other = finish_first(sharing)
         assert not go_on(other)
@@ -196,7 +196,7 @@ def test_epoch_of_ranks_waits_for_each_rank():
 
 
 def test_epoch_of_ranks_that_has_lost_one_says_so():
-    """After the time of its successor."""
+    """It does so after the time for its successor."""
     world = World(None, COUNT, 'rank', num_clients=2)
     one, other = [world.add_client(rank=rank) for rank in range(2)]
     while not (one.history and other.history):
@@ -243,7 +243,7 @@ def start_victim(server):
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize('is_killed', [False, True])
 def test_survivor_reads_the_epochs_that_follow(is_killed):
-    """Of a client that ended after one epoch, or was killed in it."""
+    """The other client ended after one epoch, or was killed in it."""
     with serve(reconnect=1) as server, ServerDataStream(
             ('x',), port=server.port, stalled=30) as client, \
             start_victim(server) as victim:
@@ -299,7 +299,7 @@ def test_client_that_closes_while_the_server_looks_for_it_has_left():
 
 @pytest.mark.timeout(60)
 def test_client_and_status_say_for_whom_the_server_waits(capsys):
-    """Not that the pipeline is stuck."""
+    """They do not say that the pipeline is stuck."""
     why = 'the server waits for 1 more client: num_clients=2, 1 is there'
     with serve() as server:
         with ServerDataStream(('x',), port=server.port,

@@ -69,8 +69,8 @@ def check_served(port):
 @pytest.mark.parametrize('how', RELAYS)
 def test_damaged_messages_are_errors_or_sound_batches(
         how, shared_memory, count):
-    """In both directions, in single frames and in all that ZeroMQ sends; it
-    takes no longer than it may, and others are served."""
+    """Both directions are damaged, in single frames and in all that ZeroMQ
+    sends; decoding takes a limited time, and others are served."""
     stream = DataStream(SparseDataset(ROWS), iteration_scheme=(
         SequentialScheme(NUM_ROWS, SIZE)))
     with Server(stream, port=0) as server:

@@ -86,7 +86,7 @@ def test_closed_stream_frees_its_memory_and_descriptors():
 
 @pytest.mark.parametrize('fault', ['port', 'keys', 'none'])
 def test_server_with_keys_that_cannot_start_says_so(tmp_path, fault):
-    """At once, and leaves no thread."""
+    """The error comes at once, and no thread is left."""
     make_keys(tmp_path, ['alice'])
     folder = tmp_path / 'server'
     if fault == 'keys':
@@ -217,7 +217,7 @@ def test_client_that_asks_and_does_not_read_is_disconnected():
 
 
 def test_refusal_in_the_middle_of_an_epoch_is_raised_at_once():
-    """Not when the pipeline counts as stalled."""
+    """It does not wait until the pipeline counts as stalled."""
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
         router.linger = 500
         port = router.bind_to_random_port('tcp://127.0.0.1')
@@ -247,7 +247,7 @@ def test_refusal_in_the_middle_of_an_epoch_is_raised_at_once():
 
 
 def test_batch_with_another_number_of_items_is_an_error():
-    """Named by the server, as the pipeline's mistake."""
+    """The server names it as the pipeline's mistake."""
     class Odd(Transformer):
         def get_data(self, request=None):
             (data,) = next(self.child_epoch_iterator)
@@ -294,7 +294,7 @@ def test_client_refuses_a_batch_with_another_number_of_items():
 
 
 def test_many_empty_ragged_arrays_are_decoded_at_once():
-    """As others of their number are."""
+    """Other arrays of their number take no longer."""
     arrays = [numpy.zeros(0, 'f4')] * 10 ** 6 + [numpy.ones(1, 'f4')]
     items, buffers = encode([arrays])
     start = time.process_time()
@@ -306,7 +306,8 @@ def test_many_empty_ragged_arrays_are_decoded_at_once():
 
 @pytest.mark.parametrize('width', [0, 1])
 def test_more_small_ragged_arrays_than_fit_a_message_are_refused(width):
-    """Before any is made: each takes many times its bytes in the message."""
+    """They are refused before any is made: each takes many times its bytes in
+    the message."""
     count = 3 * 10 ** 6
     item = {'type': 'ragged', 'dtype': '|u1', 'dimensions': 1,
             'count': count}
@@ -322,7 +323,8 @@ def test_more_small_ragged_arrays_than_fit_a_message_are_refused(width):
 
 def test_ragged_arrays_of_all_sources_are_counted_before_they_are_sent(
         monkeypatch):
-    """In lists and arrays of objects, too; larger ones count for more."""
+    """They are counted in lists and arrays of objects, too; larger ones count
+    for more."""
     limits = Limits(arrays=100)
     monkeypatch.setattr(encoding, 'LIMITS', limits)
     many = [numpy.zeros(0, 'u1')] * 60 + [numpy.zeros(1, 'u1')]
@@ -382,7 +384,7 @@ def test_slots_of_a_forked_client_are_not_released():
 
 
 def test_finished_stream_and_iterator_pickle():
-    """Together, after the end: both can be asked where they stand."""
+    """They pickle together, after the end: both have a position."""
     with Server(numbered(5), port=0) as server, \
             ServerDataStream(('x',), port=server.port) as client:
         epoch = client.get_epoch_iterator()
@@ -503,7 +505,7 @@ HOLDER = """
 
 
 def test_sigterm_ends_a_server_whose_stage_holds_the_interpreter():
-    """Within seconds; the handler in Python cannot run."""
+    """It ends within seconds; the handler in Python cannot run."""
     with subprocess.Popen(
             [sys.executable, '-c', textwrap.dedent(HOLDER)],
             stderr=subprocess.PIPE, text=True) as process:
@@ -523,7 +525,7 @@ def test_sigterm_ends_a_server_whose_stage_holds_the_interpreter():
 
 
 def test_journal_that_cannot_be_written_stops_the_server(tmp_path):
-    """With an error that names the path and the switch."""
+    """The error names the path and the switch."""
     path = tmp_path / 'journal'
     stream = Mapping(numbered(2000), lambda data: data)
     server = Server(stream, port=0, journal=path)
@@ -552,7 +554,7 @@ def test_journal_that_cannot_be_written_stops_the_server(tmp_path):
 
 
 def test_journal_in_a_place_that_cannot_be_written_is_an_error(tmp_path):
-    """When the server starts; nothing is left open."""
+    """The error comes when the server starts; nothing is left open."""
     (tmp_path / 'file').write_text('')
     with pytest.raises(ServerError, match='--no-journal'):
         Server(numbered(), port=0,

@@ -103,7 +103,7 @@ def test_second_successor_from_the_same_state_loses_nothing(
 
 
 def test_new_client_of_the_rank_of_a_killed_one_gets_what_it_left(tmp_path):
-    """When the time of the killed client's successor is over."""
+    """It gets them when the time for the killed client's successor is over."""
     world, one, other = begin(tmp_path, 'rank')
     one.kill(received=5)
     new_client = world.add_client(rank=0)
@@ -137,7 +137,7 @@ def test_server_killed_twice_around_a_successor_loses_nothing(
 
 @SHARING
 def test_successor_after_the_deadline_gets_what_was_lost(tmp_path, sharing):
-    """While the others are still in the epoch."""
+    """The others are still in the epoch."""
     world, one, other = begin(tmp_path, sharing)
     saved = one.save()
     one.next()
@@ -321,8 +321,8 @@ def test_server_without_a_journal_loses_nothing(tmp_path, sharing):
 
 @pytest.mark.parametrize('sharing', ['split', 'rank'])
 def test_server_without_a_journal_loses_nothing_after_any_history(sharing):
-    """Whoever had come how far, and comes back first; nobody gets a batch
-    twice itself, and the epoch that follows is whole."""
+    """Clients have any progress, and come back in any order; nobody gets a
+    batch twice, and the next epoch is whole."""
     for seed in range(30):
         rng = numpy.random.RandomState(seed)
         world = World(None, COUNT, sharing, num_clients=2,
@@ -355,7 +355,7 @@ def test_server_without_a_journal_loses_nothing_after_any_history(sharing):
 
 
 def test_client_behind_the_first_to_come_back_without_a_journal(tmp_path):
-    """With 'all' nobody can make again what lies between."""
+    """With 'all', the batches in between cannot be made again."""
     world = World(None, COUNT, 'all', num_clients=2)
     one, other = (world.add_client() for _ in range(2))
     one.next()
@@ -506,7 +506,8 @@ def begin_and_restart(tmp_path):
 
 
 def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
-    """Only for one that names it, however alike the two servers are."""
+    """It is only continued for one that names it, however alike the servers
+    are."""
     world, _, run = begin_and_restart(tmp_path)
     new_client = world.add_client()
     new_client.next()
@@ -632,7 +633,7 @@ def test_new_client_waits_for_the_successor_of_one_that_was_just_killed(gap):
 
 
 def test_new_client_does_not_wait_long_for_a_successor():
-    """If nobody else is alive, it begins the next epoch."""
+    """If no other client is alive, it begins the next epoch."""
     world = World(None, COUNT)
     one = world.add_client()
     for _ in range(3):

@@ -74,8 +74,8 @@ def test_ctrl_c_while_waiting_for_a_batch():
 @pytest.mark.parametrize('shared_memory', [True, False])
 @pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning')
 def test_ctrl_c_at_any_moment(shared_memory):
-    """Each batch once and in order, no wait without end, no lock that stays
-    taken; the position knows what was handed out."""
+    """Each batch comes once and in order, no wait is without end, no lock
+    stays taken; the position counts the delivered batches."""
     def check(seen):
         position = client.get_leftover()
         if position is not None:
@@ -134,7 +134,8 @@ def test_long_batch_keeps_nobody_from_an_answer():
 
 
 def test_close_ends_the_wait_of_another_thread():
-    """Soon, by an error that says so; afterwards the stream works again."""
+    """The wait ends soon, by an error that says so; afterwards the stream
+    works again."""
     gate = Gate()
     with Server(Mapping(numbered(20), gate), port=0) as server, \
             ServerDataStream(('x', 'y'), port=server.port) as client:

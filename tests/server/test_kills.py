@@ -75,7 +75,8 @@ def run(script, *arguments):
 
 @pytest.mark.parametrize('number', CASES)
 def test_killed_worker_loses_nothing(number, tmp_path):
-    """Inside send, receive, slot copy or state; then a new stream."""
+    """It is killed inside send, receive, slot copy or state; then a new stream
+    begins."""
     place, count = choose(number, [
         'channel send', 'channel receive', 'slot copy', 'state delta'])
     path, data = str(tmp_path / 'saved'), write(kind_of(number), tmp_path)
@@ -134,7 +135,8 @@ def consume_with_kills(path, port, place, count, kind, data):
 
 @pytest.mark.parametrize('number', CASES)
 def test_killed_consumer_loses_nothing(number, tmp_path):
-    """Of a worker: inside receive, send, lend, or saving its state."""
+    """The consumer of a worker is killed inside receive, send, lend, or saving
+    its state."""
     place, count = choose(number, [
         'channel receive', 'channel send', 'lease', 'save'])
     path, kind = str(tmp_path / 'saved'), kind_of(number)
@@ -206,7 +208,7 @@ class Supervisor(threading.Thread):
 
 @pytest.mark.parametrize('number', CASES)
 def test_killed_server_loses_nothing(number, tmp_path):
-    """Started again, it continues from what its client knows."""
+    """A restarted one continues from the clients' states."""
     place, count = choose(number, [
         'server send', 'server receive', 'slot copy', 'state delta'])
     kind = kind_of(number)

@@ -30,7 +30,7 @@ def take(slot, limit=1000):
 @pytest.mark.parametrize('limit', [0, 1000])
 @pytest.mark.parametrize('offset', [0, 7, 96])
 def test_batch_is_taken_of_its_slot(offset, limit):
-    """LentSlot, or copied if no more is lent."""
+    """The slot is lent, or copied if no more may be lent."""
     array, = take({'number': 1, 'segment': 1, 'extents': [[offset, 4]]},
                   limit)
     assert numpy.arange(offset, offset + 4).tolist() == array.tolist()
@@ -56,6 +56,6 @@ def test_batch_is_taken_of_its_slot(offset, limit):
     {'number': 'x', 'segment': 1, 'extents': [[0, 4]]},
     {'segment': 1, 'extents': [[0, 4]]}, {}], ids=range(18))
 def test_slot_outside_of_the_segment_is_refused(slot, limit):
-    """Before a byte is read."""
+    """The error comes before a byte is read."""
     with pytest.raises(WireError):
         take(slot, limit)

@@ -104,7 +104,7 @@ def targets_of(batches):
 
 @MEMORY
 def test_epochs_equal_those_of_the_stream(serve, connect, shared_memory):
-    """Order, values and types, epoch after epoch."""
+    """Order, values and types are equal, epoch after epoch."""
     server, reference = serve(), build()
     client = connect(server, shared_memory=shared_memory)
     for _ in range(3):
@@ -127,7 +127,7 @@ def test_epochs_that_workers_make_are_served(serve, connect):
 @pytest.mark.parametrize('leave', ['del', 'reset', 'next_epoch', 'close'])
 def test_abandoned_epoch_leaves_a_clean_next_one(
         serve, connect, taken, leave):
-    """Not the tail of the old one, and the order that follows."""
+    """The rest of the old one does not come, and the order is the next one."""
     client, reference = connect(serve()), build()
     epoch, expected = (
         client.get_epoch_iterator(), reference.get_epoch_iterator())
@@ -147,7 +147,7 @@ def test_abandoned_epoch_leaves_a_clean_next_one(
 
 
 def test_reset_leaves_the_epoch_that_was_read_last(serve, connect):
-    """Of two iterators of one stream, whichever began first."""
+    """Two iterators read one stream, whichever began first."""
     client = connect(serve())
     first, second = client.get_epoch_iterator(), client.get_epoch_iterator()
     next(second)
@@ -159,7 +159,7 @@ def test_reset_leaves_the_epoch_that_was_read_last(serve, connect):
 
 
 def test_batch_held_when_its_epoch_is_left_is_not_delivered(serve, connect):
-    """As after Ctrl-C, which came before the iterator had returned it."""
+    """Ctrl-C may come before the iterator has returned it."""
     client = connect(serve())
     epoch = client.get_epoch_iterator()
     next(epoch)
@@ -174,7 +174,7 @@ def test_batch_held_when_its_epoch_is_left_is_not_delivered(serve, connect):
 @MEMORY
 def test_state_continues_after_what_was_handed_out(
         serve, connect, taken, shared_memory):
-    """In another client of another server, whatever was buffered."""
+    """Another client of another server continues it, whatever was buffered."""
     reference = build()
     expected = reference.get_epoch_iterator()
     client = connect(serve(), shared_memory=shared_memory)
@@ -206,7 +206,7 @@ def test_state_of_a_finished_epoch_begins_the_next(serve, connect):
 @pytest.mark.parametrize('is_new', [False, True])
 def test_state_of_the_end_of_an_earlier_epoch_is_followed_by_the_next(
         serve, connect, further, is_new):
-    """By the same server, which has made more epochs for the client."""
+    """The same server has made more epochs for the client."""
     server, reference = serve(), build()
     client = connect(server)
     assert_same(reference.get_epoch_iterator(), client.get_epoch_iterator())
@@ -239,7 +239,7 @@ def test_state_of_the_end_of_an_earlier_epoch_is_followed_by_the_next(
 
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_iterator_goes_on(serve, connect, protocol):
-    """On the same server, after the first client is gone."""
+    """The first client of the server is gone."""
     server, reference = serve(), build()
     expected = reference.get_epoch_iterator()
     client = connect(server)
@@ -307,7 +307,7 @@ def test_what_the_client_leaves_out_comes_from_the_server(serve, connect):
     ({'produces_examples': True},
      'expects examples, but the server sends batches')])
 def test_mismatch_is_an_error(serve, connect, kwargs, text):
-    """Not a hang: it comes with the handshake."""
+    """The error comes with the handshake; nothing hangs."""
     with pytest.raises(ServerError, match=text):
         next(connect(serve(), **kwargs).get_epoch_iterator())
 
@@ -326,7 +326,7 @@ def test_names_of_the_server_in_another_order_are_told(
 
 
 def test_server_that_is_not_there_is_waited_for(serve, connect, caplog):
-    """For `timeout` seconds; the error names address and remedy."""
+    """It is for `timeout` seconds; the error names address and remedy."""
     with pytest.raises(ServerError, match='no server answers at tcp://127'):
         next(connect(1, timeout=0.3).get_epoch_iterator())
     with socket.socket() as taken:
@@ -342,7 +342,7 @@ def test_server_that_is_not_there_is_waited_for(serve, connect, caplog):
 
 @pytest.mark.parametrize('reconnect', [0, 0.5])
 def test_server_that_vanished_is_an_error(serve, connect, reconnect):
-    """After `reconnect` seconds."""
+    """The error comes after `reconnect` seconds."""
     server = serve(build(num_examples=4000))
     epoch = connect(server, reconnect=reconnect).get_epoch_iterator()
     next(epoch)
@@ -352,7 +352,7 @@ def test_server_that_vanished_is_an_error(serve, connect, reconnect):
 
 
 def test_server_started_again_continues(serve, connect):
-    """From what its client knows."""
+    """It continues from the state of its client."""
     server, reference = serve(), build()
     client, expected = connect(server), reference.get_epoch_iterator()
     epoch = client.get_epoch_iterator()
@@ -367,7 +367,7 @@ def test_server_started_again_continues(serve, connect):
     (raise_value_error, ValueError, 'something bad'),
     (raise_unpicklable, ServerError, 'UnpicklableError: odd')])
 def test_exception_reaches_the_client(serve, connect, fault, kind, text):
-    """With stage and traceback; the epoch goes on, the server too."""
+    """It has stage and traceback; the epoch goes on, the server too."""
     client = connect(serve(Faulty(build(), 2, fault)))
     epoch = client.get_epoch_iterator()
     next(epoch)
@@ -416,7 +416,7 @@ def test_data_that_cannot_be_sent_are_an_error(serve, connect):
 
 
 def test_stalled_pipeline_is_told_with_its_stack(serve, connect):
-    """After `stalled` seconds without a batch."""
+    """The error comes after `stalled` seconds without a batch."""
     go_on = threading.Event()
     stream = Mapping(build(), lambda data: go_on.wait(20) and data)
     epoch = connect(serve(stream), stalled=0.5).get_epoch_iterator()
@@ -505,7 +505,8 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
 
 @pytest.mark.parametrize('sharing', ['all', 'rank'])
 def test_other_ways_of_sharing(serve, connect, sharing):
-    """Every batch to each, or sharded by rank, for several epochs."""
+    """Each client gets every batch, or those of its rank, for several
+    epochs."""
     server = serve(build(num_examples=40), sharing=sharing, num_clients=2)
     reference = build(num_examples=40)
     clients = [connect(server, rank=rank, shared_memory=bool(rank))
@@ -615,7 +616,7 @@ def test_batch_made_ahead_goes_to_the_next_epoch_or_client(
 
 @MEMORY
 def test_batches_are_the_users_own(serve, connect, shared_memory):
-    """Writable, aligned; overwriting changes nothing else."""
+    """They are writable and aligned; overwriting changes nothing else."""
     client, reference = connect(
         serve(hwm=2), shared_memory=shared_memory), build()
     for _ in range(3):
@@ -641,7 +642,7 @@ def test_client_may_keep_every_batch(serve, connect):
 @pytest.mark.parametrize('keep', [
     '', 'it', 'a view', 'what it was made of'])
 def test_last_stage_may_write_where_the_client_reads(serve, connect, keep):
-    """Unless it goes on looking there."""
+    """Memory that the client keeps looking at is copied."""
     client, reference = connect(serve(Keeper(build(), keep))), Keeper(
         build(), keep)
     for _ in range(3):
@@ -670,7 +671,8 @@ def test_stage_may_use_its_array_again(serve, connect, shared_memory):
 
 
 def test_ragged_and_other_data_arrive(serve, connect):
-    """A rectangular list as an array, a ragged one as a list (issue 277)."""
+    """A rectangular list arrives as an array, a ragged one as a list (issue
+    277)."""
     stream = DataStream(
         IndexableDataset({'a': [[1], [2, 3]], 'b': [[1, 2], [3, 4]],
                           'c': [b'x\0', b''], 'd': ['u', 'v']}),
@@ -684,7 +686,7 @@ def test_ragged_and_other_data_arrive(serve, connect):
 
 
 def test_stream_without_position_is_served(serve, connect):
-    """Only its state is less; an epoch that is left is clean."""
+    """Its state is smaller; an epoch that is left is clean."""
     class Hidden(Transformer):
         def get_data(self, request=None):
             return next(self.child_epoch_iterator)
@@ -721,7 +723,7 @@ def test_two_epochs_at_once_are_two_clients(serve, connect):
 
 
 def test_server_listens_locally_and_says_where(serve):
-    """On this host only, unless told otherwise."""
+    """The server binds to loopback by default."""
     server = serve()
     assert server.address == f'tcp://127.0.0.1:{server.port}'
     everywhere = serve(host='*')
@@ -729,7 +731,8 @@ def test_server_listens_locally_and_says_where(serve):
 
 
 def test_port_that_stays_busy_is_an_error(serve):
-    """After two seconds, with the address and what is probably there."""
+    """The error comes after two seconds, with the address and the probable
+    cause."""
     server = serve()
     before = time.monotonic()
     with pytest.raises(zmq.ZMQError, match='in use') as caught:
@@ -836,7 +839,8 @@ def talk_old(port):
 
 @pytest.mark.parametrize('talk', [talk_http, talk_noise, talk_old])
 def test_connection_of_a_stranger_is_dropped(serve, connect, caplog, talk):
-    """Counted, logged, but not line after line; nobody is disturbed."""
+    """It is counted and logged, but not line after line; clients are not
+    disturbed."""
     server = serve(build(num_examples=80))
     epoch = connect(server).get_epoch_iterator()
     next(epoch)
@@ -896,7 +900,7 @@ def test_messages_to_a_client_are_checked(connect):
 
 
 def test_stopping_and_closing_leave_nothing():
-    """Neither thread nor descriptor."""
+    """No thread and no descriptor is left."""
     def once():
         with Server(build(), port=0) as server:
             client = ServerDataStream(('x', 'y'), port=server.port)
@@ -936,7 +940,7 @@ def segments():
 
 
 def test_port_is_known_once_the_server_listens():
-    """Until then the error says how it is started."""
+    """Before that, the error says how to start it."""
     server = Server(build(), port=0)
     with pytest.raises(RuntimeError, match=r'start\(\), or use it in a with'):
         assert server.port
@@ -992,7 +996,7 @@ ARRAYS = [
 
 
 def test_arrays_cross_a_socket_of_ones_own():
-    """Any type but object; the stop is a StopIteration."""
+    """Any type but object is sent; the stop is a StopIteration."""
     with zmq.Context() as context, context.socket(
             zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
         push.linger = pull.linger = 0

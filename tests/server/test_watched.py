@@ -30,7 +30,7 @@ def client_of(server, **options):
 
 
 def test_clients_have_host_process_waits_and_whether_they_are_busy():
-    """In the series for Prometheus, and in the status."""
+    """Prometheus' series and the status have them."""
     with Server(numbers(), port=0, metrics_port=0,
                 metrics_host='localhost') as server:
         assert server.metrics_address.startswith('http://localhost:')
@@ -64,7 +64,7 @@ def series_of(world):
 
 
 def test_client_that_waits_has_the_seconds_of_the_clock():
-    """While its user waits, and after it got a batch."""
+    """It has them while its user waits, and after it got a batch."""
     world = World(None, num_batches=4, num_clients=2)
     waiting, other = world.add_client(), world.add_client()
     # The other has what is left of the epoch, and takes none.
@@ -93,7 +93,8 @@ def test_client_that_is_full_is_busy():
 
 
 def test_each_metric_has_one_line_of_help():
-    """Before its type, as promtool wants it, and a whole phrase."""
+    """It stands before its type, as promtool wants it, and is a whole
+    phrase."""
     with Server(numbers(), port=0, metrics_port=0) as server, client_of(
             server) as client:
         next(client.get_epoch_iterator())
@@ -129,7 +130,7 @@ def test_each_metric_has_one_line_of_help():
 @pytest.mark.parametrize('has_server_keys', [True, False])
 def test_keys_on_one_side_alone_are_an_error_that_says_so(
         tmp_path, caplog, has_server_keys):
-    """To the client, and in the log of the server."""
+    """The client's error and the server's log say so."""
     made, = make_keys(tmp_path, ['alice'])
     keys = tmp_path / 'server' if has_server_keys else None
     with Server(numbers(), port=0, curve=keys) as server:

@@ -131,7 +131,7 @@ def test_request_raises():
 
 
 def test_produces_examples_must_be_told():
-    """As before, nothing is guessed."""
+    """Nothing is guessed, as before."""
     with pytest.raises(ValueError, match='produces_examples'):
         _ = Transformer(pairs()).produces_examples
 
@@ -163,7 +163,7 @@ def test_sources_assigned_before_the_constructor_stay():
 
 
 def test_sources_may_be_a_property_without_setter():
-    """In a subclass of any stage."""
+    """A subclass of any stage may define them so."""
     class Renamed(ScaleAndShift):
         @property
         def sources(self):
@@ -272,7 +272,7 @@ class Unsure(IterableDataset):
     (lambda: Batch(DataStream(Unsure([1, 10, 2, 20])), ConstantScheme(2)),
      'ask again later')])
 def test_streams_without_a_position_are_read_all_the_same(build, reason):
-    """Only who asks for a state is told that there is none."""
+    """Only a request for a state raises an error."""
     assert [[[1, 10]], [[2, 20]]] == plain(
         Mapping(build(), lambda data: data).get_epoch_iterator())
     unpack = Unpack(build())
@@ -286,7 +286,7 @@ def test_streams_without_a_position_are_read_all_the_same(build, reason):
 
 
 def test_stages_hand_on_close_reset_and_next_epoch():
-    """They concern the data set."""
+    """They are passed on because they concern the data set."""
     called = []
 
     class Noting(AbstractDataStream):
@@ -347,7 +347,7 @@ def test_length_is_that_of_the_data_stream():
 
 
 def test_error_names_stage_item_and_source():
-    """So that one knows where to look."""
+    """Users see where to look."""
     class Fails(AgnosticSourcewiseTransformer):
         def transform_any_source(self, source_data, source_name):
             return 1 // 0
@@ -448,7 +448,7 @@ def test_examples_and_batches_go_to_their_own_methods():
 
 
 def test_agnostic_sourcewise_methods_agree():
-    """Scripts call them directly."""
+    """They agree when scripts call them directly."""
     class Negative(AgnosticSourcewiseTransformer):
         def transform_any_source(self, source_data, source_name):
             return -source_data

@@ -269,7 +269,7 @@ def test_unpack_of_sources_of_different_lengths_raises():
 
 
 def test_unpack_state_for_a_batch_that_became_empty_raises():
-    """Rather than go on somewhere else."""
+    """It does not go on at another example."""
     def build(function):
         return Unpack(Mapping(DataStream(
             IndexableDataset([1, 2]),

@@ -55,7 +55,7 @@ def test_cache_refills_until_a_request_is_met():
 @given(st.lists(st.lists(st.integers(-9, 9), max_size=6), max_size=8),
        st.lists(st.integers(1, 12), max_size=20))
 def test_cache_hands_out_every_example_once(chunks, sizes):
-    """As many as asked for, in order, until there are no more."""
+    """Requests are filled in order, until no example is left."""
     arrays = [numpy.array(chunk, int) for chunk in chunks]
     stream = Cache(DataStream(IterableDataset(arrays)), Sizes(sizes))
     left = sum(chunks, [])
@@ -104,7 +104,7 @@ def test_cache_of_batches_padded_to_different_lengths():
 
 
 def test_cache_of_different_types_takes_the_larger():
-    """As numpy.concatenate does."""
+    """numpy.concatenate does the same."""
     chunks = [numpy.ones(2, 'int8'), numpy.ones(2, 'float32')]
     stream = Cache(DataStream(IterableDataset(chunks)), ConstantScheme(3))
     assert ['float32', 'float32'] == [
@@ -213,7 +213,7 @@ def test_cache_state_after_an_error_counts_every_example():
 
 
 def test_cache_state_for_data_that_changed_raises():
-    """Rather than leave out the wrong examples."""
+    """It does not leave out the wrong examples."""
     def build(length):
         return Cache(Mapping(
             numbers(9, 9), lambda data: (data[0][:length],)),

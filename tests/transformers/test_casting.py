@@ -28,7 +28,7 @@ def cast(data, dtype):
     [1, 2], [1., 2.], ['1', '2'], numpy.array([1, 2], '>i2'),
     numpy.array([1, 2], object)])
 def test_cast_makes_arrays_of_anything(data):
-    """As numpy.asarray does."""
+    """numpy.asarray does the same."""
     result = cast(data, 'float32')
     assert numpy.dtype('=f4') == result.dtype
     assert [1, 2] == result.tolist()
@@ -90,7 +90,7 @@ def test_cast_to_float_x_is_settled_when_the_stage_is_built():
 
 
 def test_cast_to_an_unknown_type_raises_when_built():
-    """Not with the first batch."""
+    """The error does not wait for the first batch."""
     with pytest.raises(TypeError, match="dtype must be .*got 'flaot32'"):
         Cast(batches_of([1]), 'flaot32')
 
@@ -106,7 +106,7 @@ def test_cast_keeps_axis_labels():
 
 
 def test_force_float_x_casts_floating_arrays_alone():
-    """Integers, lists and scalars are left as they are."""
+    """Integers, lists and scalars stay as they are."""
     config.floatX = 'float32'
     dataset = IndexableDataset({
         'double': numpy.ones(2), 'single': numpy.ones(2, 'f'),
@@ -221,7 +221,8 @@ def test_data_set_of_the_users_sees_its_own_type():
 @pytest.mark.parametrize('kind', ['datetime64[D]', 'timedelta64[s]'])
 @pytest.mark.parametrize('dtype', ['float16', 'float32', 'float64'])
 def test_missing_time_is_nan(kind, dtype):
-    """In batches of any shape, lists and single examples; no warning."""
+    """It is NaN in batches of any shape, lists and single examples, without a
+    warning."""
     times = numpy.array([3, 'NaT', 5], kind)
     for batch in times, times[:, None], [*times]:
         stream = Cast(DataStream(IndexableDataset({'x': batch}),

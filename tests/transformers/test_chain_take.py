@@ -17,7 +17,7 @@ def numbers(*values):
 
 @given(st.lists(st.lists(st.integers(), max_size=4), min_size=1, max_size=4))
 def test_chain_gives_what_its_streams_give(parts):
-    """In each epoch, empty ones included."""
+    """It does in each epoch, empty ones included."""
     chain = Chain([numbers(*part) for part in parts])
     expected = [(value,) for part in parts for value in part]
     for _ in range(2):
@@ -27,7 +27,7 @@ def test_chain_gives_what_its_streams_give(parts):
 
 
 def test_chain_of_batches_keeps_their_labels_and_length():
-    """Those of the first stream."""
+    """They are those of the first stream."""
     chain = Chain([pipelines.batches(SequentialScheme(5, 2)),
                    pipelines.batches()])
     assert ('batch', 'height', 'width') == chain.axis_labels['x']
@@ -50,7 +50,7 @@ def test_chain_of_unknown_length_has_none():
      'examples, batches'),
 ])
 def test_chain_refuses_streams_that_do_not_fit(make, text):
-    """With what to do."""
+    """The error says what to do."""
     with pytest.raises(ValueError, match=text):
         make()
 
@@ -63,7 +63,7 @@ def test_chain_and_take_refuse_requests():
 
 
 def test_chain_goes_on_behind_an_error():
-    """Of the stream whose turn it is."""
+    """The error is of the stream whose turn it is."""
     def check(example):
         if example[0] == 2:
             raise ValueError('two')
@@ -79,7 +79,7 @@ def test_chain_goes_on_behind_an_error():
 
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_take_gives_the_first_items_of_each_epoch(count, length):
-    """All, if there are fewer."""
+    """It gives all if there are fewer."""
     stream = Take(numbers(*range(length)), count)
     for _ in range(2):
         assert [(n,) for n in range(min(count, length))] == list(
@@ -88,7 +88,7 @@ def test_take_gives_the_first_items_of_each_epoch(count, length):
 
 
 def test_take_checks_its_count():
-    """A number from 0 on."""
+    """It must be a number from 0 on."""
     with pytest.raises(ValueError, match='count'):
         Take(numbers(1), -1)
     with pytest.raises(TypeError, match='count'):
@@ -98,7 +98,7 @@ def test_take_checks_its_count():
 
 
 def test_chain_and_take_run_in_a_worker():
-    """As one stage of several."""
+    """They are one stage of several."""
     with MultiProcessing(Take(Chain([numbers(1, 2), numbers(3)]), 2),
                          start_method='fork') as stream:
         for _ in range(2):

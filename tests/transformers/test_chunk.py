@@ -65,7 +65,7 @@ def test_chunk_equals_plain_python(case):
 
 @given(CASES)
 def test_every_item_is_in_a_chunk(case):
-    """Unless the last ones are dropped."""
+    """The last ones may be dropped."""
     lengths, length, stride, _, shift = case
     for last in 'short', 'shift':
         stream = build(lengths, length, stride, last, shift)
@@ -77,7 +77,7 @@ def test_every_item_is_in_a_chunk(case):
 
 @given(CASES, st.integers(0, 20))
 def test_position_is_exact(case, step):
-    """Between two chunks of a document as between documents."""
+    """It is exact between two chunks of a document and between documents."""
     first = build(*case)
     whole = list(first.get_epoch_iterator())
     first = build(*case)
@@ -91,7 +91,7 @@ def test_position_is_exact(case, step):
 
 
 def test_sources_are_cut_together():
-    """Into arrays of their own."""
+    """Each source gets arrays of its own."""
     x = numpy.arange(10).reshape(5, 2)
     stream = Chunk(DataStream(IterableDataset(
         {'x': [x], 'y': [list('abcde')]})), 3)
@@ -103,7 +103,7 @@ def test_sources_are_cut_together():
 
 
 def test_labels_of_the_target_are_those_of_the_source():
-    """As far as they are known."""
+    """They are, as far as they are known."""
     stream = DataStream(IterableDataset(
         {'x': [[1, 2]]}, axis_labels={'x': ('time',)}))
     assert {'x': ('time',), 'next': ('time',)} == Chunk(
@@ -111,7 +111,7 @@ def test_labels_of_the_target_are_those_of_the_source():
 
 
 def test_sources_of_different_lengths_are_refused():
-    """With their lengths."""
+    """The error has their lengths."""
     stream = DataStream(IterableDataset({'x': [[1]], 'y': [[1, 2]]}))
     with pytest.raises(ValueError, match='together, got x: 1, y: 2'):
         list(Chunk(stream, 2).get_epoch_iterator())
@@ -124,13 +124,13 @@ def test_sources_of_different_lengths_are_refused():
     ({'last': 'pad'}, "last must be 'short', 'drop' or 'shift'"),
     ({'target_source': 'x'}, 'cannot have the name of the source')])
 def test_wrong_arguments_are_refused(arguments, text):
-    """By name."""
+    """The error names the argument."""
     with pytest.raises(ValueError, match=text):
         Chunk(documents([4]), **{'length': 3, **arguments})
 
 
 def test_streams_that_do_not_fit_are_refused():
-    """Batches; several sources, where a target is wanted."""
+    """Batches do not fit, nor do several sources where a target is wanted."""
     dataset = IndexableDataset({'x': [[1], [2]], 'y': [[1], [2]]})
     with pytest.raises(ValueError, match='produces batches: put Unpack'):
         Chunk(DataStream(dataset, iteration_scheme=SequentialScheme(2, 2)), 2)
@@ -141,7 +141,7 @@ def test_streams_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize('begin', [-1, 99, 1.5, None, 'a'])
 def test_damaged_states_are_refused(begin):
-    """A place outside the document, or none."""
+    """The position is outside of the document, or missing."""
     stream = Chunk(documents([9]), 2)
     next(stream.get_epoch_iterator())
     state = stream.state_dict()

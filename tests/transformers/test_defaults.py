@@ -80,7 +80,7 @@ def test_uint8_pixels_to_float_x():
 
 
 def test_rgb_images_from_encoded_bytes():
-    """For the sources that are named, whatever they are called."""
+    """They are made for the named sources, whatever their names."""
     which = {'which_sources': ('pictures',)}
     assert ((ToBytes, [], which), (ImagesFromBytes, [], which)) == (
         rgb_images_from_encoded_bytes(('pictures',)))

@@ -110,14 +110,14 @@ def test_standardization_of_any_numbers_is_that_of_fractions(column, size):
 @given(columns(), st.sampled_from([None, 1, 2, 7, 100]))
 @settings(max_examples=3000)
 def test_standardization_of_many_columns_is_that_of_fractions(column, size):
-    """The long form of the test above."""
+    """The test is the long form of the one above."""
     check_standardization(column, size)
 
 
 @pytest.mark.parametrize('value', [.1, 1 / 3, 123456.789, -1e300, 5e-324])
 @pytest.mark.parametrize('size', [None, 1, 7, 300])
 def test_standardization_of_a_constant_column_has_deviation_zero(value, size):
-    """Exactly: the constant becomes 0, and another value is not blown up."""
+    """The constant becomes exactly 0, and another value is not blown up."""
     parameters = fit_standardization(stream_of(
         numpy.full((300, 1), value), size))
     assert ((value,), (0.,)) == (parameters.mean, parameters.deviation)
@@ -129,7 +129,8 @@ def test_standardization_of_a_constant_column_has_deviation_zero(value, size):
 @pytest.mark.parametrize('over, axes', [
     ('element', (0,)), ('channel', (0, 2, 3)), ('source', (0, 1, 2, 3))])
 def test_standardization_of_images_around_a_large_offset_is_exact(over, axes):
-    """Over elements, channels, or all, with an outlier in the beginning."""
+    """It is exact over elements, channels, or all, with an outlier at the
+    beginning."""
     x = 1e8 + numpy.random.RandomState(0).normal(size=(9, 2, 3, 2))
     x[0, 0] = 1e-3
     parameters = fit_standardization(stream_of(x, 2), over=over)
@@ -144,7 +145,7 @@ def test_standardization_of_images_around_a_large_offset_is_exact(over, axes):
 
 
 def test_standardization_does_not_depend_on_order_and_batches():
-    """Bit for bit."""
+    """Results are equal bit for bit."""
     x = numpy.random.RandomState(0).normal(size=(50, 3)) * [1e9, 1, 1e-9]
     expected = fit_standardization(stream_of(x, 50))
     for rows, size in ((x, 1), (x, 7), (x[::-1], 3)):
@@ -220,7 +221,7 @@ def test_moments_take_no_room_for_outliers_of_other_columns():
 
 
 def test_imputed_mean_is_that_of_fractions():
-    """Of the values that are there, and of integers beyond 2 ** 53."""
+    """The mean is of the present values, and of integers beyond 2 ** 53."""
     x = numpy.array([[1e16], [numpy.nan], [1.], [-1e16], [numpy.nan]])
     assert (float(Fraction(1, 3)),) == fit_impute(stream_of(x, 2)).fill
     x = numpy.array([[2 ** 60], [2 ** 60 + 3], [-2 ** 61]])
@@ -299,7 +300,7 @@ def test_whitening_makes_the_exact_covariance_the_identity(x, size, kind):
        st.sampled_from(['pca', 'zca']))
 @settings(max_examples=2000)
 def test_whitening_makes_many_exact_covariances_the_identity(x, size, kind):
-    """The long form of the test above."""
+    """The test is the long form of the one above."""
     check_whitening(x, size, kind)
 
 
@@ -313,7 +314,7 @@ def test_whitening_of_large_integers_is_exact(dtype, offset):
 
 @pytest.mark.parametrize('scale', [1, 1e-9], ids=['one', 'two'])
 def test_whitening_of_a_constant_column_makes_it_zero(scale):
-    """Without epsilon, in columns of one scale and of several."""
+    """It does so without epsilon, in columns of one scale and of several."""
     x = numpy.random.RandomState(0).normal(size=(60, 3)) * [1, 0, scale]
     x[:, 1] = .1
     for kind in ('pca', 'zca'):

@@ -91,7 +91,7 @@ def of_function(function, stream=None):
 # Pieces
 
 def test_items_make_none_one_or_several():
-    """In their order, in each epoch."""
+    """They keep their order in each epoch."""
     stream = Countdown(numbers())
     assert stream.sources == ('data',)
     assert stream.produces_examples
@@ -158,7 +158,7 @@ def test_sequence_is_asked_by_number_and_not_for_pieces_delivered():
     (lambda item: (next(iter(())) for _ in range(1)), RuntimeError,
      'generator raised StopIteration')])
 def test_object_that_is_not_a_piece_is_refused(make, error, text):
-    """With what to write instead."""
+    """The error says what to write instead."""
     with pytest.raises(error, match=text):
         next(of_function(make).get_epoch_iterator())
 
@@ -269,7 +269,7 @@ def test_pickle_holds_what_a_generator_has_left_and_its_error():
 
 
 def test_state_for_an_item_that_makes_fewer_pieces_is_refused():
-    """Rather than go on somewhere else."""
+    """It does not go on at another item."""
     stream = of_function(lambda item: ((i,) for i in range(5)))
     epoch = stream.get_epoch_iterator()
     for _ in range(4):
@@ -294,7 +294,7 @@ class Jitter(Expand, SeededTransformer):
 
 
 def test_draws_are_those_of_a_seeded_stage_that_makes_one_of_one():
-    """By the seed, the epoch and the number of the item below."""
+    """The seed, the epoch and the number of the item below decide them."""
     class Plain(SeededTransformer):
         def transform_example(self, example):
             return (example[0], self.generator().integers(1000, size=3))
@@ -400,7 +400,8 @@ def test_another_number_of_pieces_than_was_said_is_refused(made, text):
 @pytest.mark.parametrize('uneven', ['uneven', 'drop', 'pad'])
 @pytest.mark.parametrize('count', [2, 3, 5])
 def test_ranks_share_the_pieces_where_their_number_is_known(count, uneven):
-    """Of any item, and a state is that of the whole order."""
+    """They share the pieces of any item, and a state is that of the whole
+    order."""
     def build():
         return Repeat(numbers(3), 3)
 
@@ -565,21 +566,22 @@ def check_plan(plan):
 
 @pytest.mark.parametrize('number', range(40))
 def test_random_pipeline_gives_what_plain_python_gives(number):
-    """From any state and pickle on, errors among the items."""
+    """Results are equal from any state and pickle on, with errors among the
+    items."""
     check_plan(Plan(number))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize('first', range(40, 2440, 25))
 def test_2400_random_pipelines_give_what_plain_python_gives(first):
-    """As the short test does."""
+    """It runs the short test's comparison."""
     for number in range(first, first + 25):
         check_plan(Plan(number))
 
 
 @pytest.mark.full
 def test_random_pipelines_go_on_in_another_process():
-    """From the states and pickles of all steps."""
+    """They resume from the states and pickles of all steps."""
     with ReplayProcess() as process:
         for number in range(60):
             plan = Plan(number, errors=False)

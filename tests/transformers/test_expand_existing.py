@@ -166,7 +166,7 @@ class Spoilt(Expand):
 
 
 def test_item_with_a_piece_that_is_not_a_tuple_is_left_out_whole():
-    """With the piece that came before it."""
+    """The piece that came before it is left out, too."""
     stream = Spoilt(DataStream(
         IndexableDataset(numpy.arange(3) * 10),
         iteration_scheme=SequentialExampleScheme(3), on_error='skip'))
@@ -243,7 +243,7 @@ def without_tens(item):
 @pytest.mark.parametrize('num_shards', [1, 2])
 def test_draws_of_items_are_those_without_an_example_left_out_below(
         num_shards):
-    """On any number of ranks."""
+    """They are on any number of ranks."""
     def build(on_error):
         return Drawing(Mapping(DataStream(
             IndexableDataset(numpy.arange(5) * 10),

@@ -10,7 +10,7 @@ from fuel import transformers
 
 @pytest.mark.parametrize('name', transformers.__all__)
 def test_class_is_pickled_under_its_public_path(name):
-    """Not under that of the file which it happens to be in."""
+    """The pickle does not name the file that the class is defined in."""
     cls = getattr(transformers, name)
     assert ('fuel.transformers', name) == (cls.__module__, cls.__qualname__)
     assert cls is pickle.loads(pickle.dumps(cls))
@@ -18,7 +18,7 @@ def test_class_is_pickled_under_its_public_path(name):
 
 
 def test_unknown_name_raises():
-    """As any module does."""
+    """Any module does so."""
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = transformers.Nothing
 

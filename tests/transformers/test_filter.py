@@ -11,7 +11,7 @@ from fuel.transformers import Filter
 
 @given(st.lists(st.integers()))
 def test_filter_keeps_what_fulfils_the_condition(numbers):
-    """In order, and nothing else."""
+    """It keeps them in order, and nothing else."""
     stream = Filter(DataStream(IterableDataset(numbers)),
                     lambda data: data[0] % 2)
     for _ in range(2):

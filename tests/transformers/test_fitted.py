@@ -36,7 +36,7 @@ def stream_of(x, size=4, **kwargs):
     ('element', 0), ('channel', (0, 2, 3)), ('source', (0, 1, 2, 3))])
 @pytest.mark.parametrize('size', [4, None])
 def test_standardization_is_that_of_numpy(over, axes, size):
-    """Of all data at once, whatever the batches."""
+    """NumPy computes it of all data at once, whatever the batches."""
     x = numpy.random.RandomState(0).normal(5, 3, (11, 3, 2, 2))
     parameters = fit_standardization(stream_of(x, size), over=over)
     mean = x.mean(axis=axes, keepdims=True)[0]
@@ -95,7 +95,7 @@ def test_parameters_are_plain_data(tmp_path):
      '"deviation": [1], "shape": [1], "num_examples": 3}')],
     ids=['empty', 'list', 'nothing', 'other', 'version', 'sizes', 'nan'])
 def test_other_files_are_refused(tmp_path, text):
-    """With their name."""
+    """The error has their name."""
     path = tmp_path / 'mean.json'
     path.write_text(text)
     with pytest.raises(ValueError, match=r'mean.json does not hold'):
@@ -128,7 +128,7 @@ def test_a_source_of_text_is_not_read_to_its_end():
 
 
 def test_examples_of_another_shape_are_refused():
-    """When they come."""
+    """The error comes with the examples."""
     parameters = fit_standardization(stream_of(numpy.ones((3, 2))))
     with pytest.raises(ValueError, match=r'\(2,\).*\(3, 4\)'):
         next(iter(Standardization(stream_of(numpy.ones((3, 4))),
@@ -146,7 +146,7 @@ LABELS = ['dog', 'cat', 'dog', 'owl', 'cat']
     ids=['list', 'array', 'objects', 'bytes', 'column'])
 @pytest.mark.parametrize('size', [2, None])
 def test_labels_become_numbers(labels, size):
-    """In the sorted order of their names; shapes stay."""
+    """They become numbers in the sorted order of their names; shapes stay."""
     parameters = fit_label_encoding(stream_of(labels, size), 'x')
     assert ('cat', 'dog', 'owl') == parameters.class_names
     found = numpy.concatenate([numbers for numbers, in LabelEncoding(
@@ -249,8 +249,8 @@ def stages_with_parameters():
                          [*stages_with_parameters()],
                          ids=['standard', 'impute', 'whiten', 'labels'])
 def test_state_fits_the_parameters_of_its_stages(cls, parameters, others):
-    """Not those that were fitted to other data, as it was; but those that
-    another processor, or another number of examples, gave."""
+    """Parameters that were fitted to other data do not fit, as before; those
+    that another processor, or another number of examples, gave do."""
     def build(fitted):
         return cls(DataStream(IndexableDataset(
             {'x': numpy.ones((3, 1)), 'y': ['a', 'b', 'a']}), batch_size=1),

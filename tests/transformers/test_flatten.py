@@ -25,7 +25,7 @@ def test_flatten_makes_matrices_of_batches():
 
 
 def test_flatten_makes_vectors_of_examples():
-    """Everything of an example in a row."""
+    """All elements of an example are in a row."""
     x, y = next(Flatten(cubes(SequentialExampleScheme(4))
                         ).get_epoch_iterator())
     numpy.testing.assert_array_equal(numpy.arange(12), x)
@@ -49,7 +49,7 @@ def test_flatten_empty_batch():
 
 
 def test_flatten_ragged_batch():
-    """Each example for itself."""
+    """Each example is flattened by itself."""
     rows = numpy.empty(2, object)
     rows[:] = [numpy.ones((1, 2)), numpy.ones((2, 2))]
     for data in (rows, [[[1, 2]], [[3, 4], [5, 6]]]):

@@ -131,7 +131,7 @@ def test_images_from_bytes_not_bytes_raises_type_error(value):
 
 
 def test_images_from_bytes_takes_arrays_of_bytes():
-    """As an HDF5 file stores them."""
+    """An HDF5 file stores them so."""
     files = as_objects([numpy.frombuffer(encode(pixels(3, n, 3)), 'uint8')
                         for n in (3, 4)])
     assert [(3, 3, 3), (3, 3, 4)] == [
@@ -347,7 +347,7 @@ def test_minimum_dimensions_honours_resample():
 
 
 def test_minimum_dimensions_of_any_form_are_enough():
-    """One array, objects, images without a channel."""
+    """Images are one array, objects, or have no channel."""
     stack = first(MinimumImageDimensions(
         batches(pixels(3, 2, 4, 5)), (8, 8)))
     assert [(2, 8, 10)] * 3 == [image.shape for image in stack]
@@ -387,7 +387,8 @@ def test_minimum_dimensions_bad_input_raises():
                                    '?'])
 @pytest.mark.parametrize('labels', [None, LABELS])
 def test_random_crop_of_array_draws_columns_then_rows(dtype, labels):
-    """Any type, read-only too; columns are drawn before rows."""
+    """Any type is cropped, read-only arrays too; columns are drawn before
+    rows."""
     images = pixels(7, 3, 9, 8, dtype=dtype)
     images.flags.writeable = False
     rng = numpy.random.RandomState(5)
@@ -577,7 +578,7 @@ def build_old_pipeline():
 
 
 def test_old_stages_resume_exactly():
-    """States at every step, in JSON and pickled."""
+    """States of every step are JSON or pickled."""
     assert_resumes(build_old_pipeline)
 
 

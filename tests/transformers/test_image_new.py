@@ -89,7 +89,7 @@ def test_choose_part_has_the_area_and_ratio_asked_for():
 
 
 def test_random_resized_crop_is_a_resized_part():
-    """With nothing left to chance it is the whole image, resized."""
+    """Without random choice it is the whole image, resized."""
     image = pixels(3, 8, 8)
     result = first(RandomResizedCrop(
         examples([image]), (4, 4), scale=(1, 1), ratio=(1, 1)))
@@ -180,7 +180,8 @@ def test_new_stages_results_do_not_depend_on_threads(threads):
 @pytest.mark.parametrize('dtype', ['u1', '>i2', 'f4', 'f8', '?'])
 @pytest.mark.parametrize('floatx', ['float32', 'float64'])
 def test_normalize_equals_the_formula(dtype, floatx):
-    """For one and three channels, stacked, ragged and single."""
+    """Images have one and three channels, and are stacked, ragged and
+    single."""
     config.floatX = floatx
     mean, deviation = numpy.array([.4, .5, .6]), numpy.array([.2, .3, .4])
     images = [pixels(3, 4, 5 + n, seed=n).astype(dtype) for n in range(3)]

@@ -43,7 +43,7 @@ def drawn(stream):
 
 @STAGES
 def test_draws_depend_on_seed_and_epoch(stage):
-    """Not on what was drawn before, nor on the form of a batch."""
+    """They do not depend on earlier draws, nor on the form of a batch."""
     stream = stage(batches(), seed=3)
     first, second = drawn(stream), drawn(stream)
     assert first != second
@@ -123,7 +123,7 @@ def test_filters_are_checked(resample, text):
 
 @STAGES
 def test_examples_are_drawn_for(stage):
-    """Each by its number."""
+    """Each is drawn for by its number."""
     def build():
         return stage(DataStream(IterableDataset(
             list(PIXELS), axis_labels={'data': LABELS})), seed=5)
@@ -179,7 +179,7 @@ def test_rng_and_seed_exclude_each_other(stage):
 
 @STAGES
 def test_state_of_a_stage_with_rng_has_no_seed(stage):
-    """So states saved before there was one fit."""
+    """States that were saved before there was a seed fit."""
     stream = stage(batches())
     next(stream.get_epoch_iterator())
     state = stream.state_dict()

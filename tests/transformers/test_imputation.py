@@ -30,7 +30,7 @@ def stream_of(x, size=4, **others):
     numpy.float64, st.tuples(st.integers(1, 20), st.integers(1, 3)),
     elements=NUMBERS), st.integers(1, 6) | st.none())
 def test_mean_and_median_are_those_of_numpy(x, size):
-    """Of all data at once, whatever the batches."""
+    """NumPy computes them of all data at once, whatever the batches."""
     for strategy, oracle in (('mean', numpy.nanmean),
                              ('median', numpy.nanmedian)):
         if numpy.isnan(x).all(axis=0).any():
@@ -128,7 +128,7 @@ def test_values_of_ones_own_are_not_learnt():
 
 
 def test_test_data_get_what_was_learnt_of_the_training_data(tmp_path):
-    """From a file of JSON, the very numbers; in workers too."""
+    """A JSON file holds the very numbers; workers fill them, too."""
     parameters = fit_impute(stream_of(numpy.array([.1, NAN, .2])))
     path = tmp_path / 'fill.json'
     parameters.save(path)
@@ -144,7 +144,7 @@ def test_test_data_get_what_was_learnt_of_the_training_data(tmp_path):
     {'fuel': 'standardization'}, {'fill': [1.5, 2.]}, {'fill': [[1.5]]},
     {'fill': [float('nan')]}, {'shape': [2]}, {'mask': ...}])
 def test_other_files_are_refused(tmp_path, changes):
-    """With their name."""
+    """The error has their name."""
     path = tmp_path / 'fill.json'
     fit_impute(stream_of(numpy.array([[1.], [2.]]))).save(path)
     found = {key: value for key, value in {
@@ -185,7 +185,7 @@ INTEGERS = numpy.array([1, 2])
     (lambda: Impute(stream_of(INTEGERS), fit_impute(stream_of(
         INTEGERS, m=INTEGERS), value=0, mask='m')), "asks for 'm'")])
 def test_what_cannot_be_filled_is_told(make, text):
-    """With the source and what to do."""
+    """The error names the source and the remedy."""
     with pytest.raises(ValueError, match=text):
         make()
 
@@ -224,7 +224,7 @@ def masked(ranks=(4, 0), there=(True, False)):
 
 @pytest.mark.parametrize('strategy', ['mean', 'median', 'most-frequent'])
 def test_mask_of_a_source_is_found_by_its_name(strategy):
-    """So that nothing is learnt of what stands in the place of a value."""
+    """Nothing is learnt of the numbers that stand for missing values."""
     parameters = fit_impute(masked(), 'rank', strategy)
     assert (('rank_mask', 1), 4) == (
         (parameters.mask, parameters.num_missing), parameters.fill[0])

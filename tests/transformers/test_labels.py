@@ -30,7 +30,7 @@ def test_labels_as_expected_are_silent(actual, caplog):
 
 
 def test_missing_labels_are_warned_about_once(caplog):
-    """Exactly one record for each source."""
+    """There is exactly one record for each source."""
     checker = Checker()
     for _ in range(2):
         checker.verify_axis_labels(EXPECTED, None, 'x')
@@ -54,7 +54,7 @@ def test_other_labels_raise_each_time(actual):
 
 
 def test_labels_are_checked_only_the_first_time():
-    """In the interest of speed."""
+    """Later checks would cost time."""
     checker = Checker()
     checker.verify_axis_labels(EXPECTED, EXPECTED, 'x')
     checker.verify_axis_labels(EXPECTED, 'other', 'x')

@@ -56,7 +56,7 @@ def test_mapping_of_dicts():
 
 
 def test_mapping_that_misses_a_key_raises():
-    """Rather than hand out data under other names."""
+    """It does not return data under other names."""
     stream = Mapping(pairs(), lambda data: {'x': 1, 'z': 2},
                      mapping_accepts=dict)
     with pytest.raises(ValueError, match=(
@@ -141,7 +141,7 @@ def test_sort_mapping_of_unequal_sources_raises():
 
 
 def test_sort_mapping_pickles():
-    """If its key does."""
+    """It pickles if its key does."""
     sort = pickle.loads(pickle.dumps(
         SortMapping(operator.itemgetter(0), reverse=True)))
     assert ([2, 1],) == sort(([1, 2],))

@@ -105,7 +105,7 @@ STAGES = sorted(name for name in LISTED & CLASSES.keys()
 
 @pytest.mark.parametrize('name', STAGES)
 def test_stage_of_the_api_index_is_in_the_table(name):
-    """In one row, which is that of what it declares."""
+    """It is in the one row that agrees with its declaration."""
     rows = [row for row, names in table().items() if name in names]
     assert 1 == len(rows)
     if name != 'ServerDataStream':
@@ -262,7 +262,7 @@ def test_all_that_the_table_says_is_kept_is_tested():
 
 @pytest.mark.parametrize('name', KEPT)
 def test_mask_is_kept_where_results_depend_on_what_is_hidden(name):
-    """With other numbers under the mask plain results differ there alone,
+    """If other numbers are under the mask, plain results differ only there,
     and masked ones nowhere."""
     x = hidden()
     other = ma.masked_array(numpy.where(x.mask, x.data + 9, x.data),
@@ -357,7 +357,7 @@ def test_all_that_the_table_says_is_refused_is_tested():
 
 @pytest.mark.parametrize('name', REFUSED)
 def test_stage_that_cannot_keep_a_mask_names_the_remedy(name):
-    """In an error, whether something is hidden or not."""
+    """The error names it, whether something is hidden or not."""
     with pytest.raises(TypeError, match=REMEDY):
         items(REFUSED[name]())
 
@@ -373,7 +373,7 @@ def test_image_stage_takes_other_sources_that_are_masked():
 
 
 def test_user_stage_says_that_it_takes_no_masked_arrays():
-    """By the attribute that stages of Fuel have."""
+    """Fuel's own stages have that attribute, too."""
     class Doubler(SourcewiseTransformer):
         takes_masked = False
 
@@ -388,7 +388,8 @@ def test_user_stage_says_that_it_takes_no_masked_arrays():
 
 
 def test_functions_get_masked_arrays():
-    """Of batches and of examples; those that sort or filter keep masks."""
+    """Batches and examples are masked; functions that sort or filter keep
+    masks."""
     x = hidden()
     assert_equal_masked(x[:5] + 1, items(Mapping(
         batches(x), lambda data: (data[0] + 1,)))[0])
@@ -495,7 +496,8 @@ def test_hidden_numbers_of_runs_are_refused():
 
 
 def test_hidden_classes_are_left_out():
-    """Of splits by class, and of balanced batches, which warn of them."""
+    """They are left out of splits by class, and of balanced batches, which
+    warn of them."""
     y = ma.masked_array(numpy.repeat([0, 1], 6), mask=[1] + [0] * 11)
     dataset = IndexableDataset({'x': numpy.arange(12), 'y': y})
     with pytest.warns(UserWarning, match='missing'):
@@ -532,7 +534,7 @@ def test_what_is_hidden_is_not_computed_with():
 
 
 def test_array_that_has_its_type_is_passed_on():
-    """Without a copy, as plain ones are."""
+    """It is not copied, as plain ones are not."""
     given = []
     stream = Cast(Mapping(batches(hidden()), lambda data: (
         given.append(data[0]) or data)), 'float64')
@@ -559,7 +561,7 @@ def test_hidden_scale_is_refused():
 
 
 def test_ragged_batches_keep_masks():
-    """Of each example its own, in arrays of objects and in lists."""
+    """Each example has its own, in arrays of objects and in lists."""
     x = hidden()
     for rows in (ragged(x), list(ragged(x))):
         for stage, expected in (
@@ -617,7 +619,7 @@ def test_impute_takes_a_mask_nan_and_a_source_of_masks():
 
 
 def test_impute_makes_plain_arrays_where_nothing_is_hidden():
-    """So that a stage behind it gets one kind of array."""
+    """A stage behind it gets one kind of array."""
     parameters = ImputeParameters('x', 'constant', (0.,), (), None, 0, 0)
     for x in (ma.masked_array(numpy.ones(3)), ma.masked_array(
             numpy.ones(3), mask=False)):
@@ -628,7 +630,8 @@ def test_impute_makes_plain_arrays_where_nothing_is_hidden():
 @pytest.mark.parametrize('fit', [fit_standardization, fit_whitening])
 @pytest.mark.parametrize('build', [batches, examples])
 def test_hidden_number_is_an_error_of_fits(fit, build):
-    """As NaN is; masked arrays that hide nothing are numbers as any."""
+    """It is an error as NaN is; masked arrays that hide nothing are numbers as
+    any."""
     x = hidden(share=0)
     assert repr(fit(build(x.data))) == repr(fit(build(x)))
     x[7, 2] = ma.masked
@@ -674,7 +677,7 @@ def test_background_process_keeps_masks():
 
 
 def test_masked_rows_are_pickled_and_copied():
-    """A data set, a batch, and a value that is hidden."""
+    """A data set, a batch, and a hidden value are pickled."""
     dataset = IndexableDataset({'x': hidden(shape=(N,), dtype='int16')})
     again = pickle.loads(pickle.dumps(dataset))
     for place in range(N):
@@ -768,7 +771,7 @@ def check_pipeline(case):
 
 @given(pipelines())
 def test_pipelines_do_what_numpy_ma_does(case):
-    """Types, masks and values, in batches and in examples."""
+    """Types, masks and values are equal, in batches and in examples."""
     check_pipeline(case)
 
 
@@ -776,5 +779,5 @@ def test_pipelines_do_what_numpy_ma_does(case):
 @settings(max_examples=3000)
 @given(pipelines())
 def test_many_pipelines_do_what_numpy_ma_does(case):
-    """The same, more often."""
+    """The same test runs more often."""
     check_pipeline(case)

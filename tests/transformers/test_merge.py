@@ -22,7 +22,7 @@ def lines(*examples):
 @given(st.lists(st.lists(st.integers(), min_size=4, max_size=4),
                 min_size=1, max_size=4))
 def test_merge_equals_zip(columns):
-    """Epoch after epoch."""
+    """It does epoch after epoch."""
     names = tuple('abcd'[:len(columns)])
     stream = Merge([lines(*column) for column in columns], names)
     assert names == stream.sources
@@ -114,7 +114,7 @@ def test_merge_of_batches():
 
 
 def test_merge_hands_on_close_reset_and_next_epoch():
-    """To all streams."""
+    """All streams get the calls."""
     called = []
 
     class Noting(AbstractDataStream):
@@ -151,7 +151,7 @@ def test_merge_labels_and_requests():
 
 
 def test_merge_of_unknown_length_has_none():
-    """Unless each stream has one."""
+    """The length is known only if each stream has one."""
     unknown = Unpack(DataStream(
         IndexableDataset([1]), iteration_scheme=SequentialScheme(1, 1)))
     with pytest.raises(TypeError, match='not known'):

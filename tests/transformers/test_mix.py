@@ -137,7 +137,8 @@ def test_mix_is_what_the_points_choose(case, cls):
 
 @given(mixtures(), st.data())
 def test_skipping_items_equals_reading_them(case, data):
-    """In one go or in two, over the ends of streams and their restarts."""
+    """Items are skipped in one go or in two, over the ends of streams and
+    their restarts."""
     expected = items_of(build(case).get_epoch_iterator())
     read = data.draw(st.integers(0, len(expected)))
     first = data.draw(st.integers(0, len(expected) - read))
@@ -154,7 +155,7 @@ def test_skipping_items_equals_reading_them(case, data):
 
 @given(mixtures(), st.data())
 def test_position_is_exact_over_epochs(case, data):
-    """As plain data, at any step of any epoch."""
+    """It is plain data, at any step of any epoch."""
     stream = build(case)
     whole = [items_of(stream.get_epoch_iterator()) for _ in range(3)]
     number = data.draw(st.integers(0, 1))
@@ -200,7 +201,7 @@ def read_in_order(case):
        st.sampled_from([build, read_in_order]))
 def test_ranks_share_the_order_and_any_number_resumes(
         case, before, after, step, make):
-    """Each item once, from the state of any one rank at any step."""
+    """Each item comes once, from the state of any one rank at any step."""
     expected = items_of(make(case).get_epoch_iterator())
     assert expected == in_turn(
         [make(case).shard(rank, before) for rank in range(before)])
@@ -220,7 +221,7 @@ def test_ranks_share_the_order_and_any_number_resumes(
 
 @given(mixtures(), st.integers(1, 5))
 def test_ranks_may_drop_the_last_round(case, count):
-    """Then each has as many items."""
+    """Each rank then has as many items."""
     expected = items_of(build(case).get_epoch_iterator())
     ranks = [build(case).shard(rank, count, uneven='drop')
              for rank in range(count)]
@@ -230,7 +231,7 @@ def test_ranks_may_drop_the_last_round(case, count):
 @pytest.mark.parametrize('share', [
     {'uneven': 'pad'}, {'by': 'example'}])
 def test_shares_of_streams_in_order_are_refused_by_the_streams_name(share):
-    """With the shares that can be taken, and what to do instead."""
+    """The error has the allowed shares, and the remedy."""
     mixed = Mix({'whole': pictures(8),
                  'filtered': Filter(pictures(8), bool)})
     with pytest.raises(ValueError, match=(
@@ -264,7 +265,8 @@ def test_batches_that_cannot_be_split_are_refused(streams, text):
 
 
 def test_rank_of_a_mixture_reads_only_its_own_rows():
-    """Not those of the others, nor those of a batch of its own."""
+    """It does not read those of the others, nor the rest of its own
+    batches."""
     class Counting(IndexableDataset):
         def get_data(self, state=None, request=None):
             read.extend(numpy.atleast_1d(request).tolist())
@@ -328,7 +330,7 @@ def test_ranks_share_mixtures_of_what_never_ends(stop, others):
 
 @given(mixtures(), st.integers(1, 12), st.integers(1, 3))
 def test_mixture_goes_to_any_of_its_items(case, size, count):
-    """Forward and back, over the ends of its streams."""
+    """It goes forward and back, over the ends of its streams."""
     if case[2] == 'forever':
         case = [*case[:2], 'last', *case[3:]]
     plain = ShuffleBuffer(build(case), size)
@@ -340,7 +342,8 @@ def test_mixture_goes_to_any_of_its_items(case, size, count):
 
 @given(mixtures())
 def test_number_of_items_is_known(case):
-    """Before they are made, also where the first stream that ends ends it."""
+    """It is known before items are made, also where the first stream that ends
+    ends it."""
     if case[2] == 'forever' and case[3] is None:
         return
     epoch = build(case).get_epoch_iterator()
@@ -348,7 +351,7 @@ def test_number_of_items_is_known(case):
 
 
 def test_requests_that_are_advanced_by_hand_are_left_out():
-    """With the items of the streams that they choose."""
+    """The items of the streams that they choose are left out, too."""
     case = [20, 20], [2., 1.], 'last', None, 1
     expected = items_of(build(case).get_epoch_iterator())
     epoch = build(case).get_epoch_iterator()
@@ -371,7 +374,8 @@ def test_counts_are_those_of_the_points(weights, start, count, seed):
 
 
 def test_counts_of_a_long_range_are_found_at_once():
-    """10**12 items away from the beginning, between two counts of part."""
+    """They are 10**12 items away from the beginning, between two counts of
+    part."""
     weights = numpy.array([.25, .75])
     requests = MixingRequests(weights, 1, 0, math.inf)
     thresholds = as_thresholds(weights)
@@ -412,7 +416,8 @@ def test_a_rank_of_more_items_than_could_be_counted_begins_at_once():
 
 
 def test_every_block_holds_what_the_weights_say():
-    """To within one item and a little, also of small weights and in sum."""
+    """Counts agree to within one item and a little, also for small weights and
+    in sum."""
     weights = numpy.array([.7, .2, .09, .01])
     requests = MixingRequests(weights, 1, 0, math.inf)
     thresholds = as_thresholds(weights)
@@ -460,7 +465,7 @@ def test_equal_weights_are_the_default():
 
 
 def test_mixture_for_ever_goes_on_in_the_next_epoch():
-    """So that the rest of a long stream is seen too."""
+    """The rest of a long stream is read too."""
     stream = Mix([numbers(0, 5), numbers(1, 100)], stop='forever',
                  epoch_size=20)
     seen, restarts = [], 0
@@ -494,7 +499,7 @@ def test_two_epochs_for_ever_at_once_are_each_their_own():
 
 
 def test_pickled_stream_goes_on_for_ever():
-    """With its iterator, or after the epoch."""
+    """It does with its iterator, or after the epoch."""
     stream = Mix([numbers(0, 50)], stop='forever', epoch_size=4)
     items_of(stream.get_epoch_iterator())
     for copy in stream, pickle.loads(pickle.dumps(stream)):
@@ -518,7 +523,7 @@ def test_state_between_endless_epochs_of_a_stream_mixed_with_itself():
 
 
 def test_weights_by_epoch():
-    """From a list, whose last stays, or from a function; also by name."""
+    """They are a list, whose last stays, or a function; also by name."""
     def from_function(epoch):
         return {'a': 1, 'b': min(epoch, 2)}
 
@@ -574,7 +579,7 @@ def test_state_of_other_weights_is_refused():
     ('taken', [1]), ('taken', [-1, 0]), ('taken', ['1', 0]),
     ('restarts', [0.5, 0]), ('ended', [0, 0]), ('ended', None)])
 def test_damaged_counters_are_refused(field, value):
-    """By the name of the stage's field."""
+    """The error names the field of the stage."""
     epoch = Mix([numbers(0, 9), numbers(1, 9)]).get_epoch_iterator()
     next(epoch)
     state = epoch.state_dict()
@@ -587,7 +592,7 @@ def test_damaged_counters_are_refused(field, value):
 
 
 def test_origin_names_the_stream_of_each_example():
-    """In examples a number, in batches an array of it."""
+    """An example has a number, a batch an array of it."""
     mixed = Mix([pictures(8), pictures(4, 2)], stop='last',
                 origin_source='from', seed=1)
     assert ('x', 'from') == mixed.sources
@@ -651,7 +656,7 @@ def test_types_are_those_that_the_streams_share():
 
 
 def test_failed_item_counts_as_taken():
-    """So that workers that share an epoch agree on what follows."""
+    """Workers that share an epoch agree on the next item."""
     def fail_at_two(data):
         if data[0][1] == 2:
             raise ValueError('damaged')
@@ -707,7 +712,7 @@ def share_of_rank(rank, **share):
     for uneven in ('uneven', 'drop', 'pad')], ids=lambda share: '-'.join(
         share.values()))
 def test_items_of_a_rank_are_left_out(rank, share):
-    """As workers do: those of other ranks do not count."""
+    """Workers leave items out so: those of other ranks do not count."""
     expected = items_of(share_of_rank(rank, **share).get_epoch_iterator())
     assert len(expected) > 3
     for first in range(2):
@@ -728,7 +733,7 @@ def test_items_of_a_rank_are_left_out(rank, share):
 @pytest.mark.parametrize('uneven', ['uneven', 'drop', 'pad'])
 @pytest.mark.parametrize('rank', [0, 1])
 def test_length_is_what_is_left_for_the_rank(make, uneven, rank):
-    """At each item of the epoch, up to the last."""
+    """It is exact at each item of the epoch, up to the last."""
     stream = make().shard(rank, 2, uneven=uneven)
     left, epoch = [], stream.get_epoch_iterator()
     with contextlib.suppress(StopIteration):
@@ -801,14 +806,14 @@ WRONG = {
 
 @pytest.mark.parametrize('case', WRONG)
 def test_wrong_weights_are_refused(case):
-    """When the mixture is built, with the streams' names."""
+    """The constructor raises an error with the streams' names."""
     weights, text = WRONG[case]
     with pytest.raises(ValueError, match=text):
         Mix({'a': numbers(0, 3), 'b': numbers(1, 3)}, weights)
 
 
 def test_wrong_weights_of_a_function_are_refused():
-    """When the epoch begins, with its number."""
+    """The begin of the epoch raises an error with its number."""
     stream = Mix([numbers(0, 3)], lambda epoch: [1 - epoch])
     list(stream.get_epoch_iterator())
     with pytest.raises(ValueError, match='weights of epoch 1 are all 0'):
@@ -823,13 +828,13 @@ def test_wrong_weights_of_a_function_are_refused():
     ({'seed': 1.5}, TypeError, 'seed must be an integer'),
     ({'origin_source': 'x'}, ValueError, "cannot be 'x', which")])
 def test_wrong_arguments_are_refused(arguments, error, text):
-    """By name."""
+    """The error names the argument."""
     with pytest.raises(error, match=text):
         Mix([numbers(0, 3)], **arguments)
 
 
 def test_streams_that_do_not_fit_are_refused():
-    """By name, with the remedy."""
+    """The error names the streams and the remedy."""
     other = DataStream(IterableDataset({'y': [1]}))
     with pytest.raises(ValueError, match=(
             r"'a' has \('x',\) and 'b' has \('y',\): put Rename")):

@@ -170,7 +170,7 @@ def test_draws_depend_on_seed_epoch_and_batch(stage):
 
 
 def test_some_batches_are_left_as_they_are():
-    """Of those, too, the targets are shares."""
+    """Their targets are shares, too."""
     mixing = MixUp(stream(size=1), CLASSES, probability=0, seed=1)
     for (features, targets), image, row in zip(
             mixing, IMAGES, ONE_HOT, strict=True):
@@ -193,7 +193,7 @@ def test_one_after_the_other():
 
 
 def test_types_are_known():
-    """Of targets as soon as the number of classes is."""
+    """Those of targets are known as soon as the number of classes is."""
     known = types_of(CutMix(stream(), CLASSES))
     assert SourceType(numpy.dtype('f4'), (8, CLASSES)) == known['targets']
     assert (8, 3, 6, 9) == known['features'].shape
@@ -206,7 +206,7 @@ def first(stage, *args, **kwargs):
 
 
 def test_what_cannot_be_mixed_is_refused():
-    """With what to do."""
+    """The error has the remedy."""
     with pytest.raises(ValueError, match='produces single ones.*put Batch'):
         MixUp(Unpack(stream()), CLASSES)
     with pytest.raises(ValueError, match="float.*got uint8 of 'features'.*Ca"):
@@ -234,7 +234,7 @@ def test_what_cannot_be_mixed_is_refused():
     (LABELS.astype(str), 4, r'got <U.* of the shape \(8,\)'),
 ])
 def test_targets_are_checked(targets, num_classes, text):
-    """With the first example that does not fit."""
+    """The error has the first example that does not fit."""
     with pytest.raises(ValueError, match=text):
         list(MixUp(stream(targets), num_classes, seed=1))
 
@@ -248,7 +248,7 @@ def test_targets_are_checked(targets, num_classes, text):
     ({'which_sources': 'targets'}, 'leave it out of which_sources'),
 ])
 def test_arguments_are_checked(arguments, text):
-    """By the constructor."""
+    """The constructor checks them."""
     for stage in MixUp, CutMix:
         with pytest.raises(ValueError, match=text):
             stage(stream(), **arguments)

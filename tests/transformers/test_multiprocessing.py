@@ -76,7 +76,7 @@ def ahead():
 
 @pytest.mark.parametrize('method', METHODS)
 def test_epochs_equal_those_of_the_stream(ahead, method):
-    """Order, values and types, epoch after epoch."""
+    """Order, values and types are equal, epoch after epoch."""
     stream, reference = ahead(start_method=method, max_store=3), build()
     for _ in range(3):
         assert_same(reference.get_epoch_iterator(),
@@ -94,7 +94,7 @@ def test_lambdas_work_under_fork(ahead):
 
 
 def test_unpicklable_stage_falls_back_to_fork(ahead, monkeypatch, caplog):
-    """With the default of spawn, a line names the stage."""
+    """The default is spawn; a line of the log names the stage."""
     get_context = multiprocessing.get_context
     monkeypatch.setattr(multiprocessing, 'get_context',
                         lambda method=None: get_context(method or 'spawn'))
@@ -187,7 +187,7 @@ def test_request_is_refused(ahead):
 
 @pytest.mark.parametrize('kind', [MultiProcessing, MultiThreading])
 def test_requests_of_an_epoch_are_refused(kind):
-    """Those of an iterator, and those of a scheme."""
+    """Requests of an iterator, and of a scheme, are refused."""
     stream = kind(build())
     try:
         epoch = DataIterator(stream, iter([4]))
@@ -210,7 +210,7 @@ def test_max_store_is_checked(value, error):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_exception_reaches_the_consumer(ahead, method):
-    """With its type, the stage and the worker's traceback."""
+    """It has its type, the stage and the worker's traceback."""
     stream = ahead(Faulty(build(), 2, raise_value_error),
                    start_method=method)
     epoch = stream.get_epoch_iterator()
@@ -242,7 +242,7 @@ def test_error_names_the_request(ahead, num_workers):
 
 @pytest.mark.parametrize('method', METHODS[1:])
 def test_stream_that_does_not_load_in_the_worker_is_told(ahead, method):
-    """With the worker's traceback, in each epoch that is begun."""
+    """The error has the worker's traceback, in each epoch that is begun."""
     inner = build()
     inner.something = Unloadable()
     stream = ahead(inner, start_method=method)
@@ -273,7 +273,7 @@ def test_script_without_a_guard_is_told(method, tmp_path):
 
 @pytest.mark.parametrize('error', [EOFError, ConnectionResetError])
 def test_fork_server_that_ended_is_told(ahead, monkeypatch, error):
-    """As Python 3.14 reports one that a script without a guard has ended."""
+    """Python 3.14 raises this if a script without a guard has ended it."""
     def start(process):
         raise error
 
@@ -337,7 +337,7 @@ def test_killed_worker_is_followed_by_an_exact_epoch(ahead):
 
 
 def test_stalled_worker_is_told_with_its_stack(ahead):
-    """After `timeout` seconds without a batch."""
+    """The error comes after `timeout` seconds without a batch."""
     epoch = ahead(Faulty(build(), 1, sleep_long),
                   timeout=0.5).get_epoch_iterator()
     next(epoch)
@@ -382,8 +382,8 @@ def test_state_of_a_finished_epoch_begins_the_next(ahead):
 @pytest.mark.parametrize('make', [
     MultiProcessing, partial(MultiProcessing, num_workers=2), MultiThreading])
 def test_state_of_an_earlier_epoch_goes_back_there(make):
-    """Though all was delivered that was made since, so that the workers
-    need no state to go on."""
+    """All later batches were delivered, so that the workers need no state to
+    go on."""
     def build_shuffled():
         return DataStream(IndexableDataset(numpy.arange(40)),
                           iteration_scheme=ShuffledScheme(40, 7))
@@ -402,7 +402,7 @@ def test_state_of_an_earlier_epoch_goes_back_there(make):
 @pytest.mark.parametrize('make', [
     MultiProcessing, partial(MultiProcessing, num_workers=2), MultiThreading])
 def test_epoch_that_ends_is_not_where_a_later_one_stands(make):
-    """Of two epochs at once."""
+    """Two epochs are read at once."""
     with make(DataStream(
             IndexableDataset(numpy.arange(40)),
             iteration_scheme=ShuffledScheme(40, 4)), max_store=1) as stream:
@@ -450,7 +450,7 @@ def test_epoch_of_workers_that_were_closed_is_an_error(ahead):
 
 
 def test_state_of_another_pipeline_is_refused(ahead):
-    """Before a worker is started."""
+    """The error comes before a worker is started."""
     stream = ahead()
     next(stream.get_epoch_iterator())
     state = stream.state_dict()
@@ -460,7 +460,7 @@ def test_state_of_another_pipeline_is_refused(ahead):
 
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_iterator_goes_on(ahead, protocol):
-    """With its stream, in mid-epoch, in any protocol."""
+    """It is pickled with its stream, in mid-epoch, in any protocol."""
     stream, reference = ahead(), build()
     epoch, expected = (
         stream.get_epoch_iterator(), reference.get_epoch_iterator())
@@ -473,7 +473,7 @@ def test_pickled_iterator_goes_on(ahead, protocol):
 
 
 def test_pickled_stream_starts_an_epoch(ahead):
-    """With the generators as they were at what was handed out."""
+    """The generators are those after the batch that was handed out."""
     stream, reference = ahead(), build()
     epoch, expected = (
         stream.get_epoch_iterator(), reference.get_epoch_iterator())
@@ -489,7 +489,7 @@ def test_pickled_stream_starts_an_epoch(ahead):
 
 
 def test_stream_that_knows_no_position_still_works(ahead):
-    """Only its state is refused, by name."""
+    """Only its state is refused; the error names the stage."""
     class Hidden(Transformer):
         def get_data(self, request=None):
             return next(self.child_epoch_iterator)
@@ -548,7 +548,7 @@ def test_batches_too_large_for_the_memory_are_an_error(ahead):
 @pytest.mark.parametrize('keep', [
     '', 'it', 'a view', 'what it was made of'])
 def test_last_stage_may_write_where_the_consumer_reads(ahead, keep):
-    """Unless it goes on looking there: then it is copied."""
+    """Memory that the consumer keeps looking at is copied."""
     stream, reference = ahead(Keeper(build(), keep)), Keeper(build(), keep)
     for _ in range(3):
         for expected, actual in zip(reference.get_epoch_iterator(),
@@ -558,7 +558,7 @@ def test_last_stage_may_write_where_the_consumer_reads(ahead, keep):
 
 
 def test_any_kind_of_data_takes_some_path(ahead):
-    """Ragged, object, bytes, empty, scalar, Fortran order."""
+    """Data are ragged, objects, bytes, empty, scalars, or in Fortran order."""
     def inner():
         return Shapes(DataStream(IndexableDataset(list(range(5))),
                                  iteration_scheme=SequentialExampleScheme(5)))
@@ -585,7 +585,7 @@ def test_many_small_batches_come_in_order(ahead):
 
 
 def test_parent_makes_no_epoch_of_its_own(ahead):
-    """Neither order nor file is touched in this process."""
+    """The order and the file are not touched in this process."""
     inner = build()
     before = inner.data_stream.iteration_scheme.rng.get_state()[1].copy()
     stream = ahead(inner)
@@ -596,7 +596,7 @@ def test_parent_makes_no_epoch_of_its_own(ahead):
 
 
 def test_worker_starts_with_the_first_epoch_iterator(ahead):
-    """Not with the stream."""
+    """Making the stream starts none."""
     stream = ahead()
     assert multiprocessing.active_children() == []
     epoch = stream.get_epoch_iterator()
@@ -615,7 +615,7 @@ def test_stream_that_is_dropped_ends_its_worker():
 
 
 def test_closing_twice_is_harmless_and_leaves_no_descriptor(ahead):
-    """Neither process nor file descriptor is left."""
+    """No process and no file descriptor is left."""
     list(ahead().get_epoch_iterator())
     gc.collect()
     before = set(os.listdir('/proc/self/fd'))
@@ -718,7 +718,7 @@ def test_worker_ends_with_its_parent(number):
 
 @pytest.mark.skipif(not hasattr(os, 'pidfd_open'), reason='asks Linux')
 def test_stopped_worker_ends_though_its_fork_server_is_gone():
-    """With the server, all that it has started seems to have ended."""
+    """All processes that the server has started seem to have ended with it."""
     process = _run("""
         import os, signal
         from multiprocessing import forkserver
@@ -870,7 +870,7 @@ def seeded(num_examples=26, batch_size=4):
 
 @pytest.mark.parametrize('num_workers', [2, 3])
 def test_several_workers_give_the_same_bit_for_bit(ahead, num_workers):
-    """Epoch after epoch, also when one is left or taken up."""
+    """They do epoch after epoch, also when one is left or restored."""
     stream, reference = ahead(seeded(), num_workers=num_workers), seeded()
     for _ in range(2):
         assert_same(reference.get_epoch_iterator(),
@@ -895,7 +895,7 @@ def test_several_workers_give_the_same_bit_for_bit(ahead, num_workers):
 
 
 def test_failure_of_one_of_several_workers_arrives(ahead):
-    """In its turn."""
+    """It arrives in its turn."""
     stream = seeded()
     stream.transform_batch = lambda data: (
         raise_value_error() if 3 in data[1] else data)
@@ -919,7 +919,7 @@ def test_failure_of_one_of_several_workers_arrives(ahead):
     (lambda: Filter(seeded(), lambda _: True), 'stage Filter does not make'),
     (lambda: Shapes(seeded()), 'stage Shapes does not make')])
 def test_pipelines_that_cannot_be_shared_are_refused(stream, text):
-    """By the name of the stage, with the remedy."""
+    """The error names the stage, and the remedy."""
     with pytest.raises(ValueError, match=text):
         MultiProcessing(stream(), num_workers=2)
 

@@ -134,7 +134,7 @@ def outcome(epoch):
 
 @pytest.mark.pipelines(besides=pipelines.REFUSED_BY_THREADS)
 def test_every_pipeline_has_the_same_items_and_states(pipeline, files, ahead):
-    """At each step, and in the epochs after it."""
+    """They are equal at each step, and in the epochs after it."""
     plain, threads = pipelines.build(pipeline, files), ahead(
         pipelines.build(pipeline, files))
     for _ in range(2):
@@ -184,7 +184,7 @@ def nap(array):
        size=st.integers(1, 4), step=st.integers(0, 12))
 def test_random_pipelines_are_the_same_also_where_they_fail(
         names, bad, num_threads, max_store, size, step):
-    """With their states, which fit the stream itself, and the reverse."""
+    """Their states fit the stream itself, and the reverse."""
     def build():
         stream = numbers(size)
         for name in names:
@@ -257,7 +257,7 @@ def test_epoch_that_is_left_is_followed_by_the_next(taken, ahead):
 
 def test_stage_that_ends_early_leaves_the_streams_below_where_they_are(
         ahead):
-    """Though the stages below it could run ahead of the end."""
+    """The stages below it could prefetch beyond the end."""
     def build():
         return Take(Cast(Noise(numbers()), 'float32'), 3)
 
@@ -331,7 +331,7 @@ def test_ranks_share_the_order(ahead):
 
 
 def test_pure_stages_run_at_the_same_time(ahead):
-    """As many as there are threads, however deep in the pipeline."""
+    """As many run as there are threads, however deep in the pipeline."""
     barrier = threading.Barrier(3)
 
     def meet(array):
@@ -494,7 +494,7 @@ def refuse_to_start(thread):
 
 
 def test_stop_iteration_of_a_function_ends_no_epoch(ahead):
-    """As without threads."""
+    """It ends none without threads either."""
     epoch = ahead(pure(numbers(), lambda x: next(iter(())))
                   ).get_epoch_iterator()
     with pytest.raises(RuntimeError, match='raised StopIteration'):
@@ -507,7 +507,7 @@ def test_stop_iteration_of_a_function_ends_no_epoch(ahead):
 @pytest.mark.parametrize('is_pure', [False, True])
 def test_stage_that_draws_from_the_global_generators_is_refused(
         draw, is_pure, ahead):
-    """Whoever draws first would depend on the threads."""
+    """The threads' timing would decide who draws first."""
     def function(data):
         draw()
         return data
@@ -523,7 +523,7 @@ def test_stage_that_draws_from_the_global_generators_is_refused(
 @pytest.mark.parametrize('generator', [
     random.random.__self__, numpy.random.get_state.__self__])
 def test_global_generator_of_a_stage_is_refused_at_once(generator):
-    """Of a scheme's, too."""
+    """One of a scheme is refused, too."""
     stage = Noise(numbers())
     stage.rng = generator
     with pytest.raises(ValueError, match='of Noise is that of numpy.random'):
@@ -535,7 +535,7 @@ def test_global_generator_of_a_stage_is_refused_at_once(generator):
 
 
 def test_program_may_draw_while_threads_work(ahead):
-    """Before the first batch, and after it."""
+    """It draws before the first batch, and after it."""
     stream = ahead(Slow(numbers(), 0.005))
     epoch = stream.get_epoch_iterator()
     for _ in range(10):
@@ -546,7 +546,7 @@ def test_program_may_draw_while_threads_work(ahead):
 
 
 def test_threads_end_with_the_stream():
-    """By close, by a with statement, and by the collector."""
+    """Close, a with statement, and the collector end them."""
     stream = MultiThreading(pure(numbers(), nap), num_threads=3)
     epoch = stream.get_epoch_iterator()
     assert own_threads() == []
@@ -585,7 +585,7 @@ PROGRAM = """
 @pytest.mark.parametrize('end, status', [
     ('pass', 0), ('sys.exit(3)', 3), ('del stream, epoch', 0)])
 def test_interpreter_ends_while_threads_work(tmp_path, end, status, is_pure):
-    """At once, and without a word."""
+    """It ends at once, and prints nothing."""
     path = tmp_path / 'program.py'
     path.write_text(textwrap.dedent(PROGRAM).format(pure=is_pure, end=end))
     begin = time.monotonic()
@@ -661,7 +661,7 @@ def test_forks_while_a_stage_takes_long_are_told(ahead, monkeypatch, caplog):
 @pytest.mark.parametrize('is_pure', [False, True])
 def test_threads_that_make_nothing_are_told_with_their_stacks(
         ahead, is_pure):
-    """After `timeout` seconds."""
+    """The error comes after `timeout` seconds."""
     go_on = threading.Event()
 
     def hang(data):

@@ -41,7 +41,7 @@ def test_gaussian_noise_has_the_deviation():
 
 
 def test_uniform_noise_fills_the_range():
-    """All of the range, evenly."""
+    """All of the range is filled evenly."""
     noise = noisy(STAGES[1], numpy.zeros((100, 1000)))
     counts, _ = numpy.histogram(noise, 4, (-1, 3))
     assert 100000 == counts.sum()
@@ -61,7 +61,7 @@ def test_dropout_keeps_the_mean():
 @pytest.mark.parametrize('dtype, low, high', [
     ('u1', 0, 255), ('i2', 0, 32767), ('f4', 0, 1), ('?', 0, 1)])
 def test_salt_and_pepper_sets_extremes(dtype, low, high):
-    """A quarter of each; the type is kept."""
+    """A quarter of the numbers is set to each; the type is kept."""
     data = numpy.full((100, 1000), .5 if dtype == 'f4' else 1, dtype)
     result = noisy(STAGES[3], data)
     assert data.dtype == result.dtype
@@ -73,7 +73,7 @@ def test_salt_and_pepper_sets_extremes(dtype, low, high):
 @pytest.mark.parametrize('stage', STAGES)
 @pytest.mark.parametrize('dtype', ['f2', 'f4', 'f8', '>f4'])
 def test_noise_keeps_type_and_form(stage, dtype):
-    """Arrays, lists and arrays of objects; types in native order."""
+    """Arrays, lists and arrays of objects keep types, in native order."""
     data = numpy.ones((3, 4, 5), dtype)
     result = noisy(stage, data)
     assert numpy.dtype(dtype).newbyteorder('=') == result.dtype
@@ -116,6 +116,6 @@ def test_noise_depends_on_seed_epoch_batch_and_source(stage):
      'high=256 does not fit the type of the data, uint8'),
 ])
 def test_noise_bad_arguments_raise(build, text):
-    """Arguments at once; types when data come."""
+    """Arguments are checked at once; types when data come."""
     with pytest.raises(ValueError, match=text):
         build(stream_of(numpy.ones((2, 2), 'u1')))

@@ -139,7 +139,7 @@ def expected_crops(images, shape, seed):
 @pytest.mark.parametrize('form', [
     list, as_objects, numpy.stack], ids=['list', 'objects', 'array'])
 def test_minimum_dimensions_any_batch_gives_a_list_for_crops_behind(form):
-    """So row and column of each crop are drawn image by image."""
+    """Row and column of each crop are drawn image by image."""
     images = [pixels(3, 9, 11, seed=n) for n in range(5)]
     big = first(MinimumImageDimensions(batches(form(images)), (7, 7)))
     assert type(big) is list
@@ -278,7 +278,8 @@ def test_unpack_data_assigned_in_get_data_are_handed_out():
     lambda stream: Window(0, 2, 1, False, stream),
     lambda stream: NGrams(2, stream)])
 def test_window_sentence_and_index_show_where_it_stands(build):
-    """The present sequence, and where the next window begins in it."""
+    """They show the present sequence, and the begin of the next window in
+    it."""
     stage = build(DataStream(IterableDataset([[1, 2, 3, 4], [5, 6, 7]])))
     assert (0, 0) == (len(stage.sentence), stage.index)
     epoch = stage.get_epoch_iterator()

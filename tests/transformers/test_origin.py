@@ -139,7 +139,7 @@ def test_error_of_a_whole_batch_names_its_examples():
 
 
 def test_error_of_a_large_batch_names_the_first_of_its_examples():
-    """Not hundreds of numbers."""
+    """It does not list hundreds of numbers."""
     stream = DataStream(
         IndexableDataset({'image': numpy.zeros((80, 1, 3, 3))}),
         iteration_scheme=ShuffledScheme(80, 64))
@@ -182,7 +182,7 @@ def test_error_names_no_example_where_it_is_not_known(make):
 
 
 def test_error_from_a_worker_names_the_example():
-    """Notes travel with the error."""
+    """The notes are pickled with the error."""
     with MultiProcessing(ImagesFromBytes(shuffled())) as workers:
         notes = notes_of(workers)
     assert f'example {BAD} of the data set' in notes

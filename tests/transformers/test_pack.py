@@ -77,7 +77,7 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=60)
        st.sampled_from(['cut', 'split']), st.booleans())
 def test_pack_is_first_fit_with_a_window(
         lengths, length, window, too_long, in_batches):
-    """Of examples, or of batches of them; every item is there."""
+    """Examples, or batches of them, are packed; every item is there."""
     stream = sequences_of(lengths)
     if in_batches:
         stream = Batch(stream, iteration_scheme=ConstantScheme(7))
@@ -94,7 +94,8 @@ def test_pack_is_first_fit_with_a_window(
 @given(LENGTHS, st.integers(1, 10), st.integers(1, 4), st.integers(1, 3),
        st.integers(0, 30), st.integers(1, 70))
 def test_position_is_exact(lengths, length, window, batch_size, step, block):
-    """At any step, with the counts; and saved again at the next."""
+    """It is exact at any step, with the counts; and saved again at the
+    next."""
     def stream():
         return Pack(Batch(sequences_of(lengths),
                           iteration_scheme=ConstantScheme(block)),
@@ -133,7 +134,8 @@ def test_state_holds_no_data():
 
 @given(LENGTHS, st.integers(3, 9), st.integers(0, 30))
 def test_sequences_that_are_too_long_are_refused_once(lengths, length, step):
-    """By number; the others are all packed, also after a restart."""
+    """The error has the number; the others are all packed, also after a
+    restart."""
     def follow(stream, steps=None):
         epoch, found, errors = stream.get_epoch_iterator(), [], []
         while steps is None or len(found) + len(errors) < steps:
@@ -167,7 +169,7 @@ def test_sequences_that_are_too_long_are_refused_once(lengths, length, step):
 
 
 def test_error_names_the_remedies():
-    """All three of them."""
+    """It has all three of them."""
     with pytest.raises(ValueError, match=(
             'sequence 1 of the epoch has the length 5, more than the 4 of a '
             "row: use too_long='cut' or 'split'")):
@@ -231,7 +233,7 @@ def test_type_is_kept_when_a_state_is_taken_up():
 
 
 def test_sources_of_different_lengths_are_refused():
-    """With the number of the sequence."""
+    """The error has the number of the sequence."""
     stream = DataStream(IterableDataset({'x': [[1], [2]], 'y': [[1], []]}))
     with pytest.raises(ValueError, match=(
             "sequence 1 of the epoch 'x' has 1 items and 'y' 0")):
@@ -262,7 +264,7 @@ def test_failed_read_leaves_out_that_sequence_alone():
 
 
 def test_report_is_logged_at_the_end(caplog):
-    """With the share of padding."""
+    """It has the share of padding."""
     with caplog.at_level(logging.INFO, 'fuel.transformers.packing'):
         read(Pack(sequences_of([3, 0, 9]), 4, too_long='cut'))
     assert ('3 sequences in 2 rows of 4, 12.50% padding; 1 cut, 0 split, '
@@ -271,7 +273,7 @@ def test_report_is_logged_at_the_end(caplog):
 
 
 def test_little_is_padding():
-    """Of sequences of 10 to 500 items in rows of 2,048."""
+    """Sequences of 10 to 500 items are packed into rows of 2,048."""
     lengths = numpy.random.RandomState(0).randint(10, 501, 4000)
     packed = Pack(sequences_of(lengths), 2048, batch_size=8)
     read(packed)
@@ -279,7 +281,7 @@ def test_little_is_padding():
 
 
 def test_labels_follow_the_form():
-    """Of examples and of batches, from either."""
+    """Examples and batches are packed, from either."""
     labelled = DataStream(
         IndexableDataset({'x': [[1], [2, 3]]},
                          axis_labels={'x': ('batch', 'time')}),
@@ -294,7 +296,7 @@ def test_labels_follow_the_form():
 
 
 def test_pack_runs_in_a_worker():
-    """One; several cannot share it."""
+    """One worker packs; several cannot share it."""
     with MultiProcessing(Pack(sequences_of([3, 2, 1]), 4)) as worker:
         assert read(Pack(sequences_of([3, 2, 1]), 4)) == read(worker)
     with pytest.raises(ValueError, match='the stage Pack does not make one'):
@@ -310,7 +312,7 @@ def test_pack_runs_in_a_worker():
     ({'segments_source': 'x'}, 'must be names of their own'),
     ({'segments_source': 'positions'}, 'must be names of their own')])
 def test_wrong_arguments_are_refused(arguments, text):
-    """By name."""
+    """The error names the argument."""
     with pytest.raises(ValueError, match=text):
         Pack(sequences_of([1]), **{'length': 4, **arguments})
 
@@ -335,7 +337,7 @@ def test_damaged_states_are_refused(change):
 
 
 def test_kernels_check_what_they_are_given():
-    """Before they copy bytes."""
+    """They raise errors before they copy bytes."""
     array, dtype = numpy.arange(3), numpy.dtype(int)
     assert [3, 3] == measure([array, array], dtype, ()).tolist()
     for wrong in ([1], array[::2], array.astype('>i8'), array[:, None],
@@ -367,7 +369,7 @@ def test_kernels_check_what_they_are_given():
 
 
 def test_packer_pickles():
-    """With what is in its rows."""
+    """The pickle has the content of its rows."""
     packer = RowPacker(4, 2, 1)
     packer.add(([numpy.arange(3)] * 3,), numpy.array([3, 3, 3]), 0, 3, 9)
     copy = pickle.loads(pickle.dumps(packer))

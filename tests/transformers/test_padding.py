@@ -52,7 +52,7 @@ def test_padding_equals_a_loop(data, lengths, rest):
 
 
 def test_padding_adds_masks_after_their_sources():
-    """Named after them."""
+    """Masks are named after them."""
     stream = Padding(batches([1], [2, 3]))
     assert ('x', 'x_mask', 'y', 'y_mask') == stream.sources
     assert not stream.produces_examples
@@ -120,7 +120,7 @@ def test_padding_of_equal_lengths():
 
 
 def test_padding_mask_is_float_x():
-    """As it was when the stage was built."""
+    """The setting counts as it was when the stage was built."""
     config.floatX = 'float32'
     stream = Padding(batches([1]))
     config.floatX = 'float64'
@@ -174,8 +174,8 @@ def test_padding_may_be_subclassed():
 
 @pytest.mark.parametrize('ranks', [1, 2, 3, 5])
 def test_ranks_pad_to_the_longest_of_their_rows(ranks):
-    """Behind Unpack, too: each has the data of the whole order, and not more
-    zeros than it needs."""
+    """They do behind Unpack, too: each has the data of the whole order, and
+    not more zeros than it needs."""
     sequences = [list(range(1, 2 + 7 * i % 6)) for i in range(30)]
 
     def build():

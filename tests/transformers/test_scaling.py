@@ -36,7 +36,7 @@ def scaled(data, scale, shift):
     1, True, numpy.int8(1), numpy.bool_(True), numpy.array(1)])
 @pytest.mark.parametrize('dtype', INTEGERS)
 def test_integers_with_integers_give_int64(dtype, one):
-    """Integers of any type, scaled by integers, become int64."""
+    """Integers of any type become int64."""
     result = scaled(numpy.array([0, 1], dtype), one, one)
     assert numpy.int64 == result.dtype
     assert [1, 2] == result.tolist()
@@ -73,13 +73,13 @@ def test_floating_data_keep_their_type(dtype, half):
 @given(npst.arrays('float32', 5, elements=st.floats(-1e3, 1e3, width=32)),
        st.floats(-10, 10), st.floats(-10, 10))
 def test_singles_are_computed_as_singles(data, scale, shift):
-    """So the values are those that they always were."""
+    """The values are those that they always were."""
     expected = data * numpy.float32(scale) + numpy.float32(shift)
     numpy.testing.assert_array_equal(expected, scaled(data, scale, shift))
 
 
 def test_singles_are_scaled_without_a_change_of_numpys_settings(monkeypatch):
-    """To set and reset what NumPy does on overflow takes longer than the
+    """Setting and resetting NumPy's handling of overflow takes longer than the
     numbers of a small batch."""
     def refuse(**settings):
         raise AssertionError(settings)
@@ -111,7 +111,7 @@ def test_singles_in_any_memory_have_the_values_of_numpy(data):
 @pytest.mark.parametrize('scale, shift', [
     (1e38, 0), (1, 3e38), (1e300, 0), (0, -1e39)])
 def test_singles_that_overflow_are_an_error(scale, shift):
-    """Of the product, of the sum, or of a number itself."""
+    """The product, the sum, or a number itself overflows."""
     with pytest.raises(OverflowError, match='does not fit the type'):
         scaled(numpy.full((2, 3), 1e38, 'float32'), scale, shift)
 
@@ -213,7 +213,7 @@ def test_ragged_batch_is_scaled_example_by_example():
 
 
 def test_result_shares_no_memory_with_the_data():
-    """Even where nothing changes."""
+    """It shares none even if nothing changes."""
     seen = []
     from fuel.transformers import Mapping
     stream = Mapping(batches_of(numpy.arange(3.)),
@@ -275,7 +275,7 @@ def test_cast_of_examples_after_it_equals_two_steps():
 
 
 def test_cast_of_some_sources_leaves_others_float64():
-    """Only what is cast is stored in the other type."""
+    """Only the cast source is stored in the other type."""
     dataset = IndexableDataset({'x': numpy.arange(3), 'y': numpy.arange(3)})
     stream = DataStream(dataset, iteration_scheme=SequentialScheme(3, 3))
     stage = ScaleAndShift(stream, 0.1, 0)
@@ -317,7 +317,7 @@ WANTED = ['float16', 'float32', 'float64', 'int32', 'complex64', 'longdouble']
 @pytest.mark.parametrize('wanted', WANTED)
 @pytest.mark.parametrize('numbers', [(1 / 255, -.5), (2, 1)], ids=repr)
 def test_dtype_is_that_of_a_cast_behind(given, wanted, numbers):
-    """Of batches and examples, read in the type or made of it."""
+    """Batches and examples are read in the type, or converted to it."""
     data = numpy.array([[0, 1], [1, 0], [1, 1]], given)
     expected = scaled(data, *numbers).astype(wanted)
     stages = [

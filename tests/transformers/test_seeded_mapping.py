@@ -83,7 +83,7 @@ def test_draws_stay_what_they_are():
 
 
 def test_draws_resume():
-    """At every step, in the epoch after it as well."""
+    """They resume at every step, in the epoch after it as well."""
     assert_resumes(build)
     assert_resumes(lambda: build(examples=True), num_epochs=1)
     assert_resumes(lambda: Mapping(
@@ -103,7 +103,7 @@ def test_workers_draw_what_the_stage_draws(method, num_workers):
 @pytest.mark.parametrize('ranks', [2, 3])
 @pytest.mark.parametrize('examples', [False, True])
 def test_ranks_draw_what_the_stage_draws(ranks, examples):
-    """For the items that are theirs."""
+    """They draw for the items that are theirs."""
     whole = list(map(repr, build(examples=examples)))
     for rank in range(ranks):
         shared = build(examples=examples).shard(
@@ -218,13 +218,13 @@ def test_streams_in_two_threads_take_turns():
 
 
 def test_threads_that_share_the_generators_are_refused():
-    """Below any other stage, too."""
+    """They are refused below any other stage, too."""
     with pytest.raises(ValueError, match='Mapping with a seed.*MultiProc'):
         MultiThreading(Mapping(build(), draw))
 
 
 def test_server_in_the_program_that_draws_is_warned_of():
-    """Not where workers set generators of their own, nor of others."""
+    """Workers that set generators of their own cause no warning."""
     server = Server(Mapping(build(), draw), port=0)
     with pytest.warns(UserWarning, match='start_server') as caught:
         server.start()
@@ -277,7 +277,7 @@ def test_a_class_of_ones_own_takes_no_seed():
 
 
 def test_what_a_mapping_with_a_seed_is():
-    """Still a Mapping, which takes part in everything that has a seed."""
+    """It is a Mapping that takes part in everything that has a seed."""
     stage = pickle.loads(pickle.dumps(build()))
     assert isinstance(stage, Mapping)
     assert isinstance(stage, SeededTransformer)
@@ -311,7 +311,7 @@ class Counter:
 
 
 def test_generator_of_torch_is_set_and_put_back(monkeypatch):
-    """If it is loaded; the real one is in tests/interop."""
+    """PyTorch must be loaded; the real one is tested in tests/interop."""
     counter = Counter()
     monkeypatch.setitem(sys.modules, 'torch.random',
                         SimpleNamespace(default_generator=counter))
@@ -334,7 +334,7 @@ def test_generator_of_torch_is_set_and_put_back(monkeypatch):
     (1.5, r'seed must be an integer, got 1\.5'),
     (-1, 'seed must not be negative, got -1')])
 def test_seed_is_an_integer(seed, text):
-    """As that of a scheme; the error says what came."""
+    """A scheme's seed is one, too; the error shows the value."""
     stream = DataStream(IndexableDataset([1, 2]), batch_size=2)
     with pytest.raises((TypeError, ValueError), match=text):
         Mapping(stream, tuple, seed=seed)

@@ -84,7 +84,7 @@ def test_shuffle_buffer_epochs_differ_and_seeds_repeat():
 
 @pytest.mark.parametrize('count, size', [(11, 4), (7, 20), (9, 1), (0, 3)])
 def test_shuffle_buffer_resumes_exactly(count, size):
-    """At every step, from counts alone."""
+    """It resumes at every step, from counts alone."""
     assert_resumes(lambda: ShuffleBuffer(numbers(count), size))
 
 
@@ -117,7 +117,7 @@ def test_shuffle_buffer_state_is_small_and_restoring_reads_little():
 
 
 def test_shuffle_buffer_bad_arguments_raise():
-    """Examples only, and a positive size."""
+    """It takes only examples, and a positive size."""
     with pytest.raises(ValueError, match='produces batches: put Unpack'):
         ShuffleBuffer(DataStream(IndexableDataset([1]), iteration_scheme=(
             SequentialScheme(1, 1))), 3)

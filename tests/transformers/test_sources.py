@@ -40,7 +40,7 @@ def test_filter_sources_returns_tuples():
 
 
 def test_filter_sources_unknown_name_raises():
-    """With the nearest match."""
+    """The error has the nearest match."""
     stream = Rename(triples(), {'a': 'features'})
     with pytest.raises(ValueError, match="did you mean 'features'"):
         FilterSources(stream, sources=('feature',))
@@ -92,20 +92,20 @@ def test_rename_two_sources_to_one_name_raises(names, mode):
 
 
 def test_rename_missing_source_raises():
-    """By default, with the nearest match."""
+    """The default raises an error with the nearest match."""
     with pytest.raises(KeyError, match='the stream has no such source'):
         Rename(triples(), {'d': 'e'})
 
 
 def test_rename_missing_source_is_ignored():
-    """Even if its new name is that of another source."""
+    """Its new name may be that of another source."""
     stream = Rename(triples(), {'d': 'a', 'b': 'x'},
                     on_non_existent='ignore')
     assert ('a', 'x', 'c') == stream.sources
 
 
 def test_rename_missing_source_is_warned_about(caplog):
-    """Once, in the log."""
+    """The log has one warning."""
     with caplog.at_level(logging.WARNING):
         stream = Rename(triples(), {'d': 'a'}, on_non_existent='warn')
     assert ('a', 'b', 'c') == stream.sources

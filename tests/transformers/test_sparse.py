@@ -119,7 +119,7 @@ def test_stage_that_needs_arrays_says_how_to_make_them(name):
     fit_standardization, fit_whitening, fit_label_encoding])
 @pytest.mark.parametrize('stream', [batches, examples])
 def test_functions_that_fit_say_how_to_make_arrays(fit, stream):
-    """As the stages do."""
+    """The stages say the same."""
     with pytest.raises(TypeError, match=r'Fitting .* ToDense\(stream'):
         fit(stream(), 'x')
 
@@ -134,7 +134,7 @@ def test_stages_leave_other_sources_alone():
 
 @pytest.mark.parametrize('dtype', ['float32', 'float16', 'int8', 'bool'])
 def test_to_dense_makes_arrays_of_the_same_type(dtype):
-    """Of batches matrices, of examples vectors, all its own."""
+    """Batches become matrices, examples vectors, which share no memory."""
     rows = random_csr(N, 5, dtype)
     dense = rows.toarray() if dtype != 'float16' else to_dense(rows)
     stage = ToDense(batches(rows), which_sources='x')
@@ -151,7 +151,7 @@ def test_to_dense_makes_arrays_of_the_same_type(dtype):
 
 
 def test_to_dense_adds_what_is_stored_twice():
-    """As SciPy does."""
+    """SciPy does the same."""
     rows = csr_array(([1., 2., 4.], [1, 1, 0], [0, 2, 3]), (2, 2))
     assert_array_equal([[0, 3], [4, 0]], next(ToDense(
         batches(rows)).get_epoch_iterator())[0])
@@ -168,7 +168,7 @@ def test_to_dense_passes_other_data_through():
 
 
 def test_descriptions_say_what_is_sparse():
-    """With the shape that dense data would have."""
+    """They show the shape that dense data would have."""
     text = str(ToDense(Cast(Batch(Unpack(batches()), batch_size=3),
                             'float64', which_sources=('x',))))
     assert [line.strip().partition(';')[0] for line in text.splitlines()] == [
@@ -186,7 +186,7 @@ def test_descriptions_say_what_is_sparse():
 
 
 def test_data_set_gives_rows():
-    """One, several, none, and all in order."""
+    """Requests are for one, several, no, and all rows in order."""
     rows = random_csr(N, 5)
     dataset = SparseDataset(rows)
     dense = rows.toarray()
@@ -234,7 +234,7 @@ def test_examples_of_different_columns_make_no_batch():
 
 
 def test_unequal_sources_are_counted_without_len():
-    """By the rows of the sparse one."""
+    """The rows of the sparse one count."""
     stream = Unpack(Mapping(batches(), lambda data: (data[0], data[1][:2])))
     with pytest.raises(ValueError, match='x: 4, y: 2'):
         next(stream.get_epoch_iterator())
@@ -249,7 +249,7 @@ def test_sparse_batches_are_cast_to_numbers_alone(dtype):
 
 
 def test_casts_of_sparse_batches():
-    """To a type, to floatX, and to floatX what is floating."""
+    """They are cast to a type, to floatX, and to floatX if floating."""
     rows = random_csr(N, 5, 'float64', 'int64')
     fuel.config.floatX = 'float32'
     try:
@@ -286,7 +286,7 @@ def test_images_that_are_left_out_take_their_sparse_rows_with_them():
 
 
 def test_errors_name_the_example():
-    """Though the batch has no length."""
+    """The batch has no length."""
     def fail(data):
         raise ValueError('no')
 
@@ -297,7 +297,7 @@ def test_errors_name_the_example():
 
 
 def test_profile_counts_examples_and_bytes():
-    """Those of the three arrays."""
+    """The bytes are those of the three arrays."""
     rows = random_csr(N, 5)
     stage = Cast(batches(rows), 'float64', which_sources=('x',))
     top, bottom = profile(stage, 3, warm_up=0).stages
@@ -403,7 +403,7 @@ def test_chains_of_stages_do_what_they_do_to_dense_rows(rows, seed, carry):
 
 @given(sparse_batches(2), st.integers(0, 10 ** 6), st.integers(0, 6))
 def test_chains_are_continued(rows, seed, step):
-    """From the state after any item."""
+    """They are, from the state after any item."""
     def build():
         return chain(batches(rows), seed)
 

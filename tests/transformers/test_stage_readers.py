@@ -47,7 +47,8 @@ def first(stream):
 @pytest.mark.parametrize('hook', [
     'get_data', 'transform_batch', 'transform_source_batch'])
 def test_replaced_hook_is_called_for_every_batch(monkeypatch, owner, hook):
-    """On the stage, on Fuel's class, or in a class of the user's own."""
+    """The hook is replaced on the stage, on Fuel's class, or in a user's
+    class."""
     calls = []
     original = getattr(Flatten, hook)
     cls = type('Own', (Flatten,), {}) if owner == 'subclass' else Flatten
@@ -164,7 +165,7 @@ def test_error_is_raised_once_and_the_epoch_goes_on():
 
 @pytest.mark.parametrize('steps', range(5))
 def test_pickled_or_saved_epoch_goes_on_behind_errors(steps):
-    """In the same process and in a restored stream."""
+    """It does in the same process and in a restored stream."""
     expected = [x.tolist() for x, in build().get_epoch_iterator()]
     stage = build()
     epoch = stage.get_epoch_iterator()
@@ -227,7 +228,8 @@ class Plain(DataStream):
        st.sampled_from(['uint8', 'int64', 'float32', 'float64', 'bool']),
        st.booleans())
 def test_agreed_conversions_give_the_same_bits(names, dtype, examples):
-    """Each stage by itself, and all as they agree, in types and values."""
+    """Each stage by itself, and all as they agree, give equal types and
+    values."""
     data = numpy.random.RandomState(0).randint(
         0, 256, (12, 3, 2)).astype(dtype)
     dataset = IndexableDataset({'x': data, 'y': data[::-1].copy()})

@@ -186,7 +186,7 @@ def of_numbers(function, data):
 
 @given(cases(), st.sampled_from(['float32', 'float64', 'int64', 'uint8']))
 def test_cast_equals_astype(case, dtype):
-    """In each form."""
+    """It does in each form of the data."""
     check(case, lambda stream: Cast(stream, dtype, which_sources='x'),
           changed(case.items, lambda x: of_numbers(
               lambda array: array.astype(dtype), x)))
@@ -259,14 +259,14 @@ def test_flatten_equals_reshape(case):
            lambda stream: SaltAndPepper(stream, 0, which_sources='x'),
            lambda stream: Dropout(stream, 0, which_sources='x')]))
 def test_noise_of_no_strength_changes_nothing(case, build):
-    """Neither values nor forms."""
+    """Values and forms stay."""
     check(case, build, case.items)
 
 
 @given(cases(forms=['array'], axes=(1,)), st.sampled_from(
     ['pca', 'zca']))
 def test_whitening_equals_a_product(case, kind):
-    """Of what is left of the mean, with the matrix."""
+    """The data without the mean are multiplied by the matrix."""
     mean, matrix = numpy.array([1., 2.]), numpy.array([[2., 1.], [0., 3.]])
     parameters = WhiteningParameters(
         kind, mean, matrix, (2,), {'source': 'x'})
@@ -290,7 +290,7 @@ def test_stages_that_move_sources_leave_the_data_alone(case):
 
 @given(cases())
 def test_mapping_equals_the_function(case):
-    """In place of the data, behind them, and by name."""
+    """Results replace the data, follow them, or are named."""
     check(case, lambda stream: Mapping(stream, lambda data: data[::-1]),
           [(y, x) for x, y in case.items])
     check(case, lambda stream: Mapping(
@@ -303,7 +303,7 @@ def test_mapping_equals_the_function(case):
 
 @given(cases(examples=(False,)))
 def test_sort_mapping_equals_sorted(case):
-    """By the last number first."""
+    """The last number is compared first."""
     def sort(x, y):
         order = sorted(range(len(y)), key=lambda place: -y[place])
         return (x[order] if isinstance(x, numpy.ndarray)
@@ -346,7 +346,7 @@ def test_batch_equals_stacking(case, size):
 
 @given(cases(examples=(False,)), st.integers(1, 5))
 def test_unpack_gives_each_example_and_cache_other_batches(case, size):
-    """Of arrays, of objects and of lists."""
+    """They take batches of arrays, of objects and of lists."""
     check(case, Unpack, examples_of(case))
     form = case.items[0][0]
     if isinstance(form, numpy.ndarray) and form.dtype == object:
@@ -379,7 +379,7 @@ def test_padding_equals_zeros_behind_each_sequence(case):
 
 @given(cases(examples=(True,), labels=[None, {}]), st.integers(3, 9))
 def test_bucket_batch_equals_sorting_by_length(case, budget):
-    """As many of one length as fit the budget."""
+    """A batch has as many of one length as fit the budget."""
     batches = []
     for example in sorted(case.items, key=lambda item: len(item[0])):
         if not batches or len(example[0]) * (1 + len(batches[-1])) > budget:
@@ -391,7 +391,7 @@ def test_bucket_batch_equals_sorting_by_length(case, budget):
 
 @given(cases(examples=(True,)), st.integers(1, 9))
 def test_shuffle_buffer_gives_each_example_once(case, size):
-    """In an order of its own, which a restored one continues."""
+    """A restored one continues its order."""
     def build(stream):
         return ShuffleBuffer(stream, size)
 
@@ -474,7 +474,7 @@ def nearest(image, height, width):
 
 @given(image_cases())
 def test_image_sizes_equal_indexing(case):
-    """Enlarged, resized and cut out of the middle."""
+    """Images are enlarged, resized and cut out of the middle."""
     def enlarge(image):
         scale = max(7 / image.shape[1], 7 / image.shape[2], 1)
         height, width = (round(size * scale, 9) for size in image.shape[1:])
@@ -498,7 +498,8 @@ def test_image_sizes_equal_indexing(case):
 
 @given(image_cases(), st.integers(0, 9))
 def test_random_crop_equals_the_draws_of_old(case, seed):
-    """Columns, then rows of an array; row, then column of single images."""
+    """Columns, then rows of an array are drawn; row, then column of single
+    images."""
     rng = numpy.random.RandomState(seed)
 
     def cut(image, top, left):
@@ -527,7 +528,7 @@ def test_random_crop_equals_the_draws_of_old(case, seed):
 
 @given(image_cases(['uint8']), st.integers(0, 9))
 def test_random_rotation_equals_pillow(case, seed):
-    """One angle for each image, in degrees."""
+    """Each image has one angle, in degrees."""
     rng = numpy.random.RandomState(seed)
     angles = iter([angle for _, y in case.items for angle in numpy.atleast_1d(
         rng.uniform(-90, 90, None if case.by_example else len(y)))])
@@ -556,7 +557,7 @@ def test_certain_flips_and_whole_crops_equal_indexing(case):
 
 @given(image_cases(['uint8', 'float32', 'int64']))
 def test_normalize_equals_arithmetic(case):
-    """With one number for each channel."""
+    """There is one number for each channel."""
     mean, deviation = numpy.array([1., 2., 4.]), numpy.array([2., 4., 8.])
     check(case, lambda stream: Normalize(
         stream, mean, deviation, .5, which_sources='x'),
@@ -573,7 +574,7 @@ def encode(image):
 
 @given(image_cases(['uint8']))
 def test_bytes_become_the_images_that_they_were_made_of(case):
-    """Stored as arrays of bytes."""
+    """They are stored as arrays of bytes."""
     def as_files(stream):
         return Mapping(stream, lambda data: (
             numpy.frombuffer(encode(data[0]), 'uint8') if case.by_example

@@ -160,7 +160,7 @@ def take(epoch, count=100):
 @given(st.lists(st.sampled_from(sorted(STAGES)), min_size=1, max_size=4),
        st.booleans())
 def test_items_and_errors_are_those_of_get_data(names, examples):
-    """Of any pipeline, with the notes of each error."""
+    """They are for any pipeline, with the notes of each error."""
     assert take(build(names, examples, by_get_data).get_epoch_iterator()) == (
         take(build(names, examples).get_epoch_iterator()))
 
@@ -219,7 +219,8 @@ def test_purity_is_declared_and_never_concluded(build, reader):
 
 
 def test_overridden_method_of_a_pure_class_is_called():
-    """In a subclass, on an instance, and below another pure method."""
+    """It is overridden in a subclass, on an instance, and below another pure
+    method."""
     assert set(range(5, COUNT + 5)) == {
         number for _, data in OwnMethod(source()).get_epoch_iterator()
         for number in data.tolist()}
@@ -314,7 +315,7 @@ class Asking(Positioned):
 
 
 def test_check_stage_finds_a_false_declaration():
-    """By another order, in two threads, and without an epoch."""
+    """It reads in another order, in two threads, and without an epoch."""
     for stage in Pure, Sources, Generated, Plain:
         check_stage(stage, promises=['pure'])
     with pytest.raises(BrokenPromiseError, match='in another order'):
@@ -402,7 +403,7 @@ class Doubled(Transformer):
 
 
 def test_hook_tells_the_number_of_items():
-    """To the stages above, the iterator and descriptions."""
+    """The stages above, the iterator and descriptions use it."""
     stage = Doubled(source())
     count = 2 * len(source())
     assert count == len(stage) == len(Plain(stage)) == len(list(stage))
@@ -433,7 +434,7 @@ def test_epochs_that_begin_in_several_threads_have_attributes_of_their_own():
 
 
 def test_types_that_a_stage_says_it_keeps_are_known():
-    """Those of the stream below, as far as they are kept."""
+    """They are those of the stream below, as far as they are kept."""
     below = source().known_types()
     assert {'x', 'y'} == below.keys()
     assert Doubled(source()).known_types() == {
@@ -475,7 +476,8 @@ def test_none_from_a_stage_is_refused_for_each_item(stage, below):
     Transformer, AgnosticTransformer, SourcewiseTransformer, Expand, Mapping,
     SeededTransformer])
 def test_stage_that_calls_no_constructor_of_its_base_is_told_to(base):
-    """When an epoch begins, where it lacks the first thing that it needs."""
+    """The error comes when an epoch begins, if the stage then lacks an
+    attribute."""
     class Unset(base):
         def __init__(self, stream):
             self.stream = stream

@@ -147,7 +147,7 @@ def test_whitening_files_of_other_content_are_refused(tmp_path):
 ])
 def test_whitening_parameters_that_do_not_fit_are_refused(
         tmp_path, change, text):
-    """When they are loaded, not when data are asked for."""
+    """Loading them raises the error, not a request for data."""
     path = tmp_path / 'a.npz'
     dataclasses.replace(fit_whitening(stream_of(ROWS)), **change).save(path)
     with pytest.raises(ValueError, match=f'damaged whitening.*{text}'):
@@ -176,7 +176,7 @@ def test_whitening_bad_arguments_raise(call, text):
 
 @pytest.mark.parametrize('kind', ['pca', 'zca'])
 def test_whitening_of_batches_without_examples(kind):
-    """Such as a filter leaves: to fit to, and to be whitened."""
+    """A filter leaves such batches, to fit to and to whiten."""
     images = ROWS.reshape(-1, 3, 2)
     stream = Mapping(stream_of(images), lambda data: tuple(
         [part[:0 if data[1][0] % 2 else None] for part in data]))
