@@ -1,9 +1,12 @@
 // The order of what a search finds: classes that are typed exactly, pages that
 // explain, the pages of single classes and functions, and attributes last.
 // Sphinx writes it into the manual (html_search_scorer in conf.py).
-const _lists = /^(changelog|development)$/;
-const _bridges = new RegExp(
-  "^(clusters|frameworks|jax|migration|pytorch)$");
+const _lists = new RegExp(
+  "^(changelog|cheat_sheet|development|glossary|index|api/index)$");
+const _bridges = /^(clusters|frameworks|jax|migration|pytorch)$/;
+// How much later a page comes: a title on it still precedes a text elsewhere.
+const _later = (page) => page.startsWith("api/") ? 40
+  : /^(tour$|tutorials\/)/.test(page) ? 20 : _bridges.test(page) ? 8 : 0;
 
 var Scorer = {
   score: ([page, title, anchor, description, score, file, kind]) => {
@@ -18,10 +21,13 @@ var Scorer = {
     if (kind === "index") return score - 200;
     if (page.startsWith("api/generated/")) return score - 50;
     // They name everything once, and explain little of it.
-    if (_lists.test(page)) return score + 50;
+    const isTitle = kind === "title";
+    if (_lists.test(page)) return score + (isTitle ? 90 : 50);
     const isSection = title.includes(" > ");
-    return score - (_bridges.test(page) ? 20 : 0)
-      + (kind === "title" ? (isSection ? 110 : 120) : 100);
+    // What is typed is the whole title.
+    const isWhole = isTitle && score >= Scorer.title;
+    return score + (isWhole ? 25 : 0) - _later(page)
+      + (isTitle ? (isSection ? 110 : 120) : 100);
   },
 
   // As Sphinx has them.

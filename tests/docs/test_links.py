@@ -107,3 +107,21 @@ def test_lines_of_the_manual_are_wrapped():
              if not {'_build', 'generated', 'tutorials'} & set(page.parts)
              and (lines := list(long_lines(page.read_text('utf-8'))))}
     assert not found
+
+
+@pytest.mark.parametrize('page, words', [
+    ('storage', 'HDF5 slow'), ('watching', 'GPU'), ('parallel', 'num_workers'),
+    ('mixing', 'class balance'), ('mixing', 'balance'),
+    ('resuming', 'checkpoint'), ('parallel', 'prefetch'),
+    ('your_data', 'missing values'), ('your_data', 'folder images'),
+    ('your_data', 'masked arrays'), ('resuming', 'bad records'),
+    ('arrow', 'Zarr'), ('frameworks', 'Keras'), ('frameworks', 'scikit-learn'),
+    ('migration', 'Chainer'), ('stability', 'security'), ('faq', 'float64'),
+    ('pytorch', 'DataLoader'), ('hdf5_layouts', 'layouts')])
+def test_words_that_users_type_stand_in_a_title(page, words):
+    """A search finds titles first; see ``docs/search_scorer.js``."""
+    titles = [title.lower() for title in re.findall(
+        r'^(\S.*)\n(?:=|-|~)+$', (DOCS / f'{page}.rst').read_text('utf-8'),
+        re.MULTILINE)]
+    assert any(all(word in title for word in words.lower().split())
+               for title in titles)
