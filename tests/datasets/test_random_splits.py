@@ -227,7 +227,7 @@ def test_codes_of_missing_categories_are_not_a_class(tmp_path):
         11, shares, stratify=late).values()))
     same = random_split(11, shares, stratify=late, missing=-1, seed=3)
     assert all((same[name] == splits[name]).all() for name in shares)
-    with pytest.raises(ValueError, match='class of all 11 examples is mis'):
+    with pytest.raises(ValueError, match='all 11 examples lack a class'):
         random_split(11, shares, stratify=[-1] * 11, missing=-1)
 
 
