@@ -53,7 +53,7 @@ def test_computed_blocks_of_one_block_or_one_example():
 
 
 def test_computed_blocks_of_given_indices():
-    """In the order in which a number of examples would be visited."""
+    """The order is that of a number of examples."""
     indices = [3 * place + 1 for place in range(1000)]
     places, named = [order_of(ComputedBlockShuffledScheme(
         examples, 64, block_size=30)) for examples in (1000, indices)]
@@ -135,7 +135,7 @@ def test_windows_that_are_looked_at_beforehand_are_drawn_once(monkeypatch):
 
 
 def test_measure_of_the_two_extremes():
-    """The order of storage, and a true shuffle."""
+    """They are the order of storage, and a true shuffle."""
     assert OrderMeasure(0., {1: pytest.approx(.999, abs=1e-3)}) == (
         measure_order(SequentialScheme(10000, 64), LABELS, lags=(1,)))
     found = measure_order(ShuffledScheme(10000, 64), LABELS)
@@ -145,7 +145,7 @@ def test_measure_of_the_two_extremes():
 
 
 def test_measure_agrees_with_plain_python():
-    """Label by label, distance by distance."""
+    """It does label by label, distance by distance."""
     scheme = BlockShuffledScheme(60, 7, block_size=5, window=3)
     labels = [place // 20 for place in range(60)]
     found = measure_order(scheme, labels, lags=(2,))
@@ -189,7 +189,7 @@ def test_measure_of_parts_and_of_next_to_nothing():
 
 
 def test_wider_windows_are_more_random():
-    """By both numbers, up to a full shuffle."""
+    """Both numbers say so, up to a full shuffle."""
     found = measure_windows(10000, block_size=100, windows=(1, 4, 16, 100),
                             labels=LABELS[:, None], lags=(1,))
     alike = [each.autocorrelation[1] for each in found.values()]
@@ -199,7 +199,7 @@ def test_wider_windows_are_more_random():
 
 
 def test_labels_that_are_not_one_for_each_example_are_refused():
-    """With the example that has none."""
+    """The error has the example that has none."""
     for labels in [1, 2, 3], numpy.zeros((4, 2)):
         with pytest.raises(ValueError, match='one for each example'):
             measure_order(SequentialScheme(4, 2), labels)
@@ -208,7 +208,7 @@ def test_labels_that_are_not_one_for_each_example_are_refused():
 
 
 def test_few_windows_are_kept_of_a_long_epoch():
-    """As many as requests lie in that are looked at together."""
+    """As many are kept as the requests of a group need."""
     requests = BlockShuffledScheme(
         2 ** 17, 2 ** 9, block_size=2 ** 8, window=4).get_request_iterator()
     tracemalloc.start()

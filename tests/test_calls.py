@@ -42,7 +42,8 @@ MOST_FUNCTIONS = {
 
 
 def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
-    """In a process of its own, where nothing else was built before."""
+    """They are counted in a process of its own, where nothing else was built
+    before."""
     counts = json.loads(benchmarks.run('calls.py', tmp_path, '--json'))
     more = {f'{step}, {stages} stages': calls
             for step, bounds in MOST.items() for stages, most in bounds.items()
@@ -57,7 +58,8 @@ def test_steps_around_an_epoch_make_no_more_calls_than_were_reached(tmp_path):
 
 
 def test_data_pass_no_more_functions_than_were_reached():
-    """A request for rows, batches of three pipelines, and a raw file."""
+    """The test makes a request for rows, batches of three pipelines, and reads
+    a raw file."""
     status, output, errors = processes.run_python(journeys.__file__)
     assert 0 == status, errors.decode()
     more = {journey: functions

@@ -56,7 +56,8 @@ def path(tmp_path):
 
 @pytest.mark.parametrize('name', SCHEMES)
 def test_arrays_say_what_lists_say(name):
-    """In the same order, by turns and by number, and after a pickle."""
+    """They do in the same order, by turns and by number, and after a
+    pickle."""
     lists = list(SCHEMES[name]().get_request_iterator())
     requests = SCHEMES[name]().get_request_iterator()
     assert requests.next_compact() is not None
@@ -74,7 +75,7 @@ def test_arrays_say_what_lists_say(name):
 
 @pytest.mark.parametrize('name', SCHEMES)
 def test_streams_give_what_was_asked_for(name, path):
-    """From a file and from memory."""
+    """Data come from a file and from memory."""
     expected = [(numpy.array(batch) ** 2).tolist()
                 for batch in SCHEMES[name]().get_request_iterator()]
     for dataset in (H5PYDataset(path, ('train',)),
@@ -159,7 +160,7 @@ def first_batch(dataset):
 
 
 def test_users_code_sees_lists(path):
-    """In every place where it could look at a request."""
+    """It does in every place where it could look at a request."""
     expected = (numpy.array(
         next(ShuffledScheme(10, 4).get_request_iterator())) ** 2).tolist()
     squares = {'x': numpy.arange(10) ** 2}
@@ -175,7 +176,7 @@ def test_users_code_sees_lists(path):
 
 
 def test_a_method_of_one_data_set_sees_lists(path):
-    """Set on the instance, not in a class."""
+    """The method is set on the instance, not in a class."""
     kinds = []
     dataset = H5PYDataset(path, ('train',))
     read = dataset.get_data

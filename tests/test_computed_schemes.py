@@ -25,7 +25,7 @@ def test_computed_shuffle_visits_each_example_once(size, batch_size, seed):
 
 @pytest.mark.parametrize('size', [100, 70_000])
 def test_computed_shuffle_of_given_indices_visits_these(size):
-    """In the order in which a number of examples would be visited."""
+    """The order is that of a number of examples."""
     indices = [3 * place + 1 for place in range(size)]
     places, named = (sum(ComputedShuffledScheme(
         examples, 1000).get_request_iterator(), [])

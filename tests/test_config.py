@@ -87,7 +87,7 @@ def test_file_empty_says_nothing(write_fuelrc, text):
 
 
 def test_precedence_each_place_hides_the_next(write_fuelrc, monkeypatch):
-    """Assignment, environment, file, default, in this order."""
+    """Assignment, environment, file and default have this order."""
     config = fuel.config
     assert (1, 'default') == (
         config.default_seed, config.origin('default_seed'))
@@ -297,7 +297,8 @@ def test_setting_unset_error_names_its_variable(settings):
 
 
 def test_type_is_applied_when_read(settings, monkeypatch):
-    """To the default, the environment and the assigned value alike."""
+    """It is applied to the default, the environment and the assigned value
+    alike."""
     assert 32 == settings.batch_size
     monkeypatch.setenv('FUEL_TEST_BATCH_SIZE', '8')
     assert 8 == settings.batch_size
@@ -413,12 +414,12 @@ def test_float_x_any_form_reads_as_name(value):
 @pytest.mark.parametrize('value, expected', [
     ('a b', ['a', 'b']), ('a  b', ['a', '', 'b']), ('', []), ('a', ['a'])])
 def test_extra_modules_string_is_split_on_single_spaces(value, expected):
-    """As the manual says of the environment variables."""
+    """The manual says so of the environment variables."""
     assert expected == extra_downloader_converter(value)
 
 
 def test_extra_modules_list_comes_back_as_it_is():
-    """The very same list."""
+    """It is the very same list."""
     modules = ['a', 'b']
     assert extra_downloader_converter(modules) is modules
 
@@ -502,7 +503,7 @@ def test_folder_in_an_unknown_home_is_an_error_that_says_what_to_set(
 
 
 def test_commands_without_a_home_say_what_to_set(no_home, tmp_path, capsys):
-    """In a line; a conversion to a folder that is named needs none."""
+    """The error is one line; a conversion to a named folder needs no home."""
     with pytest.raises(SystemExit, match='2'):
         fuel_convert.main(['--list'])
     error = capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_import_of_fuel_loads_no_exporter():
 
 
 def test_flat_names_suit_loggers():
-    """Numbers only, by names of characters that all loggers take."""
+    """They are only numbers, under names whose characters all loggers take."""
     stream = MultiProcessing(Mapping(build(), lambda batch: batch),
                              num_workers=1, max_store=4)
     try:
@@ -100,7 +100,7 @@ def test_flat_names_suit_loggers():
 
 
 def test_flat_interval_is_what_happened_in_it():
-    """As any other record."""
+    """It is a record like others."""
     stream = build()
     list(stream)
     # The first has none, and a training loop asks all the same.
@@ -151,7 +151,7 @@ def test_prometheus_reads_the_stages():
 
 
 def test_ranks_are_labels():
-    """Of a sharded stream its own; another that is given."""
+    """A sharded stream has its own rank; another one is given a rank."""
     with fuel.export.serve_metrics(build().shard(1, 4), port=0) as one, \
             fuel.export.serve_metrics(build(), port=0, rank=3) as other, \
             fuel.export.serve_metrics(build(), port=0) as alone:
@@ -161,7 +161,7 @@ def test_ranks_are_labels():
 
 
 def test_streams_are_told_apart_by_name():
-    """Without one value twice."""
+    """No value comes twice."""
     streams = {'train': build(), 'valid': build()}
     list(streams['valid'])
     with fuel.export.serve_metrics(streams, port=0) as server:
@@ -246,7 +246,7 @@ def test_several_threads_may_ask_at_once():
 
 
 def test_port_in_use_is_told():
-    """With what to do, and no thread is left."""
+    """The error says what to do, and no thread is left."""
     with fuel.export.serve_metrics(build(), port=0) as server:
         count = threading.active_count()
         with pytest.raises(OSError, match=(
@@ -260,7 +260,7 @@ def test_port_in_use_is_told():
 
 
 def test_only_this_host_is_served():
-    """Unless another host is given."""
+    """Another host must be given to serve it."""
     with fuel.export.serve_metrics(build(), port=0) as server:
         assert server.address == f'http://127.0.0.1:{server.port}/metrics'
         assert server._server.server_address[0] == '127.0.0.1'
@@ -274,7 +274,7 @@ def test_only_this_host_is_served():
     ('POST', '/metrics', 501), ('HEAD', '/metrics', 501),
     ('GET', '/metrics?x=1', 200)])
 def test_nothing_else_is_answered(method, path, status):
-    """One page, to be read."""
+    """One page can be read."""
     with fuel.export.serve_metrics(build(), port=0) as server:
         request = Request(f'http://127.0.0.1:{server.port}{path}',
                           method=method)
@@ -288,7 +288,8 @@ def test_nothing_else_is_answered(method, path, status):
 
 
 def test_peers_that_say_nothing_are_cut(monkeypatch):
-    """Those beyond the eighth at once; the others answer again soon."""
+    """Those beyond the eighth are cut at once; the others answer again
+    soon."""
     monkeypatch.setattr('fuel.export.prometheus._REQUEST_SECONDS', .5)
     with fuel.export.serve_metrics(build(), port=0) as server:
         peers = [socket.create_connection(('127.0.0.1', server.port))
@@ -351,7 +352,7 @@ def test_child_does_not_keep_the_port():
 
 
 def test_killed_process_frees_the_port():
-    """At once, for the one that follows."""
+    """It is free at once, for the next process."""
     program = ('import time, fuel; from fuel.streams import DataStream; '
                'from fuel.datasets import IndexableDataset as D; '
                'server = fuel.export.serve_metrics('

@@ -48,7 +48,8 @@ def publish(tmp_path, monkeypatch):
 
 
 def test_load_downloads_converts_and_opens(data_path, publish, capsys):
-    """Then finds; with one bar for each step, and no raw file left."""
+    """A second call finds the file; each step has one bar, and no raw file is
+    left."""
     folder, expected = publish('mnist')
     with pytest.raises(FileNotFoundError, match='download=True'):
         fuel.load('mnist', split='train')
@@ -97,7 +98,7 @@ def test_name_of_a_file_that_a_class_replaces_is_taken(
 
 
 def test_positional_arguments_of_a_command_are_noted():
-    """In the order in which they are given, and in groups too."""
+    """They are in the order in which they are given, and in groups too."""
     parser = NotingParser(exit_on_error=False)
     parser.add_argument('which_format', type=int)
     parser.add_argument('--quiet', action='store_true')
@@ -150,7 +151,7 @@ def write(path):
 
 
 def test_load_of_a_users_file(data_path):
-    """By its path, or by its name in the data path."""
+    """It is loaded by its path, or by its name in the data path."""
     data_path.mkdir()
     write(data_path / 'mine.hdf5')
     for name in (data_path / 'mine.hdf5', 'mine', 'mine.hdf5'):
@@ -167,7 +168,7 @@ def test_load_of_a_users_file(data_path):
 
 def test_load_of_a_misspelt_path_names_the_nearest_file(
         data_path, tmp_path, monkeypatch):
-    """With the folder where it was looked for, as that was given."""
+    """The error has the folder that was searched, as it was given."""
     (tmp_path / 'mine').mkdir()
     monkeypatch.chdir(tmp_path / 'mine')
     write(tmp_path / 'mine' / 'digits.hdf5')
@@ -182,7 +183,7 @@ def test_load_of_a_misspelt_path_names_the_nearest_file(
 
 def test_load_of_a_misspelt_folder_names_the_nearest(
         data_path, tmp_path, monkeypatch):
-    """As of a file."""
+    """The error is that of a file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'gray_scott').mkdir()
     for folder in ('', f'{tmp_path}/'):
@@ -193,7 +194,7 @@ def test_load_of_a_misspelt_folder_names_the_nearest(
 
 def test_load_of_the_file_of_a_data_set_says_how_to_get_it(
         data_path, tmp_path, monkeypatch):
-    """As for its name; a folder is not the data path."""
+    """It does as for its name; a folder is not the data path."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=re.escape(
             "fuel.load('mnist', split='train', download=True) downloads")):
@@ -273,7 +274,7 @@ def test_pipelines_load_no_package_that_only_some_need():
 @pytest.mark.parametrize('name', ['fuel', 'fuel.datasets',
                                   'fuel.transformers'])
 def test_completion_shows_what_is_loaded_on_demand_and_no_imports(name):
-    """In a fresh interpreter; each name can be read."""
+    """They are tested in a fresh interpreter; each name can be read."""
     code = (f'import {name} as module\nfor one in dir(module):\n'
             '    getattr(module, one); print(one)')
     shown = set(subprocess.run(

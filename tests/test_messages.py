@@ -72,7 +72,8 @@ def flowers():
         'Flatten', 'Doubler', 'Unpack', 'Cast', 'ScaleAndShift', 'Merge',
         'Mapping'])
 def test_data_set_in_the_place_of_a_stream(stage, request):
-    """When the stage is built; stage and data set are named."""
+    """The constructor of the stage raises an error that names stage and data
+    set."""
     name = request.node.callspec.id
     with pytest.raises(NotAStreamError, match=(
             fr'{name} reads a stream, and Flowers is a data set.*'
@@ -126,7 +127,7 @@ class Asking(Transformer):
 
 
 def test_scripts_that_need_no_scheme_go_on():
-    """With a `get_data` of their own, in a data set or in a stage."""
+    """They have a `get_data` of their own, in a data set or in a stage."""
     assert [] == list(DataStream(Own({'x': [1]})))
     stage = Asking(DataStream(flowers()),
                    iteration_scheme=SequentialScheme(5, 3))
@@ -144,7 +145,7 @@ class Ones(IterationScheme):
 
 
 def test_scheme_over_an_iterable_is_reported_when_an_epoch_begins():
-    """With what to write instead; a user's scheme may do what it likes."""
+    """The error has the code to write instead; a user's scheme may differ."""
     stream = DataStream(IterableDataset([1, 2]),
                         iteration_scheme=ConstantScheme(2))
     with pytest.raises(ValueError, match=(
@@ -172,7 +173,7 @@ def short(data):
     ids=['array', 'short', 'added'])
 def test_mapping_that_returns_something_else_warns_once(
         function, kwargs, text):
-    """At the first batch; 0.2.0 let it pass, so the data do pass."""
+    """It warns at the first batch; the data pass, as in 0.2.0."""
     stage = Mapping(DataStream(flowers(), batch_size=5), function, **kwargs)
     with pytest.warns(UserWarning, match=text) as caught:
         list(stage)
@@ -190,7 +191,7 @@ def test_mapping_that_returns_something_else_warns_once(
     (lambda data: data, {'mapping_accepts': dict})])
 def test_mapping_that_returns_what_is_expected_does_not_warn(
         function, kwargs):
-    """Tuples, lists and iterators."""
+    """Tuples, lists and iterators are expected."""
     stage = Mapping(DataStream(flowers(), batch_size=5), function, **kwargs)
     with warnings.catch_warnings():
         warnings.simplefilter('error')
@@ -317,13 +318,13 @@ def fitted_to(values, **kwargs):
     (numpy.full((1, 2, 2), numpy.nan),
      r'in example 0 of the epoch, at \(0, 0')])
 def test_fit_names_the_first_element_that_does_not_fit(values, text):
-    """In a table of a thousand rows, that is what one looks for."""
+    """Users of a table with a thousand rows look for that element."""
     with pytest.raises(ValueError, match=text):
         fitted_to(values)
 
 
 def test_fit_takes_which_sources_as_stages_do():
-    """One of them."""
+    """It takes one of them."""
     for name in ('y', ('y',)):
         assert 'y' == fitted_to(['a', 'b'], which_sources=name).source
     for wrong in ({'which_sources': ('x', 'y')},
@@ -418,7 +419,7 @@ def test_schemes_of_all_or_of_chosen_examples_are_as_they_were():
 
 
 def test_scheme_of_more_examples_than_there_are():
-    """Told before the epoch, and by its error."""
+    """A warning before the epoch, and its error, say so."""
     with pytest.warns(UserWarning, match=(
             'visits 50 examples, and IndexableDataset has 40: so each epoch')):
         stream = DataStream(IndexableDataset(numpy.arange(40)),
@@ -454,7 +455,8 @@ def test_truth_values_of_other_libraries_and_of_old_scripts():
 
 
 def test_seed_of_a_stream_is_that_of_its_order():
-    """Beside shuffle, of batches and of examples; alone it is a mistake."""
+    """It is given with shuffle, for batches and for examples; alone it is an
+    error."""
     def order(**kwargs):
         return [y.tolist() for _, y in DataStream(
             flowers(), shuffle=True, **kwargs)]
@@ -498,7 +500,7 @@ def forgets(data):
     {}, {'add_sources': ('z',)}, {'mapping_accepts': dict}], ids=repr)
 @pytest.mark.parametrize('batch_size', [None, 2])
 def test_mapping_that_returns_none_is_named(kwargs, batch_size):
-    """With its function, each time."""
+    """The error has its function, each time."""
     stream = (DataStream(flowers(), batch_size=batch_size) if batch_size
               else flowers().get_example_stream())
     epoch = Mapping(stream, forgets, **kwargs).get_epoch_iterator()
@@ -521,7 +523,7 @@ def pictures(**kwargs):
 
 
 def test_mapping_that_keeps_the_axes_says_so(caplog):
-    """Then stages above check them."""
+    """Stages above check them then."""
     for kept in ('kept', pictures().data_stream.axis_labels):
         stage = pictures(axis_labels=kept)
         assert stage.axis_labels == stage.data_stream.axis_labels
@@ -534,7 +536,7 @@ def test_mapping_that_keeps_the_axes_says_so(caplog):
 
 
 def test_missing_labels_name_the_mapping_that_dropped_them(caplog):
-    """Once, however many stages miss them."""
+    """The warning comes once, however many stages miss them."""
     stage = pictures()
     for _ in range(2):
         list(stage.apply(CenterCrop, (6, 6), which_sources='image')

@@ -93,7 +93,8 @@ def test_block_shuffle_with_one_window_is_a_full_shuffle():
 @pytest.mark.parametrize('generator', GENERATORS)
 @pytest.mark.parametrize('make', MAKERS)
 def test_drawing_schemes_resume_at_every_step(make, generator):
-    """By state and by pickle, also across epochs; the state is JSON."""
+    """They resume by state and by pickle, also across epochs; the state is
+    JSON."""
     def stream():
         return DataStream(IndexableDataset(numpy.arange(100)),
                           iteration_scheme=make(generator(3)))
@@ -122,7 +123,7 @@ def test_drawing_schemes_resume_at_every_step(make, generator):
 
 @pytest.mark.parametrize('generator', GENERATORS)
 def test_weighted_scheme_draws_in_proportion(generator):
-    """Within what chance allows; zero weights never."""
+    """Chance allows a deviation; zero weights are never drawn."""
     weights = numpy.array([0, 1, 2, 0, 7, 0])
     scheme = WeightedScheme(weights, 100, num_examples=20000,
                             rng=generator(5))
@@ -132,7 +133,7 @@ def test_weighted_scheme_draws_in_proportion(generator):
 
 
 def test_weighted_scheme_without_replacement_draws_each_once():
-    """Those of large weight first."""
+    """Examples of large weight come first."""
     weights = [1e-6, 1, 0, 1, 1e6]
     firsts = set()
     for seed in range(50):
@@ -159,7 +160,7 @@ def test_weighted_draws_without_replacement_have_the_right_odds():
 
 
 def test_examples_of_no_weight_are_never_drawn_before_tiny_ones():
-    """Although the time of a tiny weight is as infinite as theirs."""
+    """The time of a tiny weight is as infinite as theirs."""
     scheme = WeightedScheme([0, 1e-320, 0, 1, 5e-324], 3, num_examples=3,
                             replacement=False)
     for _ in range(20):
@@ -176,7 +177,8 @@ def assert_likely(counts, odds):
 
 @pytest.mark.parametrize('generator', GENERATORS)
 def test_weighted_draws_pass_a_chi_square_test(generator):
-    """With replacement, and neighbours do not depend on each other."""
+    """Draws are with replacement, and neighbours do not depend on each
+    other."""
     weights = numpy.array([1., 2, 3, 4, .5])
     drawn = flat(WeightedScheme(weights, 100, num_examples=20000,
                                 rng=generator(1)))
@@ -237,7 +239,8 @@ def test_block_shuffle_passes_a_chi_square_test(generator):
     numpy.array([[0]] * 50 + [[1]] * 5 + [[2]] * 1, 'u1'),
     ['a'] * 50 + ['b'] * 5 + ['c']])
 def test_balanced_scheme_draws_classes_equally(labels):
-    """To within one, and uses up a class before it repeats."""
+    """Counts differ by one at most, and a class is used up before it
+    repeats."""
     scheme = BalancedScheme(labels, 7, num_examples=29)
     for _ in range(5):
         drawn = flat(scheme)
@@ -329,7 +332,7 @@ def test_state_fits_other_missing_labels_only_where_all_are_known():
      r'got 7 \(int\): pass seed=7'),
 ])
 def test_senseless_arguments_are_refused(make, error, text):
-    """With the value, and what was expected."""
+    """The error has the value, and what was expected."""
     with pytest.raises(error, match=text):
         make()
 
@@ -383,7 +386,7 @@ def test_alignment_needs_chunks(path):
 
 
 def test_aligned_epoch_decodes_each_chunk_once(path):
-    """With room for one window's chunks and the next one's."""
+    """The cache has room for the chunks of one window and of the next one."""
     with H5PYDataset(path, ('train', 'test'), sources=('x',),
                      cache_bytes=4 * 7 * 16) as dataset:
         scheme = BlockShuffledScheme.aligned(dataset, 4, window=2)

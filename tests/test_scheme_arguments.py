@@ -117,7 +117,7 @@ def test_value_that_is_not_a_seed_is_refused(make, arguments, error, text):
 
 
 def test_other_generators_that_shuffle_are_enough_to_shuffle():
-    """As they were for Fuel 0.2.0; others draw what these may not."""
+    """They were for Fuel 0.2.0; others draw what these may not."""
     class Reversing:
         def shuffle(self, items):
             items.reverse()
@@ -182,7 +182,7 @@ def test_ranks_share_the_full_batches(name, by):
 
 @pytest.mark.parametrize('name', BATCHES)
 def test_dropping_epoch_resumes_at_each_step(name):
-    """By state and by pickle; the next epoch is as long."""
+    """It resumes by state and by pickle; the next epoch is as long."""
     def stream():
         return DataStream(
             IndexableDataset(numpy.arange(40)),
@@ -219,7 +219,7 @@ def batches_left_out():
 
 @pytest.mark.parametrize('stream', list(batches_left_out()))
 def test_epoch_without_a_batch_warns(stream):
-    """At the line that reads it; its length is told before."""
+    """The warning is at the line that reads it; its length is known before."""
     assert 0 == len(stream)
     with pytest.warns(UserWarning, match=(
             'an epoch has no batch: .* of 3 examples, since batch_size is 4'
@@ -229,7 +229,7 @@ def test_epoch_without_a_batch_warns(stream):
 
 
 def test_batch_that_leaves_out_all_examples_warns():
-    """At the line that makes the stage."""
+    """The warning is at the line that makes the stage."""
     with pytest.warns(UserWarning, match='of 3 examples') as caught:
         stream = Batch(DataStream(
             IndexableDataset(numpy.arange(3)),
@@ -255,7 +255,7 @@ def test_constant_scheme_leaves_out_a_smaller_size(arguments, sizes):
 
 
 def test_aligned_blocks_take_both():
-    """As the class does."""
+    """The class does, too."""
     class Chunked:
         def chunk_of_examples(self, source):
             return numpy.arange(10) // 3

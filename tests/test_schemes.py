@@ -267,7 +267,7 @@ def test_constant_scheme_without_end():
 
 
 def test_constant_scheme_both_limits_raises():
-    """One limit or the other."""
+    """Only one limit may be given."""
     with pytest.raises(ValueError, match='num_examples or times, not both'):
         ConstantScheme(4, num_examples=10, times=2)
 

@@ -44,7 +44,7 @@ def batches():
 
 @pytest.mark.parametrize('name', LOADER_KEYWORDS)
 def test_keyword_of_another_loader_names_what_does_the_same(name):
-    """As far as loaders of others have it."""
+    """Keywords of common loaders are known."""
     with pytest.raises(TypeError, match=(
             f"DataStream takes no argument '{name}': .*(stream|scheme)")):
         DataStream(dataset(), batch_size=4, **{name: 2})
@@ -63,7 +63,7 @@ def test_keyword_of_another_data_set_names_what_does_the_same(name):
     ('MNIST', 'datasets'), ('DataStream', 'streams'),
     ('ShuffledScheme', 'schemes'), ('Mapping', 'transformers')])
 def test_class_that_is_looked_for_in_the_package_is_found(name, module):
-    """In which module it is."""
+    """The error names its module."""
     with pytest.raises(AttributeError, match=(
             f"no attribute '{name}': it is in fuel.{module}$")):
         getattr(fuel, name)
@@ -78,7 +78,7 @@ def test_other_names_are_nowhere(name):
 
 
 def test_module_that_is_not_imported_is_named():
-    """In a program that imports the package alone."""
+    """The program imports the package alone."""
     done = subprocess.run(
         [sys.executable, '-c', 'import fuel; fuel.datasets'],
         capture_output=True, text=True, check=False)
@@ -89,7 +89,7 @@ def test_module_that_is_not_imported_is_named():
 
 @pytest.mark.parametrize('name', CSV_KEYWORDS)
 def test_keyword_of_pandas_names_what_does_the_same(name):
-    """As far as its reader of CSV files has it."""
+    """The keywords of its reader of CSV files are known."""
     with pytest.raises(TypeError, match=(
             f"CSVDataset takes no argument '{name}': .*"
             "(delimiter|columns|dtypes|masks)=")):
@@ -97,7 +97,8 @@ def test_keyword_of_pandas_names_what_does_the_same(name):
 
 
 def test_other_names_of_arguments_are_told():
-    """Those of torchvision, and those of data sets for files of rows."""
+    """They are those of torchvision, and those of data sets for files of
+    rows."""
     with pytest.raises(TypeError, match="'std': its name is deviation"):
         Normalize(batches(), mean=0, std=1)
     with pytest.raises(TypeError, match="'transform': put a stage over"):
@@ -140,7 +141,7 @@ def test_users_mapping_may_take_another_function():
 
 
 def test_function_that_takes_its_data_for_a_dict_is_told_what_comes():
-    """In a note, since the error is the function's own."""
+    """A note says it, since the error is the function's own."""
     with pytest.raises(TypeError, match='indices') as caught:
         list(batches().apply(Mapping, lambda data: (data['x'],)))
     assert any('gets each batch, a tuple (x, y); with mapping_accepts=dict, '
@@ -181,7 +182,7 @@ def test_sizes_in_the_place_of_examples_are_refused():
 
 
 def test_several_arrays_are_a_dict():
-    """Beside each other, and as a tuple."""
+    """They are given side by side, and as a tuple."""
     with pytest.raises(TypeError, match=(
             r"start must be an integer, got a ndarray: .*'targets': y\}")):
         IndexableDataset(X, numpy.arange(40))
@@ -267,14 +268,14 @@ def test_rows_of_a_split_are_a_range_or_a_list(opened, rows):
 
 @pytest.mark.parametrize('names', [0, 1.5, True, object()])
 def test_which_sets_are_names(opened, names):
-    """As they are where a file says its splits."""
+    """They are when a file defines its splits, too."""
     with pytest.raises(ValueError, match=(
             '^which_sets must be a tuple of split names, got ')):
         opened(splits={'train': (0, 3)}, which_sets=names)
 
 
 def test_names_of_splits_may_be_numbers(opened):
-    """As those of folds are; a text that is none of them is refused."""
+    """Folds have such names; a text that is none of them is refused."""
     folds = {0: (0, 5), 1: (5, 10)}
     assert [7] == opened(splits=folds, which_sets=(1,))[[2]][0].tolist()
     with pytest.raises(ValueError, match=(
@@ -284,7 +285,7 @@ def test_names_of_splits_may_be_numbers(opened):
 
 @pytest.mark.parametrize('source', [1, None])
 def test_number_as_a_source_is_refused(opened, source):
-    """As an unknown name is."""
+    """An unknown name is refused, too."""
     with pytest.raises(ValueError, match=f'there is no source {source}'):
         opened(splits={'train': (0, 3)}, which_sets=('train',),
                sources=(source,))
@@ -315,7 +316,7 @@ def test_types_of_a_table_are_those_of_sources(table, dtypes):
     ([['a', 'b']], r"must be a list of columns, or a dict .*\[\['a', 'b'\]\]"),
     ({'a', 'b'}, 'columns must be a tuple of names in the order of the data')])
 def test_columns_of_a_table_are_named(table, columns, text):
-    """At least one, and none twice, as in HDF5 files."""
+    """At least one is needed, and none twice, as in HDF5 files."""
     with pytest.raises(ValueError, match=text):
         table(columns)
 
@@ -364,13 +365,13 @@ def test_stream_is_not_divided():
 
 
 def test_new_names_are_a_dict():
-    """From the present ones."""
+    """It maps the present names to new ones."""
     with pytest.raises(TypeError, match="must be a dict .*'x': "):
         batches().apply(Rename, ['a', 'b'])
 
 
 def test_missing_type_is_that_of_the_class():
-    """Not of a base that nobody knows."""
+    """It is not that of an unknown base."""
     with pytest.raises(TypeError, match=r"^Cast\..*missing .* 'dtype'"):
         batches().apply(Cast)
 
@@ -387,7 +388,7 @@ class Own(Dataset):
 
 
 def test_users_data_sets_take_what_they_like():
-    """Sizes, and more examples than they say."""
+    """They may have other sizes, and more examples than they say."""
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         for scheme in (ConstantScheme(2, times=3), SequentialScheme(9, 3),

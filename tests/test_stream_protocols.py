@@ -79,7 +79,7 @@ def test_users_own_loop_wins():
 
 
 def test_iterator_knows_what_is_left():
-    """So progress bars show a total; it is true at its end as well."""
+    """Progress bars show a total; it is true at its end as well."""
     iterator = iter(build().apply(Mapping, lambda data: data))
     for left in (3, 2, 1, 0):
         assert left == len(iterator) == operator.length_hint(iterator)
@@ -90,7 +90,7 @@ def test_iterator_knows_what_is_left():
 
 @pytest.mark.parametrize('by', ['batch', 'example'])
 def test_iterator_of_a_rank_knows_what_is_left(by):
-    """Of its own batches, wherever those of the others are."""
+    """It knows that of its own batches, wherever those of the others are."""
     stream = DataStream(IndexableDataset(list(range(24))), batch_size=4)
     for rank in range(3):
         iterator = iter(stream.shard(rank, 3, by=by))
@@ -135,7 +135,7 @@ class Counted(IterationScheme):
     lambda: DataIterator(build(), iter([[1]]))],
     ids=['iterable', 'filter', 'scheme', 'requests'])
 def test_unknown_length_is_a_type_error(iterator):
-    """Not a wrong number."""
+    """It is not a wrong number."""
     iterator = iterator()
     with pytest.raises(TypeError, match='is not known before it is over'):
         len(iterator)
@@ -146,7 +146,7 @@ def test_unknown_length_is_a_type_error(iterator):
 
 
 def test_users_scheme_may_know_its_length():
-    """By `num_requests`, beside its requests."""
+    """`num_requests` gives it, beside its requests."""
     assert 2 == len(build(iteration_scheme=Counted()))
     scheme = Counted()
     scheme.num_requests = 5
@@ -179,8 +179,8 @@ def test_short_arguments_stand_for_a_scheme(arguments, scheme):
 
 
 def test_drop_last_leaves_out_other_examples_each_epoch():
-    """Of a shuffled order; every batch is full, from the compiled reader
-    and from requests alike."""
+    """The order is shuffled; every batch is full, from the compiled reader and
+    from requests alike."""
     scheme = ShuffledScheme(N, 3, drop_last=True)
     stream = DataStream(IndexableDataset(numpy.arange(N)),
                         iteration_scheme=scheme)
@@ -249,7 +249,7 @@ def test_apply_passes_the_stream_where_a_users_stage_takes_it():
 
 
 def test_apply_passes_the_stream_to_a_stage_that_forwards_arguments():
-    """As the nearest base with arguments of its own takes it."""
+    """The nearest base with arguments of its own takes it."""
     class Forwarding(NGrams):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
@@ -280,7 +280,7 @@ def test_no_method_is_named_after_a_stage():
 @pytest.mark.parametrize('module', [
     'fuel.datasets', 'fuel.streams', 'fuel.transformers'])
 def test_completion_shows_what_is_loaded_on_demand(module):
-    """In a new process, where nothing is loaded yet."""
+    """The process is new, and nothing is loaded yet."""
     code = (f'import {module} as m; '
             'print(set(m.__all__) <= set(dir(m)), len(m.__all__))')
     printed = subprocess.run(
@@ -341,7 +341,7 @@ def test_mistakes_when_a_stream_is_built(mistake, text):
 
 
 def test_other_base_of_a_users_class_gets_its_arguments():
-    """As in any class of several bases."""
+    """Any class of several bases passes them on."""
     class Numbers(IterationScheme, tuple):
         requests_examples = True
 

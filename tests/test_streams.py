@@ -194,7 +194,7 @@ def test_name_that_may_stand_for_two_sources_is_not_made_a_key():
 
 
 def test_iterate_epochs_never_ends():
-    """Epoch after epoch, each of them whole."""
+    """It reads epoch after epoch, each of them whole."""
     stream = DataStream(IterableDataset({'x': [1, 2]}))
     epochs = stream.iterate_epochs()
     assert [[(1,), (2,)]] * 3 == [list(next(epochs)) for _ in range(3)]
@@ -277,8 +277,8 @@ def test_data_stream_axis_labels(scheme, expected):
 
 @pytest.mark.parametrize('labels', ['', (), [], 0, False])
 def test_axis_labels_that_are_false_are_none(labels):
-    """Of streams, data sets and stages, and of a stream that is a data set
-    of another."""
+    """Streams, data sets and stages, and a stream that is a data set of
+    another, treat them so."""
     class Old(AbstractDataStream):
         provides_sources = sources = ('x',)
         produces_examples = False

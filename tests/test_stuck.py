@@ -46,7 +46,7 @@ PROBE = """
 
 
 def test_summary_names_what_cannot_run(tmp_path, pytestconfig):
-    """Each test, not only their number."""
+    """It names each test, not only their number."""
     path = tmp_path / 'test_probe.py'
     path.write_text(textwrap.dedent(PROBE))
     _, output, _ = processes.run_python(

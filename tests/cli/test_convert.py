@@ -37,7 +37,7 @@ def test_convert_iris_writes_provenance(iris):
 
 
 def test_convert_says_that_a_raw_file_is_not_the_original(iris, capsys):
-    """By the size and the digest that the registry has of it."""
+    """The registry has the size and the digest of the original."""
     raw = iris / 'iris.data'
     text = raw.read_text().rstrip('\n')
     raw.write_text(text)
@@ -153,7 +153,7 @@ def test_convert_package_without_registry_is_named(iris, monkeypatch,
 
 def test_convert_missing_package_names_setting_and_origin(monkeypatch,
                                                           capsys):
-    """One line, no traceback."""
+    """The error is one line, without a traceback."""
     monkeypatch.setenv('FUEL_EXTRA_CONVERTERS', 'no.such')
     with pytest.raises(SystemExit, match='2'):
         main(['my'])
@@ -165,7 +165,7 @@ def test_convert_missing_package_names_setting_and_origin(monkeypatch,
 
 
 def test_convert_to_a_file_name_as_folder_hints_at_r(iris, capsys):
-    """As ``fuel-convert iris -o foo.hdf5``."""
+    """An example is ``fuel-convert iris -o foo.hdf5``."""
     with pytest.raises(SystemExit, match='2'):
         main(['iris', '-o', 'foo.hdf5'])
     assert "'foo.hdf5'; use -r for a file name" in capsys.readouterr().err
@@ -223,7 +223,7 @@ def test_convert_other_package_gives_paths_where_files_are(iris):
     (fuel_info, ['iris.hdf5'])])
 def test_bad_configuration_file_is_one_line(own_home, capsys, command,
                                             arguments, content, text):
-    """For each of the three commands, with the status of a usage error."""
+    """Each of the three commands exits with the status of a usage error."""
     (own_home / '.fuelrc').write_text(content)
     with pytest.raises(SystemExit, match='2'):
         command.main(arguments)

@@ -109,7 +109,7 @@ def test_download_needs_only_what_it_uses():
 
 
 def test_download_folder_that_cannot_be_made_is_told_first(here, capsys):
-    """Before anything is fetched: no server is asked here."""
+    """The error comes before any request to a server."""
     (here / 'file').write_bytes(b'')
     with pytest.raises(SystemExit, match='2'):
         main(['iris', '-d', 'file/raw'])
@@ -124,7 +124,7 @@ def test_download_folder_that_cannot_be_made_is_told_first(here, capsys):
     ('--timeout', '-1', 'above 0'), ('--timeout', 'nan', 'above 0')])
 def test_download_option_out_of_range_is_explained(here, capsys, option,
                                                    value, text):
-    """Before anything is asked for, and before it means something else."""
+    """The error comes before any request."""
     with pytest.raises(SystemExit) as error:
         main(['iris', option, value])
     assert 2 == error.value.code

@@ -36,7 +36,7 @@ def run(main, arguments):
 
 @pytest.mark.parametrize('name', COMMANDS)
 def test_subcommand_is_the_command(name, capsys):
-    """The same help, options and status."""
+    """Help, options and status are the same."""
     assert 0 == run(fuel_main.main, [name, '--help'])
     shown = capsys.readouterr().out
     assert 0 == run(COMMANDS[name].main, ['--help'])
@@ -49,7 +49,7 @@ def test_subcommand_is_the_command(name, capsys):
 @pytest.mark.parametrize('main', [
     fuel_main.main, *(module.main for module in COMMANDS.values())])
 def test_version_is_printed(main, capsys):
-    """By each command."""
+    """Each command prints it."""
     assert 0 == run(main, ['--version'])
     assert f'Fuel {version}\n' == capsys.readouterr().out
 
@@ -81,7 +81,7 @@ def test_help_names_each_subcommand(capsys):
     (fuel_server.main, ['os:getcwdd', '--no-restart'], 'getcwd')])
 def test_typo_is_met_with_the_name_that_was_meant(
         main, arguments, meant, capsys, monkeypatch, tmp_path):
-    """As the last words of the error."""
+    """The name is in the last words of the error."""
     monkeypatch.chdir(tmp_path)
     assert 2 == run(main, arguments)
     assert f'did you mean {meant!r}?' in capsys.readouterr().err
@@ -89,14 +89,14 @@ def test_typo_is_met_with_the_name_that_was_meant(
 
 @pytest.mark.parametrize('arguments', [[], ['']])
 def test_no_command_is_a_mistake(arguments, capsys):
-    """With the names of all commands."""
+    """The error has the names of all commands."""
     assert 2 == fuel_main.main(arguments)
     assert 'choose from download, convert' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('shell', fuel_main.SHELLS)
 def test_completion_knows_commands_and_data_sets(shell, capsys):
-    """As a script for the shell."""
+    """The completion is a script for the shell."""
     assert 0 == fuel_main.main(['completion', shell])
     shown = capsys.readouterr().out
     for word in ('download', 'cifar10', 'image_folder', 'fuel-convert',
@@ -149,7 +149,7 @@ def test_every_data_set_is_described():
 
 def test_convert_says_what_it_wrote_and_who_finds_it(
         tmp_path, monkeypatch, capsys):
-    """As the last line of the error stream; the output stays empty."""
+    """The last line of the error stream says it; the output stays empty."""
     raw_data.iris(tmp_path)
     monkeypatch.chdir(tmp_path)
     config.data_path = [str(tmp_path / 'data' / 'fuel')]
@@ -238,7 +238,7 @@ def test_install_without_a_place_is_a_mistake(tmp_path, monkeypatch, capsys):
 
 
 def test_info_of_several_files(tmp_path, capsys, monkeypatch):
-    """One after the other; as JSON, a list."""
+    """They follow one another; JSON has a list."""
     names = [str(tmp_path / name) for name in ('a.hdf5', 'b.hdf5')]
     for name in names:
         with h5py.File(name, 'w') as h5file:
@@ -261,7 +261,7 @@ def test_info_of_several_files(tmp_path, capsys, monkeypatch):
 
 
 def test_info_prints_settings_with_their_origin(monkeypatch, capsys):
-    """All of them, also those without a value."""
+    """It prints all, also those without a value."""
     monkeypatch.setenv('FUEL_NUM_THREADS', '3')
     config.default_seed = 7
     assert 0 == fuel_info.main(['--config'])
@@ -280,7 +280,7 @@ STREAM = ['support.process_pipelines:build']
 
 
 def test_server_on_a_busy_port_is_one_line(capsys):
-    """With what to do about it."""
+    """The line says what to do about it."""
     with socket.socket() as taken:
         taken.bind(('127.0.0.1', 0))
         taken.listen()
@@ -309,7 +309,7 @@ def test_server_bad_option_prints_usage(arguments, status, text, capsys):
 
 def test_download_without_a_network_is_one_message(
         tmp_path, monkeypatch, capsys):
-    """For all files of a data set: each host once, and what to do."""
+    """It is for all files of a data set: each host once, and what to do."""
     with socket.socket() as closed:
         closed.bind(('127.0.0.1', 0))
         proxy = f'http://127.0.0.1:{closed.getsockname()[1]}'

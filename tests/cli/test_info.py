@@ -31,7 +31,7 @@ Relevant versions are
 
 
 def test_info_prints_the_old_block_first(tmp_path, monkeypatch, capsys):
-    """Text, never b'...'."""
+    """The block is text, never b'...'."""
     raw_data.iris(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert 0 == fuel_convert.main(['iris'])
@@ -190,8 +190,8 @@ def test_info_preview_of_odd_sources_works(tmp_path, capsys):
 
 
 def test_info_tells_how_large_sources_of_any_length_are(tmp_path, capsys):
-    """With and without shapes, in chunks, packed, and of text: what counts
-    is what is referred to."""
+    """Sources have shapes or none, chunks, packing and text: the bytes that
+    references lead to count."""
     rows = [numpy.arange(100 * i, dtype='int16') for i in range(10)]
     path = str(tmp_path / 'a.hdf5')
     kind = h5py.vlen_dtype(numpy.dtype('int16'))
@@ -275,7 +275,7 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
 
 
 def test_preview_draws_a_picture_of_each_long_curve():
-    """On one scale, each with its lowest and highest numbers."""
+    """All are on one scale, each with its lowest and highest numbers."""
     quiet, loud = numpy.zeros(panels.LONG), numpy.zeros(panels.LONG - 1)
     loud[:2] = 5, -5
     panel = numpy.asarray(picture_of([quiet, loud], ['a', 'b']))
@@ -298,7 +298,7 @@ def picture_of(*arguments):
 
 
 def test_preview_draws_a_bar_for_each_number():
-    """As many as there are examples, as high as their numbers."""
+    """There are as many bars as examples, as high as their numbers."""
     numbers = list(numpy.array([[0], [4], [2]], 'float32'))
     assert ': 0 to 4' == examples.numbers_in(numbers)
     assert not examples.numbers_in([numpy.array(b'a')])
@@ -311,8 +311,8 @@ def test_preview_draws_a_bar_for_each_number():
 
 
 def test_preview_counts_all_of_a_column_of_integers(tmp_path, monkeypatch):
-    """Not the examples that are drawn evenly by the classes of another
-    source; what is too large, or not of integers, has no counts."""
+    """Examples that are drawn evenly by the classes of another source do not
+    count; numbers that are too large, or not integers, have no counts."""
     rng = numpy.random.RandomState(0)
     targets = (rng.rand(3000) < .05).astype('uint8')
     with h5py.File(tmp_path / 'x.hdf5', 'w') as h5file:
@@ -339,7 +339,7 @@ def test_preview_counts_all_of_a_column_of_integers(tmp_path, monkeypatch):
 
 
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
-    """Without numbers of errors or words of HDF5."""
+    """It has no numbers of errors and no words of HDF5."""
     with pytest.raises(SystemExit, match='2'):
         fuel_info.main([str(tmp_path / 'nope.hdf5')])
     error = capsys.readouterr().err
@@ -351,7 +351,7 @@ def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
     ('out.xyz', 'such as .png'), ('no/out.png', 'No such file')])
 def test_preview_that_cannot_be_saved_is_named(tmp_path, capsys, picture,
                                                text):
-    """With what to do about it."""
+    """The error says what to do about it."""
     with h5py.File(tmp_path / 'x.hdf5', 'w') as h5file:
         h5file['x'] = numpy.zeros((2, 3))
     with pytest.raises(SystemExit):
@@ -386,7 +386,7 @@ def sorted_by_class(tmp_path):
 
 
 def test_info_measures_shuffles_by_window(sorted_by_class, capsys):
-    """As a table, whose last line is a full shuffle of the split."""
+    """They are a table, whose last line is a full shuffle of the split."""
     assert 0 == fuel_info.main([sorted_by_class, '--shuffle', 'y'])
     out = capsys.readouterr().out
     table = out[out.index('Shuffled by blocks'):].splitlines()
@@ -402,7 +402,7 @@ def test_info_measures_shuffles_by_window(sorted_by_class, capsys):
 
 def test_info_measures_shuffles_of_other_splits_and_blocks(
         sorted_by_class, capsys):
-    """As JSON too."""
+    """JSON has them, too."""
     assert 0 == fuel_info.main([sorted_by_class, '--json', '--shuffle', 'y',
                                 '--split', 'test', '--block-size', '20'])
     found = json.loads(capsys.readouterr().out)['shuffle']
@@ -418,7 +418,7 @@ def test_info_measures_shuffles_of_other_splits_and_blocks(
     (['--shuffle', 'y', '--block-size', '0'], 'block_size must be a posi')])
 def test_info_says_why_shuffles_cannot_be_measured(
         sorted_by_class, capsys, arguments, text):
-    """Without a traceback."""
+    """There is no traceback."""
     with pytest.raises(SystemExit, match='2'):
         fuel_info.main([sorted_by_class, *arguments])
     assert text in capsys.readouterr().err
@@ -426,7 +426,7 @@ def test_info_says_why_shuffles_cannot_be_measured(
 
 def test_preview_of_audio_without_its_library_says_what_to_install(
         monkeypatch):
-    """In the place of a curve of bytes."""
+    """It does so instead of drawing a curve of bytes."""
     monkeypatch.setitem(sys.modules, 'soundfile', None)
     monkeypatch.delitem(sys.modules, 'fuel.interop.audio', raising=False)
     found = examples.as_curve(numpy.frombuffer(b'fLaC\0\0', 'uint8'))

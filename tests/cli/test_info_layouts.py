@@ -26,8 +26,8 @@ def status_of(arguments):
 
 
 def test_info_shows_what_is_recognised(tmp_path, capsys):
-    """The layout, the call, runs, splits, how sources are stored, and what
-    is left out; the same as JSON."""
+    """It shows the layout, the call, runs, splits, storage, and what is left
+    out; JSON has the same."""
     robomimic, netcdf = [
         miniature_named(name).write(
             tmp_path, numpy.random.default_rng(1)).files
@@ -50,7 +50,7 @@ def test_info_shows_what_is_recognised(tmp_path, capsys):
 
 @pytest.mark.parametrize('miniature', MINIATURES, ids=str)
 def test_preview_draws_what_is_recognised(miniature, tmp_path, monkeypatch):
-    """Examples of each source of the data set, also of a folder."""
+    """It draws examples of each source of the data set, also of a folder."""
     drawn = []
 
     def picture_of(panel):
@@ -72,7 +72,7 @@ def test_preview_draws_what_is_recognised(miniature, tmp_path, monkeypatch):
 
 
 def test_preview_of_what_is_not_recognised(tmp_path, capsys):
-    """The arrays of the root; without any, an error says why."""
+    """It draws the arrays of the root; without any, an error says why."""
     path, picture = str(tmp_path / 'a.h5'), str(tmp_path / 'a.png')
     with h5py.File(path, 'w') as file:
         file['deep/x'] = numpy.zeros(3)
@@ -93,7 +93,7 @@ def test_preview_of_what_is_not_recognised(tmp_path, capsys):
     ((9, 8, 3), True), ((3, 9, 8), True), ((1, 9, 8), True),
     ((9, 8, 1), True), ((9, 8), True), ((9, 8, 5), False)])
 def test_images_are_drawn_with_channels_first_or_last(shape, is_one):
-    """As the files of others have them."""
+    """Files of other programs have them so."""
     image = as_image(numpy.arange(
         numpy.prod(shape)).reshape(shape).astype('u1'))
     assert is_one == (image is not None)
@@ -142,7 +142,7 @@ def test_info_recognises_once_and_closes_all(
 
 
 def test_info_of_a_text_says_what_is_needed(tmp_path, capsys):
-    """Without a traceback."""
+    """There is no traceback."""
     (tmp_path / 'a.txt').write_text('hello')
     (tmp_path / 'a.csv').write_text('x,y\n1,2\n')
     assert 2 == status_of([str(tmp_path / 'a.txt')])
@@ -197,7 +197,7 @@ def test_info_of_folders_and_other_formats(tmp_path, capsys):
 
 
 def test_info_of_a_layout_that_is_refused_fails(tmp_path, capsys):
-    """As that of a file that cannot be opened, with the remedy."""
+    """It fails as for a file that cannot be opened, with the remedy."""
     files = miniature_named('h5ad').write(
         tmp_path, numpy.random.default_rng(1)).files
     with h5py.File(files, 'r+') as file:

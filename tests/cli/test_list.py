@@ -7,7 +7,7 @@ from fuel.bin import fuel_convert, fuel_download
 
 @pytest.mark.parametrize('main', [fuel_convert.main, fuel_download.main])
 def test_list_names_every_set(main, tmp_path, monkeypatch, capsys):
-    """Size, terms, and whether raw and converted files are there."""
+    """It shows size, terms, and whether raw and converted files exist."""
     raw_data.mnist(tmp_path)
     raw_data.iris(tmp_path)
     monkeypatch.chdir(tmp_path)

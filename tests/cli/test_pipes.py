@@ -18,7 +18,7 @@ MAIN = ('import sys\nfrom fuel.bin.{0} import main\n'
     ('fuel_info', ['--json', 'iris.hdf5']),
     ('fuel_server', ['keys', 'keys', 'client'])])
 def test_command_into_a_closed_pipe_is_quiet(tmp_path, command, arguments):
-    """As in ``fuel-download --list | head``."""
+    """An example is ``fuel-download --list | head``."""
     raw_data.iris(tmp_path)
     subprocess.run([sys.executable, '-c', MAIN.format('fuel_convert'),
                     'iris'], cwd=tmp_path, env=environment(), check=True)

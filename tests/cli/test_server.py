@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(60)
     (['os:no_such'], "'os' has no function 'no_such'"),
     (['os:getcwd', '--sharing', 'odd'], 'invalid choice')])
 def test_command_with_a_mistake_says_what_is_wrong(args, text, capfd):
-    """With the exit status of a usage error."""
+    """It exits with the status of a usage error."""
     with pytest.raises(SystemExit, match='2'):
         sys.exit(main(args))
     assert text in capfd.readouterr().err
@@ -100,14 +100,14 @@ def test_keys_encrypt_and_admit(tmp_path, capsys):
 
 
 def test_missing_keys_are_told(tmp_path):
-    """With the command that makes them."""
+    """The error has the command that makes them."""
     with pytest.raises(OSError, match='make them with fuel-server keys'):
         Server(build(), port=0, curve=tmp_path).start()
 
 
 @pytest.mark.parametrize('launcher', [True, False])
 def test_command_serves_the_users_stream(tmp_path, launcher):
-    """In a process of its own, from the user's directory."""
+    """It serves from a process of its own, in the user's directory."""
     (tmp_path / 'mine.py').write_text(textwrap.dedent("""
         from fuel.datasets import IndexableDataset
         from fuel.schemes import SequentialScheme

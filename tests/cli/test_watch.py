@@ -52,7 +52,7 @@ def texts(lines):
 
 
 def test_page_shows_the_last_second():
-    """Rates, shares, the slowest stage, and the clients."""
+    """It shows rates, shares, the slowest stage, and the clients."""
     lines = watch.page(timed(101., 250), timed(100., 150), 80)
     shown = texts(lines)
     assert shown[0].startswith('tcp://127.0.0.1:5557   pid 7')
@@ -96,7 +96,7 @@ def test_page_fits_a_terminal(width, height):
 
 
 def test_server_that_waits_for_clients_says_so():
-    """In the place of rates."""
+    """It does so instead of showing rates."""
     shown = texts(watch.page(timed(101., **{
         'waits for clients': 'the server waits for 1 more client'}), None))
     assert 'the server waits for 1 more client' in shown
@@ -158,14 +158,14 @@ def test_watch_says_that_a_server_is_gone_and_back(monkeypatch, capsys):
 
 
 def test_watch_without_a_server_fails(monkeypatch, capsys):
-    """As the status does: the address may be wrong."""
+    """The status fails, too: the address may be wrong."""
     monkeypatch.setattr(watch, '_STATUS_SECONDS', .1)
     assert main(['--status', 'tcp://127.0.0.1:1', '--watch']) == 1
     assert 'no server answers at tcp://127.0.0.1:1' in capsys.readouterr().err
 
 
 def test_watch_ends_with_an_interrupt(tmp_path):
-    """Without a traceback; the pages have the client and the stage."""
+    """There is no traceback; the pages have the client and the stage."""
     with Server(build(), port=0) as server, ServerDataStream(
             ('x', 'y'), port=server.port) as client:
         epoch = client.get_epoch_iterator()
@@ -223,7 +223,7 @@ def test_status_tells_no_name_that_another_could_take():
 
 
 def test_status_comes_while_a_batch_takes_long():
-    """With its stages, counted up to there."""
+    """It has its stages, counted up to there."""
     begun, go_on = threading.Event(), threading.Event()
 
     def wait(batch):
@@ -278,7 +278,7 @@ def test_hostile_client_is_an_error(field, value):
 
 
 def test_name_of_a_client_cannot_end_the_page():
-    """It chose it itself, so the server is not to blame."""
+    """The client chose the name, so the server is not to blame."""
     fields = ClientStatus('a\x1b[2J\n' * 400, None, True, 1., 2, 3, 4, False)
     taken, = take_status({'connections': [fields._asdict()]}).clients
     assert taken.client.startswith('a?[2J?a?') and len(taken.client) == 1000

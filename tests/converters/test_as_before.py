@@ -107,7 +107,7 @@ def test_binarized_mnist_refuses_other_numbers(tmp_path, text):
 @pytest.mark.parametrize('module, year', [(ilsvrc2010, 2010),
                                           (ilsvrc2012, 2012)])
 def test_ilsvrc_children_are_padded_with_minus_one(module, year):
-    """In a type that holds the largest identifier, 1,676."""
+    """Their type holds the largest identifier, 1,676."""
     meta = io.BytesIO(raw_data.meta_mat(f'ILSVRC{year}_ID', [1, 2, 3], year))
     found = module.read_metadata_mat_file(meta)
     synsets = found[0] if year == 2010 else found

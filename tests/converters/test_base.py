@@ -123,7 +123,7 @@ def test_fill_hdf5_file_without_a_layout_is_contiguous(h5file):
     ({'compression_level': 3}, "needs a compression, .*'gzip', got 3"),
     ({'compression': 'gzip', 'compression_level': 10}, '10')])
 def test_fill_hdf5_file_refuses_senseless_layouts(h5file, options, text):
-    """With what was given."""
+    """The error shows the value."""
     with pytest.raises((TypeError, ValueError), match=text):
         fill_hdf5_file(h5file, [('a', 'x', X)], **options)
 
@@ -164,8 +164,7 @@ def test_arrays_on_disk_are_copied_by_whole_chunks(
 @pytest.mark.skipif(not os.path.exists('/proc/self/status'),
                     reason='memory is measured in /proc')
 def test_large_arrays_are_copied_in_bounded_memory(tmp_path):
-    """A source of another file, 16 times as large as what is written at
-    once."""
+    """The source of another file is 16 times as large as a block."""
     status, out, errors = run_python('-c', """
 import sys, h5py, numpy
 from fuel.converters import output
@@ -277,21 +276,21 @@ def test_fill_hdf5_file_without_arrays_says_what_it_takes(data, text):
     (['no', 'ja'], TypeError, "'x' of split 'train' .*<U2.*string_dtype")])
 def test_fill_hdf5_file_refuses_what_hdf5_has_no_rows_or_type_for(
         h5file, array, error, text):
-    """With the source, and what to do."""
+    """The error has the source, and what to do."""
     with pytest.raises(error, match=text):
         fill_hdf5_file(h5file, [('train', 'x', array)])
 
 
 @pytest.mark.parametrize('kind', ['S', h5py.string_dtype()])
 def test_fill_hdf5_file_takes_text_as_it_advises(h5file, kind):
-    """As bytes, or as strings of HDF5."""
+    """Text is bytes, or strings of HDF5."""
     fill_hdf5_file(h5file, [
         ('train', 'x', numpy.array(['no', 'ja']).astype(kind))])
     assert [b'no', b'ja'] == list(h5file['x'][...])
 
 
 def test_fill_hdf5_file_takes_lists():
-    """As arrays of them."""
+    """They become arrays."""
     with h5py.File('lists.hdf5', 'w', driver='core',
                    backing_store=False) as h5file:
         fill_hdf5_file(h5file, [('train', 'x', [[1, 2], [3, 4]])])

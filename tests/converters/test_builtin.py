@@ -90,7 +90,7 @@ def test_raw_files_come_out_as_they_went_in(kind, made, capsys):
 
 
 def test_equal_input_gives_equal_bytes(kind, made):
-    """Twice the same input, twice the same file."""
+    """The same input twice makes the same file twice."""
     name = convert(kind)
     with open(name, 'rb') as h5file:
         first = h5file.read()
@@ -162,8 +162,8 @@ SPOILERS = {
 
 @pytest.mark.parametrize('spoil', SPOILERS)
 def test_spoiled_input_leaves_the_old_file(kind, made, spoil, capsys):
-    """Whichever raw file is a page, cut short or empty, the error names
-    a file and the previous output is untouched."""
+    """A raw file is a page, cut short or empty: the error names a file and the
+    old output is untouched."""
     name = convert(kind)
     with open(name, 'rb') as h5file:
         before = h5file.read()

@@ -278,7 +278,7 @@ def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
 
 @pytest.mark.parametrize('threshold', [1, 1000])
 def test_svhn_damaged_boxes_are_an_error(tmp_path, monkeypatch, threshold):
-    """Whichever process reads them, it is told what was wrong."""
+    """The error says what was wrong, whichever process reads them."""
     monkeypatch.setattr('fuel.converters.svhn_numbers.ANOTHER_PROCESS',
                         threshold)
     monkeypatch.setattr(raw_data, 'digit_struct', lambda boxes: b'damaged')
@@ -384,7 +384,8 @@ def test_adult_columns_do_not_depend_on_the_hash_seed(tmp_path):
 @pytest.mark.parametrize('y, expected', [
     ([0, 1, 2], numpy.eye(3)), ([4, 3], [[0, 1], [1, 0]]), ([5], [[1]])])
 def test_convert_to_one_hot(y, expected):
-    """One column for each integer from the smallest to the largest."""
+    """There is one column for each integer from the smallest to the
+    largest."""
     assert_array_equal(expected, adult.convert_to_one_hot(y))
 
 
@@ -478,7 +479,7 @@ def test_conversion_on_any_number_of_cores_gives_equal_bytes(tmp_path,
 @pytest.mark.parametrize('order', ['Xy', 'yX', 'longer X'])
 def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
                                                   order):
-    """Packed or not, whatever variables come before."""
+    """They may be packed or not, behind any other variables."""
     from scipy.io import savemat
 
     from fuel.converters.raw import matlab
@@ -521,7 +522,7 @@ def test_matlab_images_of_another_layout_are_refused(tmp_path):
                                   'u4', 'i8', 'u8', '?'])
 def test_matlab_numbers_are_those_that_scipy_reads(tmp_path, compressed,
                                                    kind):
-    """Of any type and shape, also empty and in the tag itself."""
+    """They have any type and shape, also empty and in the tag itself."""
     from scipy.io import loadmat, savemat
 
     from fuel.converters.raw.matlab import read_variables

@@ -26,8 +26,8 @@ def converted(folder):
 
 @pytest.mark.timeout(200)
 def test_sets_do_not_depend_on_cores_and_hash_seed(tmp_path, monkeypatch):
-    """The same bytes, whatever the order of sets of strings
-    and of the threads that end."""
+    """The bytes are equal for any order of sets of strings and of the threads
+    that end."""
     for kind, raw in raw_data.SETS.items():
         (tmp_path / 'raw' / kind).mkdir(parents=True)
         raw.write(tmp_path / 'raw' / kind)

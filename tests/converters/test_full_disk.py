@@ -109,7 +109,7 @@ def test_conversion_on_a_small_disk_says_so_and_leaves_nothing(
 
 def test_source_larger_than_the_disk_is_refused_before_it_is_written(
         tmp_path):
-    """Not after hours."""
+    """The error does not come after hours."""
     with (pytest.raises(OSError, match='needs at least 8') as caught,
           converted_file(str(tmp_path), 'a.hdf5') as h5file):
         create_source(h5file, 'x', (10 ** 17,), 'float64')

@@ -473,7 +473,7 @@ def test_svhn_boxes_of_an_enemy_are_refused(tmp_path, monkeypatch, how,
     ('import os; os.abort()', 'crashes the library')])
 def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
                                                     script, text):
-    """In the other process, which is ended."""
+    """The other process is ended."""
     from fuel.converters import svhn_numbers
     from fuel.converters.svhn import convert_svhn_format_1
     raw_data.svhn_1(tmp_path)
@@ -509,7 +509,7 @@ def test_members_are_bounded_by_what_they_are(tmp_path, monkeypatch):
 
 
 def test_ilsvrc_with_unknown_classes_or_names_is_refused(tmp_path):
-    """No traceback, no name cut short."""
+    """There is no traceback, and no name is cut short."""
     from fuel.converters import ilsvrc2010
     raw_data.ilsvrc2010(tmp_path)
     for content, text in ((b'1\n99\n', 'names 99'), (b'x\n', 'a number in'),
@@ -621,7 +621,8 @@ def test_idx_shape_with_negative_lengths_is_refused(shape):
 @given(content=st.binary(max_size=60), shape=st.lists(
     st.integers(-2 ** 31, 2 ** 31 - 1), min_size=3, max_size=3))
 def test_idx_any_header_is_an_array_or_an_error(content, shape):
-    """An array of all bytes behind the header, or `BadInputFile`."""
+    """The result is an array of all bytes behind the header, or
+    `BadInputFile`."""
     for raw in (content, struct.pack('>4i', 2051, *shape) + content):
         try:
             found = mnist.read_idx(io.BytesIO(raw), 'a', 2051, 3)
@@ -685,7 +686,8 @@ def test_zip_with_any_damage_is_read_or_refused(tmp_path, content):
     'data': numpy.arange(12, dtype='uint8').reshape(3, 4),
     'labels': [1, 2, 3]})))
 def test_pickle_with_any_damage_is_read_or_refused(content):
-    """A dictionary of arrays, or `BadInputFile`: nothing runs."""
+    """The result is a dictionary of arrays, or `BadInputFile`: nothing
+    runs."""
     try:
         assert isinstance(load_arrays(content, 'a'), dict)
     except BadInputFile:
@@ -695,7 +697,8 @@ def test_pickle_with_any_damage_is_read_or_refused(content):
 @settings(max_examples=200, deadline=3000)
 @given(content=mutations(gzip.compress(b'x' * 400, mtime=0)))
 def test_gzip_with_any_damage_is_read_or_refused(content):
-    """The content, since its check sum is right, or `BadInputFile`."""
+    """The result is the content, if its check sum is right, or
+    `BadInputFile`."""
     try:
         assert unpack_gzip(io.BytesIO(content), 'a', 999) in (
             b'x' * 400, b'')

@@ -129,7 +129,7 @@ def test_missing_values_are_filled_as_the_training_split_says(
 
 
 def test_missing_values_may_be_given(here, capsys):
-    """By a value that all of them can have, which the file keeps."""
+    """The value fits all of them, and the file keeps it."""
     write([{'i': None, 'x': 1.5}, {'i': 3, 'x': None}])
     found = convert('--fill', '-1')
     assert [[-1, 3], [1.5, -1]] == [part.tolist() for part in found[:]]
@@ -154,7 +154,7 @@ def test_missing_values_may_be_given(here, capsys):
     st.lists(st.integers(0, 9), max_size=3)), min_size=4, max_size=30),
     seed=st.integers(0, 9))
 def test_splits_hold_the_rows_of_the_file(here, rows, seed):
-    """Each once, in one split."""
+    """Each row is once in one split."""
     write([dict(zip('nfts', row, strict=True)) for row in rows])
     assert 0 == fuel_convert.main([
         'jsonl', 'notes.jsonl', '--hold-out', 'test=0.25', '--seed',
@@ -177,7 +177,7 @@ def plain(values):
 
 
 def test_same_share_of_every_class_is_held_out(here):
-    """By the target."""
+    """The target decides the class."""
     write([{'x': n, 'kind': 'rare' if n % 5 == 0 else 'often'}
            for n in range(40)])
     convert('--target', 'kind', '--hold-out', 'test=0.25', '--stratify')
@@ -203,7 +203,7 @@ def test_same_share_of_every_class_is_held_out(here):
     ([{'targets': 1, 'a': 2}], ['--target', 'a'], "two sources 'targets'"),
     ([{'a': 1}], ['--stratify'], 'needs a source called targets')])
 def test_bad_input_is_explained(here, capsys, records, arguments, text):
-    """With the line or the field; nothing is written."""
+    """The error has the line or the field; nothing is written."""
     write(records)
     with pytest.raises(SystemExit):
         fuel_convert.main(['jsonl', 'notes.jsonl', *arguments])
@@ -213,7 +213,7 @@ def test_bad_input_is_explained(here, capsys, records, arguments, text):
 
 
 def test_fields_that_are_missing_may_be_null(here):
-    """As the data set has it."""
+    """They are null in the data set, too."""
     write([{'a': 1.5, 'b': 'x'}, {'c': 2}])
     found = convert('--on-missing', 'null', '--ignore', 'c')
     assert_array_equal([1.5, numpy.nan], found[:][0])
@@ -237,7 +237,7 @@ def test_fields_that_begin_late_are_told(here, caplog):
 
 @pytest.mark.parametrize('text', ['a\0b', '\ud800'])
 def test_text_that_hdf5_does_not_store_is_refused(here, capsys, text):
-    """With the name of its source."""
+    """The error has the name of its source."""
     write([{'a': 'x', 'b': 1}, {'a': text, 'b': 2}])
     with pytest.raises(SystemExit):
         convert()

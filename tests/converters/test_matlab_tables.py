@@ -51,7 +51,7 @@ CELLS = st.one_of(
 @settings(deadline=None)
 @given(st.data(), st.booleans())
 def test_tables_are_those_that_were_saved(data, compressed):
-    """Of any number of rows and fields, of texts and numbers."""
+    """They have any number of rows and fields, of texts and numbers."""
     fields = data.draw(st.lists(st.sampled_from(
         ['a', 'id', 'a_longer_name', 'WNID']), min_size=1, unique=True))
     rows = data.draw(st.lists(
@@ -79,7 +79,7 @@ def test_tables_are_those_that_were_saved(data, compressed):
 @pytest.mark.parametrize('compressed', [True, False])
 def test_metadata_of_ilsvrc_is_what_scipy_reads(module, year, compressed,
                                                 tmp_path):
-    """By its path and as an open file."""
+    """It is given by its path and as an open file."""
     from scipy.io import loadmat
     content = raw_data.meta_mat(f'ILSVRC{year}_ID', [1, 2, 3], year)
     if not compressed:
@@ -110,7 +110,7 @@ def test_metadata_of_ilsvrc_is_what_scipy_reads(module, year, compressed,
     min_size=1, max_size=4))
 @example([(128, 15)])
 def test_metadata_with_other_bytes_is_refused_or_read(changes):
-    """Never another error, and the process goes on."""
+    """There is never another error, and the process goes on."""
     content = bytearray(unpacked(META))
     for place, byte in changes:
         content[place] = byte
@@ -121,7 +121,7 @@ def test_metadata_with_other_bytes_is_refused_or_read(changes):
 @settings(deadline=None)
 @given(st.integers(0, len(META) - 1))
 def test_metadata_that_is_cut_is_refused(length):
-    """Wherever it ends."""
+    """It may end anywhere."""
     with pytest.raises(BadInputFile, match='meta.mat'):
         ilsvrc2010.read_metadata_mat_file(io.BytesIO(META[:length]))
 
@@ -153,7 +153,7 @@ def test_metadata_of_other_values_is_refused(changes):
     ({'synsets': numpy.zeros(2)}, 'expected a table'),
     ({'synsets': {'WNID': 'a'}}, 'expected a table of synsets')])
 def test_metadata_of_something_else_is_refused(variables, text):
-    """Another kind of variable, or a table without the columns."""
+    """It is another kind of variable, or a table without the columns."""
     with pytest.raises(BadInputFile, match=text):
         ilsvrc2012.read_metadata_mat_file(saved(variables))
 

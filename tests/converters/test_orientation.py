@@ -178,7 +178,7 @@ def decoded(*files, **arguments):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_stage_turns_images_as_the_conversion_does(tmp_path, kind):
-    """If it is asked to."""
+    """An argument asks for it."""
     files = [encode(number, kind) for number in STORED]
     for image in decoded(*files, upright=True):
         assert_array_equal(UPRIGHT.transpose(2, 0, 1), image)

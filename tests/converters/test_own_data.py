@@ -120,7 +120,7 @@ def test_folder_one_level_too_high_is_questioned(here, caplog, capsys):
 
 @pytest.mark.parametrize('place', ['only', 'only/part', ''])
 def test_single_class_is_not_questioned(place, here, caplog):
-    """If it is clear that it is one, there is nothing to say."""
+    """There is no warning if it clearly is one."""
     write_images(here / 'only')
     for name in ('dog', 'cat'):
         folder = here / 'only' / name
@@ -184,7 +184,7 @@ def test_images_may_be_resized_and_grey(here):
     ['elsewhere'], ['elsewhere', '--size', '4'],
     ['--size', '4', 'elsewhere'], ['-d', 'elsewhere']], ids=' '.join)
 def test_folder_of_images_may_be_named_alone(here, arguments, monkeypatch):
-    """With or without -d; a size of one number makes squares."""
+    """It is named with or without -d; a size of one number makes squares."""
     write_images(here / 'elsewhere')
     monkeypatch.chdir(here)
     assert 0 == fuel_convert.main(['image_folder', *arguments])
@@ -300,7 +300,8 @@ def test_csv_becomes_features_and_targets(here):
 @pytest.mark.parametrize('options', [[], ['--stratify', '--target', 'kind']])
 def test_csv_with_gaps_is_filled_as_the_training_split_says(
         here, fill, statistic, options):
-    """As NumPy has it; text takes what is most frequent."""
+    """NumPy computes the same mean and median; text takes the most frequent
+    value."""
     rng = numpy.random.RandomState(0)
     x = rng.normal(size=(40, 2)).round(3)
     x[rng.uniform(size=x.shape) < .3] = numpy.nan
@@ -333,7 +334,7 @@ def test_csv_with_gaps_is_filled_as_the_training_split_says(
 
 
 def test_csv_truth_values_are_ones_and_zeros(here):
-    """Not classes; with gaps, where they are filled."""
+    """They are not classes; gaps are filled."""
     (here / 'table.csv').write_text(
         'x,ok,kind\n1,true,a\n2,False,b\n3,TRUE,a\n4,,b\n')
     convert('csv', 'table.csv', '--target', 'kind', '--fill', 'mean')
@@ -342,7 +343,7 @@ def test_csv_truth_values_are_ones_and_zeros(here):
 
 
 def test_csv_gaps_take_a_value_that_is_given(here, capsys):
-    """Numbers a number; a target with gaps stays an error."""
+    """Numbers take a number; a target with gaps stays an error."""
     (here / 'table.csv').write_text('x,y,kind\n1, ,a\n,2,\n')
     error = fail(capsys, 'csv', 'table.csv', '--ignore', 'kind')
     assert "'x' has no value in 1 of 2" in error
@@ -363,7 +364,7 @@ def test_csv_gaps_take_a_value_that_is_given(here, capsys):
 
 
 def test_csv_without_header_names_columns_by_number(here):
-    """Another delimiter, no header, and numbers as targets."""
+    """The file has another delimiter, no header, and numbers as targets."""
     (here / 'table.csv').write_text('1;2;9\n3;4;8\n')
     convert('csv', 'table.csv', '--no-header', '--delimiter', ';',
             '--target', '2', '--ignore', '0', '--dtype', 'float32')
@@ -391,7 +392,7 @@ def test_csv_bad_input_is_explained(here, capsys, content, arguments, text):
 
 
 def test_image_folder_bad_input_is_explained(here, capsys):
-    """An empty folder, and a damaged image, are errors that name them."""
+    """The errors name an empty folder, and a damaged image."""
     assert 'No images in folders' in fail(capsys, 'image_folder')
     error = fail(capsys, 'csv', 'none.csv')
     assert 'fuel-download' not in error
@@ -406,7 +407,7 @@ def test_image_folder_bad_input_is_explained(here, capsys):
 
 
 def test_images_that_cannot_be_decoded_are_left_out(here, capsys, caplog):
-    """With their labels; and listed, since nobody may miss them."""
+    """Their labels are left out, too; a list shows them."""
     images = write_images(here)
     (here / 'cat' / '1.png').write_bytes(raw_data.PAGE)
     content = (here / 'dog' / '0.png').read_bytes()
@@ -466,7 +467,7 @@ def test_image_folder_notes_the_digest_of_its_files(here):
     ([f'n{i:05d}' for i in range(20000)],
      '11: n00011, and 19988 more\n')])
 def test_fuel_info_shows_names(here, capsys, names, text):
-    """Of classes and columns; any number of them fits."""
+    """It shows those of classes and columns; any number of them fits."""
     (here / 'table.csv').write_text('x,kind\n' + ''.join(
         f'{i},{name}\n' for i, name in enumerate(names)))
     convert('csv', 'table.csv', '--target', 'kind')
@@ -528,7 +529,7 @@ def test_csv_target_with_underscores_is_text(here):
 
 
 def test_csv_columns_may_have_whole_numbers_for_names(here):
-    """As those of pixels often are."""
+    """Pixels often have such names."""
     (here / 'table.csv').write_text('0,1\n0.5,2\n')
     convert('csv', 'table.csv')
     assert_array_equal([[.5, 2]], load('table.hdf5', 'train', 'features'))
@@ -589,7 +590,7 @@ def test_csv_times_are_not_classes(here, capsys):
 
 
 def test_csv_tab_can_be_typed(here):
-    """As a backslash and a t."""
+    """It is typed as a backslash and a t."""
     (here / 'table.csv').write_text('a\tb\n1\t2\n')
     convert('csv', 'table.csv', '--delimiter', r'\t')
     assert_array_equal([[1, 2]], load('table.hdf5', 'train', 'features'))
@@ -611,7 +612,7 @@ def test_images_beside_splits_with_classes_are_refused(here, capsys):
 
 
 def test_folders_without_images_beside_splits_do_no_harm(here):
-    """Such as those of annotations."""
+    """Folders of annotations are such folders."""
     write_images(here / 'train')
     write_images(here / 'test', seed=1)
     (here / 'annotations').mkdir()
@@ -621,7 +622,7 @@ def test_folders_without_images_beside_splits_do_no_harm(here):
 
 
 def test_splits_without_any_image_are_missing_files(here, capsys):
-    """Not an error of Python."""
+    """They do not raise an error of Python."""
     (here / 'train' / 'cat').mkdir(parents=True)
     assert 'No images' in fail(capsys, 'image_folder')
 
@@ -635,7 +636,7 @@ def test_images_in_no_class_are_told_of(here, caplog):
 
 
 def test_size_beyond_reason_is_refused(here, capsys):
-    """Before memory runs out."""
+    """The error comes before memory runs out."""
     write_images(here)
     assert 'pixels' in fail(capsys, 'image_folder', '--size', '99999x99999')
 
@@ -803,7 +804,7 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
 
 
 def test_stratified_hold_out_has_its_share_of_each_class(here):
-    """Of tables, folders of images and arrays alike."""
+    """Tables, folders of images and arrays have it alike."""
     (here / 'table.csv').write_text('x,kind\n' + ''.join(
         f'{n},{"rare" if n % 5 == 0 else "often"}\n' for n in range(40)))
     assert 0 == fuel_convert.main([
@@ -823,7 +824,7 @@ def test_stratified_hold_out_has_its_share_of_each_class(here):
 
 def test_audio_folder_without_its_library_names_the_extra(
         here, capsys, monkeypatch):
-    """In one line, before anything is read."""
+    """The error is one line, and comes before anything is read."""
     monkeypatch.setitem(sys.modules, 'soundfile', None)
     monkeypatch.delitem(sys.modules, 'fuel.interop.audio', raising=False)
     error = fail(capsys, 'audio_folder')

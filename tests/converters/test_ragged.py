@@ -34,7 +34,7 @@ def test_ragged_batch_of_equal_lengths_is_written(tmp_path, shapes,
 
 
 def test_ragged_rows_of_equal_lengths_are_written_anywhere(tmp_path):
-    """For rows that are given one by one."""
+    """Rows are given one by one."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
         source = h5file.create_dataset('x', (4,), h5py.vlen_dtype('int32'))
         write_arrays(source, numpy.array([3, 0]), [numpy.array([1, 2]),

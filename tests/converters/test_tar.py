@@ -197,7 +197,8 @@ def test_any_bytes_in_a_header_are_read_or_refused(data):
 @settings(max_examples=100, deadline=2000)
 @given(content=st.binary(max_size=3000))
 def test_any_bytes_as_an_archive_are_refused_or_empty(content):
-    """Bytes of any kind, plain or behind the magic number of a packer."""
+    """The bytes are of any kind, plain or behind the magic number of a
+    packer."""
     for magic in (b'', b'\x1f\x8b\x08', b'BZh91AY&SY', b'\xfd7zXZ\0'):
         try:
             assert [] == contents(magic + content)

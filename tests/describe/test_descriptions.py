@@ -91,7 +91,8 @@ def images(**kwargs):
 
 
 def test_text_of_a_pipeline():
-    """Class, sources with type, shape and axes, sizes, and where it runs."""
+    """It shows class, sources with type, shape and axes, sizes, and where it
+    runs."""
     stream = MultiProcessing(Cast(
         DataStream(images(), batch_size=20, shuffle=True), 'float32',
         which_sources='features'), num_workers=2)
@@ -129,7 +130,7 @@ def test_client_does_not_connect():
 
 
 def test_data_set_in_one_line(tmp_path):
-    """File, splits, examples, sources and layout."""
+    """The line has file, split, examples, sources and layout."""
     path = tmp_path / 'data.hdf5'
     with h5py.File(path, 'w') as file:
         file['x'] = numpy.zeros((5, 3))

@@ -41,7 +41,7 @@ def test_print_and_drawing_name_the_function_of_a_mapping():
 
 
 def test_preview_behind_a_function_names_the_classes():
-    """Those of the data set, as of its own preview."""
+    """The names are those of the data set's own preview."""
     assert 'cat (4), dog (4), owl (4)' in str(pets().dataset.preview(12))
     for stream in (pets(), Mapping(pets(), augment),
                    Cast(Mapping(pets(), augment), 'float32',

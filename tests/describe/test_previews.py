@@ -89,7 +89,7 @@ def test_preview_disturbs_nothing(pipeline, files):
 
 
 def test_first_batch_is_shown():
-    """Of the next epoch: what the trainer will get."""
+    """It is that of the next epoch: the trainer gets it."""
     stream = DataStream(all_kinds(), batch_size=20, shuffle=True)
     for _ in range(2):
         shown = stream.preview(5)
@@ -118,7 +118,8 @@ def test_text_of_a_preview():
 
 
 def test_html_of_a_preview():
-    """A table, images under the names of their classes, and drawings."""
+    """It has a table, images under the names of their classes, and
+    drawings."""
     dataset = all_kinds()
     dataset.class_names = ('cat', 'dog', HOSTILE, 'emu')
     html = dataset.preview()._repr_html_()
@@ -250,7 +251,7 @@ class Counted(IndexableDataset):
 
 
 def test_no_more_is_read_than_shown(tmp_path):
-    """Of remote files only a few, of large examples fewer."""
+    """Of remote files only a few are read, of large examples fewer."""
     dataset = Counted(numpy.arange(1000.))
     shown = dataset.preview(count=5)
     assert [0, 249, 499, 749, 999] == dataset.read == shown.numbers
@@ -330,7 +331,7 @@ def test_fresh_data_set_shows_its_examples(tmp_path):
     (numpy.array(['b', 'a', 'b']), [('a', 1), ('b', 2)]),
     ([{'a': 1}] * 2, [("{'a': 1}", 2)])])
 def test_classes_and_sorted_numbers_are_counted(numbers, counts):
-    """In the place of a flat line."""
+    """The counts replace a flat line."""
     names = ('no', 'no', 'no', 'three') if numbers[0] == 3 else ()
     panel = Panel('x', list(map(numpy.asarray, numbers)), class_names=names)
     assert counts == [(name.replace('False', '0').replace('True', '1'), count)
@@ -370,7 +371,8 @@ class Odd:
     numpy.array([1 + 2j] * 3), ['x' * 10 ** 6] * 2,
     numpy.array([[numpy.nan, numpy.inf] * 5] * 3)])
 def test_nothing_is_too_odd(part):
-    """Objects, texts, bytes, dates, nothing at all, numbers that are none."""
+    """Objects, texts, bytes, dates, nothing at all, and numbers that are none
+    are shown."""
     with numpy.errstate(invalid='raise', divide='raise', over='raise'):
         for shown in (IndexableDataset({'odd': part}).preview(),
                       DataStream(IterableDataset(list(part))).preview()):
@@ -418,7 +420,7 @@ def test_drawing_of_what_the_table_shows_is_left_out():
 
 
 def test_many_sources_are_cut_off():
-    """In text and HTML; the picture has all."""
+    """They are in text and HTML; the picture has all."""
     dataset = IndexableDataset(
         {f'column{number}': numpy.arange(3.) for number in range(30)})
     shown = dataset.preview()
@@ -443,7 +445,7 @@ def test_long_and_foreign_names_are_drawn(monkeypatch):
 
 
 def test_picture_is_saved(tmp_path):
-    """By the ending of the path."""
+    """The suffix of the path decides the format."""
     shown = all_kinds().preview()
     shown.save(tmp_path / 'a.png')
     with Image.open(tmp_path / 'a.png') as image:

@@ -82,7 +82,7 @@ def batches(data, *sources, first=0):
 
 @given(case=stored(), seed=st.integers(0, 99))
 def test_batches_equal_those_of_numpy(case, seed):
-    """From a map, and from decoded chunks."""
+    """They are read from a map, and from decoded chunks."""
     data, block_rows, first, request = case
     direct = batches(data, mapped(data, block_rows, seed),
                      remembered(data, block_rows)[0], first=first)
@@ -96,7 +96,7 @@ def test_batches_equal_those_of_numpy(case, seed):
 
 @given(block_rows=st.integers(1, 10 ** 6), row=st.integers(0, 10 ** 12))
 def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
-    """A row of any number, in blocks of any length."""
+    """It is found for a row of any number, in blocks of any length."""
     num_blocks = row // block_rows + 1
     if num_blocks > 10 ** 5:
         block_rows = row // 10 ** 5 + 1
@@ -197,7 +197,7 @@ def test_chunks_that_are_not_remembered_are_declined():
 
 
 def test_sources_can_decline_for_a_time():
-    """While their pages are fetched in another way."""
+    """Their pages are fetched in another way then."""
     data = numpy.arange(6, dtype='u1')
     rows = mapped(data, 6)
     direct = batches(data, rows)
@@ -232,7 +232,7 @@ def test_files_that_were_changed_are_declined(tmp_path, change):
 
 @given(case=stored(), data=st.data())
 def test_examples_may_be_rows_in_any_order(case, data):
-    """Of each source another one; rows that are not there are declined."""
+    """Each source has others; rows that do not exist are declined."""
     values, block_rows, first, request = case
     orders = [numpy.array(data.draw(st.permutations(range(len(values)))))
               for _ in range(2)]
@@ -341,7 +341,7 @@ def iter_until_stop(reader):
        data=st.data())
 def test_batches_of_an_epoch_are_the_parts_of_its_order(
         num_rows, batch_size, data):
-    """From any batch on, of every kind of order."""
+    """They are from any batch on, for every kind of order."""
     values = numpy.arange(1, num_rows + 1, dtype='i4')
     owner = SimpleNamespace(_direct=batches(values, mapped(values, 7)))
     start = data.draw(st.integers(0, num_rows - 1))
@@ -384,7 +384,7 @@ def test_wrong_orders_are_declined():
        tiles=st.integers(1, 3), data=st.data())
 def test_what_is_expected_is_what_the_rows_lie_in(
         num_rows, block_rows, tiles, data):
-    """Each chunk once, without those that the file does not have."""
+    """Each chunk comes once, without those that the file does not have."""
     count = -(-num_rows // block_rows) * tiles
     here = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
     there = data.draw(st.sets(st.integers(0, count - 1)))
@@ -430,7 +430,8 @@ def windows(draw):
 
 @given(case=windows(), first=st.integers(0, 3), seed=st.integers(0, 99))
 def test_windows_equal_those_of_numpy(case, first, seed):
-    """From a map, and from decoded chunks; none of them is left out."""
+    """They are read from a map, and from decoded chunks; none of them is left
+    out."""
     data, block_rows, firsts, first_rows, stride, offsets = case
     count = int(firsts[-1]) - first
     if count < 1:
@@ -449,7 +450,7 @@ def test_windows_equal_those_of_numpy(case, first, seed):
 
 
 def test_windows_that_are_not_there_are_declined():
-    """Of no run, beyond the rows, or too large."""
+    """They are of no run, beyond the rows, or too large."""
     data = numpy.arange(10, dtype='u1')
     rows, runs = mapped(data, 10), numpy.array([0])
     part = WindowRows(rows, (2,), data.dtype, numpy.array([0, 12]), runs, 1,
@@ -468,7 +469,7 @@ def test_windows_that_are_not_there_are_declined():
 
 @given(case=stored(), lengths=st.lists(st.integers(0, 9), min_size=1))
 def test_ranges_equal_those_of_numpy(case, lengths):
-    """Of several sources of rows, with examples that have none."""
+    """There are several sources of rows, and examples without rows."""
     data, block_rows, _, _ = case
     starts = numpy.array([
         min(7 * place % len(data), len(data) - min(length, len(data)))

@@ -12,7 +12,8 @@ from fuel.kernels import draws
                  st.sampled_from([2 ** n - 1 for n in range(32)])),
        st.lists(st.integers(0, 200), min_size=1, max_size=4))
 def test_draw_integers_are_those_of_randint(seed, most, counts):
-    """In number and order, so that the generator stands where it would."""
+    """Number and order are equal, so that the generator ends in the same
+    state."""
     ours, theirs = (numpy.random.RandomState(seed) for _ in range(2))
     for count in counts:
         drawn = draws.draw_integers(ours._bit_generator, most, count)

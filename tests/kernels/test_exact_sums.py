@@ -23,7 +23,7 @@ def exact(limbs, first):
     ('uint64', st.integers(0, 2 ** 64 - 1))])
 @given(st.data())
 def test_sums_of_any_numbers_are_those_of_fractions(dtype, elements, data):
-    """Of a column with any exponents, signs and zeros."""
+    """A column has any exponents, signs and zeros."""
     values = data.draw(st.lists(elements, min_size=1, max_size=20))
     rows = numpy.array(values, dtype)[:, None]
     low, high = limbs_of(rows)

@@ -82,7 +82,7 @@ def touch(path):
 @pytest.mark.parametrize('change', [write, cut, touch])
 @pytest.mark.parametrize('later', [0, 1.2])
 def test_changed_file_is_noticed_at_once(files, change, later):
-    """Whenever it is read next; rows of others can be read on."""
+    """It is noticed at the next read; rows of other files can be read on."""
     for _ in range(3):
         assert all(files.read_all())
     change(files.paths[7])
@@ -94,7 +94,7 @@ def test_changed_file_is_noticed_at_once(files, change, later):
 
 
 def test_file_that_was_open_before_is_noticed(files):
-    """To open it is not what tells."""
+    """Opening it is not the event that is noticed."""
     with files.paths[3].open('rb+', buffering=0) as file:
         files.watch()
         assert all(files.read_all())

@@ -31,7 +31,7 @@ def plain_fletcher32(data):
 
 @given(data=st.binary(max_size=300), itemsize=st.integers(1, 17))
 def test_unshuffle_equals_its_plain_twin(data, itemsize):
-    """Any length, also with bytes left over."""
+    """Data have any length, also with bytes left over."""
     assert (plain_unshuffle(data, itemsize).tobytes()
             == unshuffle(data, itemsize).tobytes())
 
@@ -70,7 +70,7 @@ def test_lzf_of_noise_is_refused_or_has_the_size(data, nbytes):
 @pytest.mark.parametrize('data', [
     b'\x05abc', b'\x20\x00', b'\x20', b'\xe0', b'\xe0\xff', b'\x00a\x20\x05'])
 def test_lzf_with_lengths_beyond_its_end_is_refused(data):
-    """Literals, distances and lengths that point outside."""
+    """Literals, distances and lengths point outside."""
     with pytest.raises(ValueError, match='do not decode to 50 bytes'):
         lzf_decode(data, 50)
     with pytest.raises(ValueError, match='do not decode to 1 bytes'):

@@ -57,7 +57,8 @@ def cut(data, chunk_shape, missing):
 
 @given(case=stored(), seed=st.integers(0, 99))
 def test_mapped_rows_equal_those_of_numpy(case, seed):
-    """Chunks in any order in the file; lists, and ranges of rows."""
+    """Chunks lie in any order in the file; lists, and ranges of rows, are
+    read."""
     data, chunk_shape, missing, rows = case
     chunks, content = cut(data, chunk_shape, missing)
     addresses = numpy.full(len(chunks), MISSING, numpy.int64)
@@ -198,7 +199,7 @@ def test_wrong_arguments_are_refused():
 
 
 def test_tiles_that_cannot_be_are_refused():
-    """Among them those too many, or too large, to be kept."""
+    """Too many, or too large, tiles are refused, too."""
     with pytest.raises(ValueError, match='cannot hold'):
         Tiles((2,), (), 1)
     with pytest.raises(ValueError, match='are empty'):
@@ -291,7 +292,8 @@ def several_parts(draw):
 
 @given(case=several_parts(), data=st.data())
 def test_rows_of_many_parts_equal_those_of_numpy(case, data):
-    """In any files; lists, and ranges of rows, and pieces of a batch."""
+    """They lie in any files; lists, ranges of rows, and pieces of a batch are
+    read."""
     kinds, parts, memories, addresses, content = case
     starts = [0, 1 << 20, 3 << 20]
     fill = numpy.zeros(3, 'u1')

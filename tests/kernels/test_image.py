@@ -67,7 +67,8 @@ def assert_own(array):
 
 @given(st.data(), image_batches(), st.integers(1, 4))
 def test_crop_windows_any_array_equals_slicing(data, images, threads):
-    """Types, strides, byte orders, read-only: all as by slicing."""
+    """Types, strides, byte orders and read-only arrays give the results of
+    slicing."""
     shape = [data.draw(st.integers(0, size)) for size in images.shape[2:]]
     tops, lefts = (
         data.draw(hnp.arrays('i4', len(images), elements=st.integers(

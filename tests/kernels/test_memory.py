@@ -43,7 +43,7 @@ def test_shapes_and_types_are_those_of_numpy(shape, dtype):
 
 
 def test_memory_of_a_dead_array_is_used_again():
-    """For an array of about its size."""
+    """An array of about its size uses it."""
     memory.release()
     array = empty(LARGE, 'u1')
     place = address(array)
@@ -111,7 +111,7 @@ def test_resizing_keeps_the_content():
 
 @pytest.mark.parametrize('shape', [-1, (3, -2), (1,) * 33, (1 << 62, 1 << 62)])
 def test_shapes_that_are_impossible_are_refused(shape):
-    """As NumPy refuses them."""
+    """NumPy refuses them, too."""
     with pytest.raises(ValueError, match='dimension|too big'):
         empty(shape, 'f8')
 
@@ -185,7 +185,7 @@ def test_a_forked_child_has_memory_of_its_own():
 
 
 def test_cycles_give_memory_back():
-    """When the garbage collector finds them."""
+    """They do when the garbage collector finds them."""
     memory.release()
     holder = []
     holder.append((holder, empty(LARGE, 'u1')))

@@ -33,7 +33,7 @@ def test_permutation_of_any_size_visits_each_number_once(size, keys):
 @given(st.integers(1, 2 ** 62), KEYS, st.data())
 def test_permutation_of_huge_size_keeps_distinct_numbers_distinct(
         size, keys, data):
-    """As far as can be seen of a permutation of up to 2 ** 62 numbers."""
+    """The test samples a permutation of up to 2 ** 62 numbers."""
     numbers = data.draw(st.lists(
         st.integers(0, size - 1), unique=True, max_size=100))
     images = permuted(size, keys, numbers)

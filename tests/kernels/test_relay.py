@@ -96,7 +96,7 @@ def events_of(end):
 
 
 def test_bytes_pass_both_ways_at_their_pace(make):
-    """Whoever writes more than is read waits, and nothing is lost."""
+    """A side that writes more than is read waits, and nothing is lost."""
     client, server = make().connect()
     data = os.urandom(1 << 22)
     for source, target in ((client, server), (server, client)):
@@ -138,7 +138,7 @@ def test_end_of_a_client_that_is_gone_is_read_after_all_it_sent(make):
 
 
 def test_end_of_the_server_is_the_end_of_the_client(make):
-    """With all that was sent before."""
+    """All that was sent before arrives."""
     client, server = make().connect()
     server.sendall(b'x' * 1000)
     server.close()
@@ -147,7 +147,8 @@ def test_end_of_the_server_is_the_end_of_the_client(make):
 
 
 def test_bytes_of_all_clients_together_are_limited(make):
-    """Beyond the small share of each; credit lets more through."""
+    """The limit is beyond the small share of each; credit lets more
+    through."""
     world = make(budget=1 << 18)
     client, server = world.connect()
     other, other_end = world.connect()
@@ -162,7 +163,7 @@ def test_bytes_of_all_clients_together_are_limited(make):
 
 
 def test_client_that_sends_most_for_nothing_is_cut_off(make):
-    """If all together send too much; the others stay."""
+    """It is if all together send too much; the others stay."""
     world = make(budget=1 << 18)
     client, server = world.connect()
     other, other_end = world.connect()
@@ -186,7 +187,7 @@ def test_client_that_sends_most_for_nothing_is_cut_off(make):
 
 
 def test_newcomer_takes_the_place_of_one_that_was_sent_nothing(make):
-    """Of these, the oldest; who was sent something stays."""
+    """The oldest of these goes; a client that was sent something stays."""
     world = make(most=3)
     (served, served_end), (silent, silent_end), _ = (
         world.connect() for _ in range(3))

@@ -61,7 +61,8 @@ def assert_padded(sequences, mask_dtype):
 
 @given(LISTS, st.sampled_from(['?', 'u1', '<f4', '<f8', '<i8', '<c8']))
 def test_pad_sequences_lists_of_numbers_equals_the_loop(batch, mask_dtype):
-    """Integers, floats, booleans, large integers: NumPy's common type."""
+    """Integers, floats, booleans and large integers get NumPy's common
+    type."""
     assert_padded(batch, mask_dtype)
 
 

@@ -35,7 +35,7 @@ def step(batch):
 
 
 def test_headroom_is_what_the_data_cost():
-    """Half of the time here, so twice as many could be trained."""
+    """They cost half of the time here, so twice as many could be trained."""
     profile = fuel.profile(Mapping(source(), slow), batches=30, step=step,
                            headroom=True)
     found = profile.headroom
@@ -58,7 +58,7 @@ def test_no_headroom_where_the_step_is_the_bottleneck():
 
 
 def test_a_trace_has_no_step_of_the_batch_that_is_repeated():
-    """Only what was measured."""
+    """It has only what was measured."""
     profile = fuel.profile(source(), batches=5, warm_up=2, step=step,
                            headroom=True)
     spans = {one.kind: len(one.spans) for one in profile.spans

@@ -266,14 +266,14 @@ def slow_stage(drawn, measured):
 
 @pytest.mark.parametrize('seed', range(12))
 def test_the_slow_stage_is_blamed(seed):
-    """Wherever it runs, and whatever takes its time."""
+    """It runs anywhere, and anything takes its time."""
     check(seed)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize('seed', range(100, 150))
 def test_the_slow_stage_is_blamed_in_many_pipelines(seed):
-    """As above."""
+    """The test is the one above, for many pipelines."""
     check(seed)
 
 
@@ -335,7 +335,7 @@ def test_at_the_end_of_an_epoch_all_workers_have_reported(num_workers):
 
 
 def test_an_interval_is_what_happened_since():
-    """Between two calls; the first has none."""
+    """It lies between two calls; the first has none."""
     stream = source()
     iterator = stream.get_epoch_iterator()
     next(iterator)
@@ -397,7 +397,8 @@ def test_threads_that_end_keep_nothing():
 
 
 def test_sums_do_not_fall():
-    """Though an item that was timed stood for too much of the stage below."""
+    """They do not, though a timed item stood for too much of the stage
+    below."""
     meter = StageMeter()
     found = []
     for seconds in 1., -.25, .5, -2.:
@@ -526,7 +527,7 @@ def test_workers_and_their_room_are_measured():
 
 
 def test_queue_is_empty_while_its_items_are_waited_for():
-    """Though a worker learns some batches later what was taken."""
+    """It is, though a worker learns some batches later what was taken."""
     def check_once(seconds):
         slow = Stage(source(), Delay('sleep', seconds))
         with MultiProcessing(slow, num_workers=1, start_method='fork',
@@ -563,7 +564,8 @@ def test_a_fork_begins_anew():
 
 
 def test_text_of_measurements():
-    """A table, and in the first line what the consumer waited for."""
+    """It is a table, whose first line has the stage that the consumer waited
+    for."""
     stream = Stage(source(), Delay('sleep', .001))
     for _ in stream:
         pass
@@ -575,7 +577,8 @@ def test_text_of_measurements():
 
 
 def test_what_is_read_and_decoded_is_counted(tmp_path):
-    """Of compressed chunks, once each where they fit into the cache."""
+    """Compressed chunks are counted once each where they fit into the
+    cache."""
     values = numpy.arange(4000.).reshape(400, 10)
     path = tmp_path / 'chunks.hdf5'
     with h5py.File(path, 'w') as file:
@@ -630,7 +633,7 @@ def test_examples_that_are_left_out_are_work_of_their_stages():
 
 
 def test_an_epoch_that_begins_within_another_is_measured():
-    """In a function of the stream itself, say."""
+    """A function of the stream itself begins it."""
     streams = []
 
     def peek(data):
@@ -711,7 +714,7 @@ def test_a_stream_that_a_function_reads_is_the_work_of_its_stage():
 
 
 def test_a_stream_that_two_read_is_a_part_of_each():
-    """Of what its consumer waited for, and no other's."""
+    """Its waits for a consumer belong to that consumer only."""
     below = Stage(source(), Delay('sleep', .0005))
     above = Stage(below, Delay('sleep', .001))
     for _ in below:
@@ -752,7 +755,7 @@ def test_an_input_that_a_stage_reads_in_a_thread_is_its_work():
 
 
 def test_a_stage_that_reads_its_own_stream_and_forks():
-    """In the middle of its frames, which go on."""
+    """It forks in the middle of its frames, which go on."""
     depth = []
 
     def again(data):
@@ -780,13 +783,14 @@ def test_a_stage_that_reads_its_own_stream_and_forks():
 @pytest.mark.parametrize('seeds', [range(150), pytest.param(
     range(150, 2150), marks=pytest.mark.full)], ids=['short', 'long'])
 def test_counts_of_random_pipelines_are_those_of_arithmetic(seeds):
-    """Items, examples and bytes, wherever they are read or exported."""
+    """Items, examples and bytes are equal, wherever they are read or
+    exported."""
     for seed in seeds:
         check_counts(seed)
 
 
 def test_pure_stages_in_threads_count_the_rows_of_their_batches():
-    """Not one example for each batch that the stage above is to get."""
+    """They do not count one example for each batch of the stage above."""
     kept = Rename(Cast(Rename(source(), {}), 'float32', which_sources=(
         'x',)), {})
     with MultiThreading(kept) as stream:

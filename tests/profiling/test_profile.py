@@ -73,7 +73,8 @@ def named(profile):
 
 
 def test_slow_function_is_the_bottleneck():
-    """With its name, what helps, and the other stages in the list."""
+    """The profile has its name, the remedy, and the other stages in the
+    list."""
     stream = Flatten(Mapping(Mapping(build(), copied), slow),
                      which_sources='x')
     profile = fuel.profile(stream, batches=30)
@@ -92,7 +93,7 @@ def test_slow_function_is_the_bottleneck():
 
 
 def test_bytes_that_are_written_are_counted():
-    """Not those that a stage passes on."""
+    """Bytes that a stage passes on are not."""
     stream = Mapping(Mapping(build(), copied), slow)
     stages = named(fuel.profile(stream, batches=20))
     size = 10 * (6 + 8)
@@ -116,7 +117,7 @@ def test_slow_reading_is_the_bottleneck():
 
 
 def test_examples_one_by_one_are_the_bottleneck():
-    """Of a data set that is read in order."""
+    """They are of a data set that is read in order."""
     def lines():
         for number in range(20):
             time.sleep(NAP)
@@ -170,7 +171,7 @@ def test_stages_in_workers_are_measured_there(num_workers):
 
 
 def test_slow_stage_above_workers_is_the_bottleneck():
-    """Though the workers have stages too, nobody waits for those."""
+    """The workers have stages too, but nobody waits for those."""
     stream = Mapping(MultiProcessing(build(), start_method='fork'), slow)
     profile = fuel.profile(stream, batches=15)
     assert profile.bottleneck.startswith('Mapping(slow) takes ')
@@ -180,7 +181,7 @@ def test_slow_stage_above_workers_is_the_bottleneck():
 
 
 def test_running_workers_are_measured_and_stay():
-    """In the middle of an epoch, which goes on as it would have."""
+    """They are measured in the middle of an epoch, which goes on as before."""
     stream, expected = MultiProcessing(
         Mapping(build(), slow), start_method='fork'), list(build())
     iterator = iter(stream)
@@ -204,7 +205,7 @@ def served(stream, **kwargs):
 
 
 def test_stages_of_a_server_are_measured_there():
-    """Below the client, which waits for them."""
+    """They stand below the client, which waits for them."""
     with served(Flatten(Mapping(build(), slow), which_sources='x')) as (
             server, client):
         profile = fuel.profile(client, batches=30)
@@ -322,7 +323,7 @@ def test_number_of_stages_of_a_hostile_server_is_bounded():
 
 
 def test_merged_streams_are_measured_apart():
-    """Each branch of the tree."""
+    """Each branch of the tree is."""
     stream = Merge((build(), Mapping(build(), slow)), tuple('abcd'))
     profile = fuel.profile(stream, batches=10)
     assert ['Merge', 'DataStream', 'Mapping(slow)', 'DataStream'] == [
@@ -374,7 +375,7 @@ def test_error_in_a_stage_leaves_the_pipeline_whole():
 
 @pytest.mark.parametrize('method', ['spawn', 'forkserver'])
 def test_stream_that_does_not_load_in_the_worker_is_told(method):
-    """With the error that its class raises there, each time."""
+    """The error is the one that its class raises there, each time."""
     with MultiProcessing(Mapping(build(), Unloadable()),
                          start_method=method) as workers:
         for _ in range(2):
@@ -395,7 +396,7 @@ def profile_of(*stages):
 
 
 def test_profile_as_data_text_and_picture(tmp_path):
-    """JSON, a table, a bar for each stage."""
+    """It has JSON, a table, and a bar for each stage."""
     profile = profile_of(('Cast', .25, 0.), ('MultiProcessing', .75, .5))
     assert 'Cast' == json.loads(json.dumps(
         profile.as_dict()))['stages'][0]['name']
@@ -439,7 +440,7 @@ def stage(name, depth, runs_in, seconds, waiting=0., items=100, **kwargs):
 
 
 def test_fast_workers_that_are_waited_for_are_not_the_bottleneck():
-    """Then sending takes the time, and more workers do not help."""
+    """Sending takes the time, and more workers do not help."""
     stages = [stage('MultiProcessing', 0, '2 workers', .9, .9, processes=2),
               stage('DataStream', 1, '2 workers', .2, remedy='more')]
     assert describe_bottleneck(stages, 1., 0.) == (

@@ -111,7 +111,7 @@ def traced(stream, path, batches=25, **kwargs):
 
 
 def test_spans_of_stages_lie_in_one_another(tmp_path):
-    """Those of the consumer too, each with the number of its item."""
+    """Those of the consumer do, too, each with the number of its item."""
     rows, names = traced(build(), tmp_path / 'run.json')
     (row, events), = rows.items()
     assert (os.getpid(), threading.get_native_id()) == row
@@ -139,7 +139,7 @@ def test_spans_of_stages_lie_in_one_another(tmp_path):
 
 @pytest.mark.parametrize('start_method', ['fork', 'spawn'])
 def test_each_worker_has_a_row(tmp_path, start_method):
-    """With the spans of the batches that came from it."""
+    """It has the spans of the batches that came from it."""
     with MultiProcessing(build(), num_workers=2,
                          start_method=start_method) as workers:
         # As they are before the profile ends them.
@@ -188,7 +188,7 @@ def test_pure_stages_have_the_rows_of_their_threads(tmp_path):
 
 
 def test_threads_of_workers_have_rows(tmp_path):
-    """In the worker's process."""
+    """They are in the worker's process."""
     with MultiProcessing(MultiThreading(build(pure=True), num_threads=2),
                          start_method='fork') as stream:
         _, names = traced(stream, tmp_path / 'run.json', batches=10)

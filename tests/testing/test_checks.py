@@ -336,7 +336,7 @@ class Declared(Growing):
 
 
 def test_scheme_whose_state_no_stream_takes_up_is_found():
-    """By a stream, which saves more than the hooks return."""
+    """A stream finds it, since it saves more than the hooks return."""
     with pytest.raises(BrokenPromiseError, match=(
             '^state: .*batch_size was 3, but here it is 2.*unsaved_arg')):
         check_scheme(lambda: Growing(9, 2), promises=['state'])
@@ -556,7 +556,7 @@ def test_false_keeps_is_found(stage, text):
     ({'targets': SourceType(None, (4,), True)}, 'is_sparse=True'),
     ({'others': SourceType(None)}, r"names \['others'\], and the sources")])
 def test_false_known_types_are_found(known, text, monkeypatch):
-    """A wrong type, number of axes, length, kind and name."""
+    """A wrong type, number of axes, length, kind and name are found."""
     monkeypatch.setattr(Described, 'known', known)
     with pytest.raises(BrokenPromiseError, match=f'^known types: .*{text}'):
         check_stage(Described, promises=['known types'])
@@ -737,7 +737,7 @@ def fails_elsewhere(home=__name__):
 
 
 def test_failure_in_another_process_is_shown(monkeypatch):
-    """With the traceback from there."""
+    """The error has the traceback from there."""
     monkeypatch.setattr(logging.getLogger('support'), 'disabled', True)
     with pytest.raises(BrokenPromiseError, match='not here'):
         check_stream(fails_elsewhere, promises=['state in another process'])

@@ -28,7 +28,8 @@ def read_all(stream):
 
 @pytest.mark.parametrize('point', OF_WORKERS)
 def test_worker_comes_to_the_point(point, tmp_path):
-    """In the consumer, or in its worker, which is forked in the block."""
+    """It is in the consumer, or in its worker, which is forked in the
+    block."""
     def record(function, *args, **kwargs):
         (tmp_path / str(os.getpid())).touch()
         return function(*args, **kwargs)

@@ -154,6 +154,6 @@ def test_unknown_keyword_is_refused_with_those_that_are_taken(cls, known):
 
 
 def test_signature_of_a_class_that_has_none_is_refused():
-    """As by the standard library."""
+    """The standard library refuses it, too."""
     with pytest.raises(ValueError, match='no signature found'):
         signature_of(type('Text', (str,), {}))

@@ -187,7 +187,7 @@ def test_planted_folder_is_not_trusted(local, server, caplog):
 
 
 def test_cache_file_without_a_cache_gives_the_original(server):
-    """No local data path, no copy, no log."""
+    """There is no local data path, no copy and no log."""
     config.local_data_path = ''
     original = write(server / 'a', b'data')
     assert original == cache_file(original)

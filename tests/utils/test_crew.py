@@ -36,7 +36,7 @@ def meet(crew):
 
 
 def test_tasks_run_at_the_same_time(crew):
-    """As many as there are threads, which start with the first ones."""
+    """As many run as there are threads, which start with the first ones."""
     assert names() == []
     for _ in range(5):
         meet(crew)
@@ -64,7 +64,7 @@ def test_one_thread_runs_tasks_in_their_order():
 @pytest.mark.parametrize('most', [0, 1])
 def test_as_many_threads_as_the_process_may_have_are_enough(
         crew, monkeypatch, most):
-    """Without any, a task is refused, and the crew can be closed."""
+    """If it may have none, a task is refused, and the crew can be closed."""
     start, done = threading.Thread.start, []
 
     def start_some(thread):

@@ -25,7 +25,8 @@ print(json.dumps([seen, json.loads(os.read(reading, 10000))]))
 
 
 def test_handlers_around_a_fork_run_in_the_order_of_the_steps():
-    """Before a fork in their order, afterwards the other way round."""
+    """They run in their order before a fork, and the other way round after
+    it."""
     done = subprocess.run([sys.executable, '-c', SCRIPT], check=True,
                           capture_output=True, text=True, timeout=60)
     names = [step.name for step in Step]

@@ -33,7 +33,7 @@ def test_open_gives_text_of_compressed_files(path):
 
 
 def test_default_encoding_gives_text(tmp_path):
-    """Without an encoding too."""
+    """A call without an encoding gives text, too."""
     for name, opener in WRITERS.items():
         with opener(tmp_path / name, 'wb') as file:
             file.write(b'a b\n')
@@ -103,7 +103,8 @@ def test_tar_open_extracts_nothing_outside(tmp_path, archive_bytes):
 
 
 def test_archive_on_an_old_python_extracts_what_stays_inside(tmp_path):
-    """Files, folders and links; no devices, and nothing outside."""
+    """Files, folders and links are extracted; devices, and anything outside,
+    are not."""
     file = io.BytesIO()
     inside = [('d', tarfile.DIRTYPE, ''), ('d/f', tarfile.REGTYPE, ''),
               ('d/s', tarfile.SYMTYPE, 'f'), ('h', tarfile.LNKTYPE, 'd/f')]

@@ -22,7 +22,7 @@ def test_lack_of_descriptors_is_not_called_damage(number):
 
 
 def test_other_errors_are_damage():
-    """With the source, if one is looked at."""
+    """The error has the source, if one is read."""
     with (pytest.raises(DamagedFileError, match="'a.hdf5', source 'x'.*EIO"),
           naming_file('a.hdf5', 'x')):
         raise OSError(errno.EIO, 'EIO')

@@ -143,7 +143,7 @@ def test_pickle_iterator_in_lazy_attribute_raises():
 
 
 def test_lazy_attribute_that_load_forgets_raises_value_error():
-    """Not AttributeError, which ``hasattr`` would hide."""
+    """``hasattr`` would hide an AttributeError."""
     with pytest.raises(ValueError, match=r"load\(\) did not set 'unset'"):
         hasattr(ForgetsToLoad(), 'unset')
 

@@ -55,7 +55,7 @@ def run(line, parts):
 
 @pytest.mark.parametrize('name', FOR_STREAMS)
 def test_line_for_a_stream_runs(name):
-    """As it is written, with what it imports."""
+    """It runs as it is written, with its imports."""
     stream = DataStream(flowers(), batch_size=4)
     made = run(line_of(stream, name), FOR_STREAMS[name])
     if hasattr(made, 'get_epoch_iterator') and name != 'prefetch':
@@ -118,7 +118,7 @@ class Own(DataStream, Behind):
 
 
 def test_users_classes_have_methods_of_these_names():
-    """Their own, of another base, or assigned."""
+    """The methods are their own, of another base, or assigned."""
     stream = Own(flowers(), batch_size=4)
     stream.filter = 5
     assert (3, 4, 5) == (stream.take(), stream.map(), stream.filter)
@@ -205,7 +205,7 @@ def column_of_pandas(labels):
 
 @pytest.mark.parametrize('labels', [[1, 0], [0, 2], [1, 2], ['a', 'b']])
 def test_column_is_not_taken_by_labels_of_its_own(labels):
-    """As after a table was divided at random, whose rows keep theirs."""
+    """After a table was divided at random, its rows keep their labels."""
     column = column_of_pandas(labels)
     for data in column, {'x': numpy.arange(2), 'y': column}:
         with pytest.raises(TypeError, match=r'is a Series.*pass ser'):
@@ -214,7 +214,7 @@ def test_column_is_not_taken_by_labels_of_its_own(labels):
 
 
 def test_stage_names_a_missing_stream_by_keyword_too():
-    """As by position; None is left to what the stage does with it."""
+    """It does by position, too; None is left to the stage."""
     with pytest.raises(NotAStreamError, match='Mapping reads a stream, got 3'):
         Mapping(data_stream=3, mapping=len)
     with pytest.raises(NotAStreamError, match='Batch reads a stream'):

@@ -44,7 +44,7 @@ def test_producer_consumer_gives_what_the_consumer_returns():
 
 
 def test_producer_consumer_takes_a_free_port_for_0():
-    """As servers do; both sides meet there."""
+    """Servers do so; both sides meet there."""
     assert EXPECTED == producer_consumer(
         produce_numbers, consume_ten, port=0)
 

@@ -30,7 +30,8 @@ def test_short_task_shows_nothing(capsys):
 
 
 def test_long_task_shows_two_lines(at_once, capsys):
-    """On the standard error, so that what a program prints stays whole."""
+    """They are on the standard error, so that the program's output stays
+    whole."""
     with progress('Counting', 2, delay=True) as bar:
         bar.advance(1)
         bar.advance(1)
@@ -41,7 +42,7 @@ def test_long_task_shows_two_lines(at_once, capsys):
 
 
 def test_task_that_fails_says_where(at_once, capsys):
-    """In the place of the last line."""
+    """It does so in the last line."""
     with pytest.raises(KeyError), progress('Counting', delay=True) as bar:
         bar.advance(3)
         raise KeyError
@@ -106,7 +107,7 @@ def test_fitting_shows_how_far_it_is(at_once, capsys, fit, label):
 
 
 def test_vocabularies_show_how_far_they_are(at_once, capsys, tmp_path):
-    """By the bytes of the files."""
+    """The bytes of the files count."""
     (tmp_path / 'text').write_text('a b\n' * 50)
     build_vocabulary([tmp_path / 'text'])
     assert 'Counting tokens: 200 of 200 bytes in ' in capsys.readouterr().err

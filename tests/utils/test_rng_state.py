@@ -29,7 +29,7 @@ def draw(rng):
 @pytest.mark.parametrize('name', GENERATORS)
 @pytest.mark.parametrize('count', [0, 1, 200])
 def test_generator_goes_on_from_its_state(name, count):
-    """After JSON, and whatever was drawn before."""
+    """It does after JSON, and whatever was drawn before."""
     rng, other = GENERATORS[name](1), GENERATORS[name](2)
     for _ in range(count):
         draw(rng)
@@ -53,7 +53,7 @@ def parts(value, path=()):
 @pytest.mark.parametrize('damage', [
     None, True, -1, 2 ** 129, float('inf'), 'A' * 11, [], {}, [1] * 624])
 def test_state_with_a_damaged_part_is_refused(name, damage):
-    """As a ValueError, and the generator stays as it was."""
+    """The error is a ValueError, and the generator stays as it was."""
     rng = GENERATORS[name](1)
     sound = rng_state.get_state(rng)
     for path in parts(sound):

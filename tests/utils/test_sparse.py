@@ -87,7 +87,7 @@ def test_count_rows_does_not_ask_for_a_length():
 
 @given(sparse_batches(), st.data())
 def test_rows_are_those_of_the_dense_array(batch, data):
-    """Cut, taken by numbers or a mask, stacked, copied and cast."""
+    """Rows are cut, taken by numbers or a mask, stacked, copied and cast."""
     rows = batch.shape[0]
     dense = to_dense(batch)
     start = data.draw(st.integers(0, rows))

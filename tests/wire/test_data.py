@@ -85,7 +85,8 @@ def assert_same_array(expected, actual):
 
 @given(st.lists(arrays(), max_size=3), st.booleans())
 def test_arrays_arrive_as_they_were(batch, aligned):
-    """0-d, empty, structured, Fortran; aligned and writable."""
+    """They are 0-d, empty, structured or Fortran; they arrive aligned and
+    writable."""
     received = over_the_wire(tuple(batch), aligned)
     assert len(batch) == len(received)
     for expected, actual in zip(batch, received, strict=True):
@@ -187,7 +188,7 @@ def test_unsound_sparse_batch_is_refused(change):
 @pytest.mark.parametrize('value', [
     None, 5, [], {}, {'type': 'bytes'}, {'type': 'csr'}])
 def test_sparse_batch_is_made_of_arrays(name, value):
-    """Of nothing else."""
+    """It is made of nothing else."""
     items, buffers = sparse_message()
     items[0][name] = value
     with pytest.raises(WireError):
@@ -199,7 +200,7 @@ def test_sparse_batch_is_made_of_arrays(name, value):
     [1, None], [b'a', 'b'], [[1, 2], 'x'], [2 ** 70],
     numpy.float32(2.5), numpy.int8(-3)])
 def test_other_values_arrive_as_they_were(sent):
-    """Type and value."""
+    """Type and value stay."""
     (actual,) = over_the_wire([sent])
     assert type(actual) is type(sent)
     if not isinstance(sent, list):
@@ -299,7 +300,7 @@ def test_code_point_beyond_unicode_is_refused(data):
 
 
 def test_nesting_is_limited():
-    """In the header and in the data."""
+    """It is limited in the header and in the data."""
     with pytest.raises(WireError, match='JSON'):
         unpack_header(b'FUEL' + b'[' * 100000)
     item = {'type': 'list', 'items': []}
@@ -321,7 +322,7 @@ def test_bad_header_is_refused(data, text):
 
 
 def test_message_is_limited():
-    """Frames and bytes."""
+    """Frames and bytes are limited."""
     with pytest.raises(WireError, match='2 frames, got 3'):
         decode([], [b''] * 3, Limits(frames=2))
     with pytest.raises(WireError, match='5 bytes, got 6'):
@@ -406,7 +407,8 @@ def test_type_with_a_shape_of_its_own_is_refused():
 
 @pytest.mark.timeout(100)
 def test_mutations_of_valid_headers_do_no_harm():
-    """No crash, no allocation above the limit; the seed is in the error."""
+    """There is no crash and no allocation above the limit; the seed is in the
+    error."""
     seed = random.randrange(2 ** 32)
     print('seed', seed)  # noqa: T201 - to repeat it
     fuzz_measured(5000, seed)
@@ -416,7 +418,7 @@ def test_mutations_of_valid_headers_do_no_harm():
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 def test_a_million_mutations_do_no_harm():
-    """The long form."""
+    """The test is the long form of the one above."""
     seed = random.randrange(2 ** 32)
     print('seed', seed)  # noqa: T201 - to repeat it
     fuzz(1000000, seed)

@@ -132,7 +132,7 @@ def test_page_describes_values_and_arrays(data):
     numpy.array([[1, 'x'], [None, b'y']], object)],
     ids=lambda data: type(data).__name__)
 def test_page_describes_the_other_types(data):
-    """Lists of every kind, scalars, structures and objects."""
+    """They are lists of every kind, scalars, structures and objects."""
     items, buffers = encode([data])
     (actual,) = read_all(json.loads(json.dumps(items)), buffers)
     assert type(data) is type(actual)
@@ -141,7 +141,7 @@ def test_page_describes_the_other_types(data):
 
 @given(sparse_batches())
 def test_page_describes_sparse_batches(batch):
-    """By their three arrays."""
+    """It describes their three arrays."""
     items, buffers = encode([batch])
     (actual,) = read_all(json.loads(json.dumps(items)), buffers)
     assert_array_equal(to_dense(batch), to_dense(actual))

@@ -25,7 +25,7 @@ ARRAYS = numpy_st.arrays(
 @given(VALUES)
 @example([-128, 127, 128, 2 ** 63, -2 ** 63, 10 ** 30, float('nan'), '\ud800'])
 def test_value_comes_back(value):
-    """Every plain value, with its types."""
+    """Every plain value comes back with its types."""
     assert repr(value) == repr(unpack_value(pack_value(value)))
 
 
