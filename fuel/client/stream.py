@@ -80,7 +80,7 @@ class ServedStage(RemoteStage):
             connection.report_later(type='measure', is_exact=is_exact)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Replace the last epoch by another one."""
+        """Make an epoch the last one."""
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:

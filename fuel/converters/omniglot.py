@@ -91,7 +91,7 @@ def _drawings(path: str) -> list[Drawing]:
 
 def _numbers(names: list[str], known: list[str], dtype: str,
              path: str) -> numpy.ndarray[Any, Any]:
-    """Add new names, in sorted order, and return the numbers of all."""
+    """Add new names to the known ones, sorted; return the number of each."""
     known += sorted(set(names) - set(known))
     most = numpy.iinfo(dtype).max + 1
     if len(known) > most:

@@ -155,7 +155,7 @@ def _shown(value: object) -> str:
 
 def _column(where: str, value: Any, part: int,
             read: ReadNamed) -> NDArray[Any]:
-    """Return the column of a part's begins or ends of runs."""
+    """Return the column of the starts or ends of a part's runs."""
     named = _name_of(value)
     found = value if named is None else read(part, named[0])
     if is_masked(found):

@@ -165,7 +165,7 @@ class TextFile(Dataset, WithStorageOptions):
         return state.get_position()
 
     def open_at(self, position: State | None) -> TextPosition:
-        """Return an open data set that continues from a saved position."""
+        """Return a state for reading from a saved position on."""
         return TextPosition(
             self.files, self.encoding, self._make_examples,
             self.preprocess is not None, position)

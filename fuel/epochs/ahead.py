@@ -73,7 +73,7 @@ class Task(MeasuredItem):
     `failed`: the place of the stage that failed, None if none did.
     `error`: its error.
     `thread`: native identifier of the thread that made it.
-    `spans`: begin and end of each stage, in nanoseconds of the system's
+    `spans`: start and end of each stage, in nanoseconds of the system's
         clock.
     """
 

@@ -104,8 +104,7 @@ class Runtime:
         self.measuring = threading.Lock()
 
     def depend_on(self, stages: Iterable[Runtime]) -> None:
-        """Recompute the sources of the stream when those of other stages
-        change."""
+        """Drop the sources of the stream when those of other stages change."""
         with lock_of_sources:
             for stage in stages:
                 if stage.readers is None:

@@ -262,5 +262,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Log no request."""
+        """Log each request at level debug only."""
         log.debug(format, *args)

@@ -151,7 +151,7 @@ class IndexBytes:
         return self._pieces[begin]
 
     def _find_next(self, begin: int, stop: int, end: int) -> dict[int, int]:
-        """Return begin and end of the pieces after one, where reads lie at
+        """Return start and end of the pieces after one, where reads lie at
         equal distances."""
         if self._num_equal < 2 or self._distance <= end - begin:
             return {}

@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 import numpy
 from numpy.typing import NDArray
 
-#: Begin and end of ranges, shape (ranges,).
+#: Start and end of ranges, shape (ranges,).
 Ends: TypeAlias = NDArray[numpy.int64]
 
 # States of a page. CLAIMED: the index of the cache on disk names it, and its

@@ -114,7 +114,7 @@ def as_splittable(request: Request) -> Any:
 
 
 def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
-    """Return a mask of the rows of an item that are repeated.
+    """Return a mask of the rows of an item that are repeats.
 
     Of an example, `count` is None and one boolean is returned.
     """
@@ -338,7 +338,7 @@ class RankRequests(ChosenRequests):
                 else self.dealer.last.item)
 
     def padding(self, count: int | None) -> Any:
-        """Return a mask of the rows of the last request that are repeated."""
+        """Return a mask of the rows of the last request that are repeats."""
         return marks(count, self.dealer.last.repeats,
                      self.rows_at(self.number))
 

@@ -208,7 +208,7 @@ class DealtItems:
         raise StopIteration
 
     def _bound(self) -> AbstractContextManager[None]:
-        """Set the attributes of the epoch on the stream."""
+        """Return a context that sets the epoch's attributes on the stream."""
         return stage_of(self._stream()).showing(self.epoch)
 
     def rows_at(self, item: int) -> BatchPart | None:
@@ -217,7 +217,7 @@ class DealtItems:
         return last.rows if item == last.item else None
 
     def padding(self, count: int | None) -> Any:
-        """Return a mask of the rows of the last item that are repeated."""
+        """Return a mask of the rows of the last item that are repeats."""
         last = self.dealer.last
         return marks(count, last.repeats, last.rows)
 
@@ -275,7 +275,7 @@ def source_of(iterator: DataIterator) -> Any:
 
 
 def _narrowed(iterator: DataIterator) -> RowRequests:
-    """Allow rows of requests in a pipeline for a while."""
+    """Make the requests of a pipeline row requests; return them."""
     source = source_of(iterator)
     requests = source.request_iterator
     if not isinstance(requests, RowRequests):
@@ -317,7 +317,7 @@ def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
 
 
 def padding_of(iterator: DataIterator, count: int | None) -> Any:
-    """Return a mask of the rows of the last item that are repeated.
+    """Return a mask of the rows of the last item that are repeats.
 
     Of an example, `count` is None and one boolean is returned.
     """

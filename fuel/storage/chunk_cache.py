@@ -80,7 +80,7 @@ class ChunkCache:
         _all.add(self)
 
     def start_in_child(self) -> None:
-        """Start empty after a fork, without the threads that decoded."""
+        """Start anew after a fork, without the threads that decoded."""
         self.lock = threading.RLock()
         for store in self.stores():
             store.abandon()
@@ -194,8 +194,8 @@ class ChunkStore:
             return decoded
 
     def fill(self, chunks: Sequence[int], decode: Decode) -> None:
-        """Request the decoding of chunks that no thread decodes yet, if there
-        is room for them."""
+        """Decode chunks together that no thread decodes yet, if there is room
+        for them."""
         lock = threading.Lock()
         with lock:
             with self.cache.lock:

@@ -572,8 +572,8 @@ def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
 
 
 def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
-    """Return the files of one that addresses lie in, each once; numbers that
-    are not addresses count for the first."""
+    """Return the files, of several as one, that addresses lie in, each once;
+    numbers that are not addresses count for the first."""
     if not isinstance(file, JoinedFile):
         return [file]
     return list(dict.fromkeys(
@@ -582,7 +582,7 @@ def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
 
 def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
                  ) -> list[tuple[FileBytes, Ends, Ends]]:
-    """Return the files of one that byte ranges lie in, with these."""
+    """Return each file, of several as one, with its part of byte ranges."""
     return list(file.ranges(starts, stops)) if isinstance(
         file, JoinedFile) else [(file, starts, stops)]
 

@@ -211,7 +211,7 @@ class Parts:
         return int(self._strides.max())
 
     def pieces_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return begin and size of the pieces that are fetched for rows: a row
+        """Return start and size of the pieces that are fetched for rows: a row
         if there are no chunks, or if they are larger than `LARGEST_CHUNK`;
         otherwise a chunk."""
         starts = sizes = _NONE

@@ -55,7 +55,7 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
 
 def _pieces(starts: NDArray[numpy.int64], nbytes: int,
             ) -> list[tuple[int, int]]:
-    """Return begin and end of the parts of a file with some rows, in its
+    """Return start and end of the parts of a file with some rows, in its
     order."""
     if not starts.size:
         return []
@@ -252,7 +252,7 @@ class Blocks:
     cache will have the whole source in the end: few requests, of a size that
     uses the network.
 
-    `first`, `last`: begin and end of the bytes of the source.
+    `first`, `last`: start and end of the bytes of the source.
     `nbytes`: number of the source's bytes in between.
     """
 

@@ -163,7 +163,7 @@ class Reader(ABC):
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
-        """Return begin and end of the ranges fetched of a remote file for
+        """Return start and end of the ranges fetched of a remote file for
         rows, None if only HDF5 knows."""
         return None
 

@@ -890,7 +890,7 @@ def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
 
 
 def _item_of(stream: AbstractDataStream) -> str:
-    """Return whether batches or examples come, if it is known."""
+    """Return 'example' if the stream is known to produce these, or 'batch'."""
     is_example = try_call(False, lambda: stream.produces_examples)
     return 'example' if is_example is True else 'batch'
 

@@ -146,7 +146,7 @@ class ReplayProcess:
 
     def replay(self, build: Callable[[], Any],
                positions: Sequence[Saved]) -> list[Followed]:
-        """Continue from positions in this process; return the items that
+        """Continue from positions in the other process; return the items that
         follow.
 
         Parameters

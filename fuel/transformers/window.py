@@ -156,13 +156,13 @@ class Window(SequenceStage):
             max(0, len(sentence) - first - self._reach(distance) + 1))
 
     def _distance(self) -> int:
-        """Return the distance of the target's begin from the source's."""
+        """Return the distance of the target's start from the source's."""
         if self.overlapping:
             return self.offset
         return self.offset + self.source_window
 
     def _reach(self, distance: int) -> int:
-        """Return the length of a pair of windows, from the source's begin."""
+        """Return the length of a pair of windows, from the source's start."""
         return max(self.source_window, distance + self.target_window)
 
     def _begin_of(self, number: int) -> int:

@@ -93,7 +93,7 @@ class Leases:
                       for offset, size in extents])
 
     def give_back(self, slot: int) -> None:
-        """Return a slot whose data are not needed."""
+        """Give back a slot whose data are not needed."""
         self._unused.append(slot)
 
     def returned(self) -> list[tuple[int, bool]]:

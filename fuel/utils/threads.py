@@ -223,7 +223,7 @@ def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
 
 
 def mark_thread() -> None:
-    """Let this thread compute without the pool, as one of it."""
+    """Mark this thread as one of the pool, so that it computes alone."""
     _thread.is_ours = True
 
 

@@ -278,7 +278,7 @@ def test_unpack_data_assigned_in_get_data_are_handed_out():
     lambda stream: Window(0, 2, 1, False, stream),
     lambda stream: NGrams(2, stream)])
 def test_window_sentence_and_index_show_where_it_stands(build):
-    """They show the present sequence, and the begin of the next window in
+    """They show the present sequence, and the start of the next window in
     it."""
     stage = build(DataStream(IterableDataset([[1, 2, 3, 4], [5, 6, 7]])))
     assert (0, 0) == (len(stage.sentence), stage.index)

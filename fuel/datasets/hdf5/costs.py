@@ -133,7 +133,7 @@ class _Ranges:
                                self._source.reader.files))
 
     def find(self, examples: Any) -> list[tuple[FileBytes, int, int]] | None:
-        """Return file, begin and end of each range; None if only HDF5 knows
+        """Return file, start and end of each range; None if only HDF5 knows
         them."""
         source = self._source
         ranges = source.reader.byte_ranges(pick(source.rows, examples))

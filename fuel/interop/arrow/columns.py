@@ -246,7 +246,7 @@ def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
              ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column with its values for their numbers in the dictionary."""
+    """Return a column with dictionaries and run ends decoded."""
     if types.is_dictionary(column.type):
         return pyarrow.compute.cast(column, column.type.value_type)
     if types.is_run_end_encoded(column.type):

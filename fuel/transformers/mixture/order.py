@@ -159,7 +159,7 @@ class Mixture:
         return counts
 
     def _update(self) -> None:
-        """Update the weights of the streams that are left."""
+        """Update the thresholds of the streams that are left."""
         ended = [place is not None for place in self.ended_at]
         left = numpy.where(ended, 0, self.points.weights)
         is_over = not left.any() or (self.stop == 'first' and any(ended))
