@@ -26,6 +26,7 @@ from fuel.storage.layout import SWMR_OBSTACLE, obstacle_of_file
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import choose_reader
 from fuel.utils import find_in_data_path
+from fuel.utils.background import wait_for_release
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.h5py_file import H5PYFile
 from fuel.utils.hdf5_errors import naming_file
@@ -447,7 +448,11 @@ class FileAccess:
 
     def close(self) -> None:
         """Close the file; further calls do nothing."""
-        self._opened = None
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            held = weakref.ref(opened)
+            del opened
+            wait_for_release(held)
 
     @property
     def _is_local(self) -> bool:

@@ -4,13 +4,18 @@ from __future__ import annotations
 import collections
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from fuel.utils.forks import Step, each_at_fork, for_each
 from fuel.utils.threads import number_of_threads, start
 
 logger = logging.getLogger(__name__)
+
+# Queued tasks take milliseconds each.
+_RELEASE_SECONDS = 1.0
 
 
 class Background:
@@ -91,6 +96,17 @@ class Background:
         except Exception as error:  # noqa: BLE001 (the reader meets it too)
             logger.debug('prefetching failed: %s', error)
         return True
+
+
+def wait_for_release(held: weakref.ref[Any]) -> None:
+    """Wait until queued tasks have released an object.
+
+    If others hold it too, wait until no task is left.
+    """
+    deadline = time.monotonic() + _RELEASE_SECONDS
+    while (held() is not None and time.monotonic() < deadline
+           and not all(each.is_idle for each in list(_all))):
+        time.sleep(0.001)
 
 
 class _Worker:

@@ -3,6 +3,7 @@ import gc
 import os
 import pickle
 import threading
+import time
 
 import h5py
 import numpy
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import wait_until
 
-from fuel.datasets import H5PYDataset
+from fuel.datasets import H5PYDataset, HDF5Dataset
 from fuel.datasets.epoch_readers import (
     BytePrefetcher, RequestPrefetcher, prefetcher_of)
 from fuel.schemes import (
@@ -66,6 +67,28 @@ def test_next_chunks_are_decoded_while_the_consumer_works(path):
     for _ in epoch:
         pass
     assert 20 == store.num_decoded
+
+
+def test_closed_file_can_be_written_at_once(path, monkeypatch):
+    """Closing waits for the chunks that are being decoded ahead."""
+    plain, begun = DecodedReader.decode, threading.Event()
+
+    def decode(self, chunks, outs):
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            time.sleep(0.02)
+        return plain(self, chunks, outs)
+
+    monkeypatch.setattr(DecodedReader, 'decode', decode)
+    with h5py.File(path, 'a') as file:
+        del file.attrs['split']
+    stream = DataStream(HDF5Dataset(path, ['x']),
+                        iteration_scheme=SequentialScheme(160, 8))
+    next(stream.get_epoch_iterator())
+    assert begun.wait(30)
+    stream.dataset.close(None)
+    with h5py.File(path, 'a') as file:
+        file['x'][:] = 1
 
 
 def test_chunks_are_decoded_in_the_order_in_which_they_are_needed(
