@@ -321,7 +321,7 @@ def test_names_of_the_server_in_another_order_are_told(
     client = connect(serve(), names)
     with caplog.at_level(logging.WARNING):
         client.connect()
-    assert ("sources ['features', 'targets'] under the names "
+    assert ("sources ['features', 'targets'], which are named "
             f'{list(names)}' in caplog.text) == warns
 
 
