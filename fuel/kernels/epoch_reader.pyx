@@ -147,7 +147,8 @@ cdef class Order:
             else:
                 self.long_indices = indices.astype(numpy.int64, copy=False)
         elif type(indices) is not list:
-            raise TypeError(f'{type(indices).__name__} is no order')
+            raise TypeError('an order is a range, a list or an array, not '
+                            f'{type(indices).__name__}')
 
     cdef Py_ssize_t at(self, Py_ssize_t place):
         """Return the index at a place below `size`; -1 if it is none."""
