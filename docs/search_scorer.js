@@ -5,7 +5,7 @@ const _lists = new RegExp(
   "^(changelog|cheat_sheet|development|glossary|index|api/index)$");
 const _bridges = /^(clusters|frameworks|jax|migration|pytorch)$/;
 // How much later a page comes: a title on it still precedes a text elsewhere.
-const _later = (page) => page.startsWith("api/") ? 40
+const _later = (page) => page.startsWith("api/") ? 50
   : /^(tour$|tutorials\/)/.test(page) ? 20 : _bridges.test(page) ? 8 : 0;
 
 var Scorer = {
