@@ -440,7 +440,7 @@ def test_windows_equal_those_of_numpy(case, first, seed):
                          firsts, first_rows, stride, offsets), first)
              for rows in (mapped(data, block_rows),
                           remembered(data, block_rows)[0])]
-    direct = Batches(parts, count, MOST, None)
+    direct = Batches(parts, count, len(offsets) * MOST, None)
     request = numpy.random.RandomState(seed).permutation(count)
     runs = firsts.searchsorted(request + first, 'right') - 1
     starts = first_rows[runs] + (request + first - firsts[runs]) * stride
