@@ -134,6 +134,11 @@ def serve_again(command: Sequence[str]) -> int:
                 status, is_asked = _wait_for(server)
             crash = signal_name(-status)
             if is_asked or crash not in _CRASHES:
+                if not is_asked and status < 0:
+                    sys.stderr.write(
+                        f'Fuel server: {crash} ended it, which is not a '
+                        'crash, so it is not started again; a server with '
+                        'the same journal goes on from it\n')
                 return status if status >= 0 else 128 - status
             now = time.monotonic()
             crashes = [then for then in crashes

@@ -207,6 +207,15 @@ def test_server_that_keeps_crashing_is_not_started_for_ever(serve):
     assert 'SIGSEGV ended it 6 times in 60 seconds' in error
 
 
+def test_server_that_was_killed_is_not_started_again(serve, tmp_path):
+    """The supervisor reports the signal; its status is that of the signal."""
+    process, _ = serve(0)
+    process.stderr.readline()
+    os.kill(int((tmp_path / 'pid').read_text()), signal.SIGKILL)
+    assert process.wait(20) == 128 + signal.SIGKILL
+    assert 'SIGKILL ended it, which is not a crash' in process.stderr.read()
+
+
 def test_server_is_not_started_again_unless_wanted(serve):
     """The crash is that of the command."""
     process, _ = serve(0, '--no-restart', function='fail')
