@@ -249,10 +249,14 @@ def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
 
 
 class BalancedScheme(DrawnScheme):
-    """Batches in which every class is as frequent as the others.
+    """Batches of an epoch in which every class is as frequent as the others.
 
     In an epoch, the examples of a class come in a random order, and again
-    in another one when they are used up; classes are mixed at random.
+    in another one when they are used up. Classes are mixed at random, so
+    they are equally frequent in an epoch, not in each batch. For batches
+    that are balanced one by one, make a :class:`~fuel.transformers.Batch` of
+    a :class:`~fuel.transformers.Mix` of one stream for each class
+    (:ref:`class-balance`).
 
     Parameters
     ----------

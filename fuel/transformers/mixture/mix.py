@@ -88,9 +88,9 @@ class Mix(SeveralStreams, CarriesInputs):
     -----
     Which stream an item comes from depends on the seed, the epoch and the
     number of the item alone, and is computed, not stored. The choices are
-    spread evenly: 16 items in a row hold what the weights say, to within
-    about one item a stream, in random order. When a stream leaves, the
-    weights of the others keep their proportions.
+    spread evenly: every 16 items, counted from the beginning of an epoch,
+    hold what the weights say, to within one item a stream, in random order.
+    When a stream leaves, the weights of the others keep their proportions.
 
     With ``'forever'`` a stream goes on where it stood when the next epoch of
     the mixture begins, so that all of it is seen whatever `epoch_size` is.
