@@ -14,7 +14,7 @@ __all__ = ['COMMANDS', 'main']
 COMMANDS = {
     'download': 'download the raw files of a data set',
     'convert': 'convert raw files to HDF5',
-    'info': 'show what converted files hold, or the settings',
+    'info': 'show what data files hold, or the settings',
     'server': 'serve a stream to other processes'}
 OTHERS = {
     'list': 'list the data sets',
