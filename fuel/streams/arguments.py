@@ -1,4 +1,4 @@
-"""The arguments of streams: a scheme, or what one is made of."""
+"""Check the arguments of streams, and make an iteration scheme of them."""
 from __future__ import annotations
 
 import warnings
@@ -25,7 +25,7 @@ from fuel.utils.overrides import covers, is_own
 from fuel.utils.signatures import constructors_of
 
 
-#: In the place of axis labels: those of the stream that a stage reads.
+#: Value of `axis_labels`: keep the labels of the stream that a stage reads.
 KeptLabels: TypeAlias = Literal['kept']
 KEPT: KeptLabels = 'kept'
 
@@ -61,7 +61,7 @@ def refuse_no_scheme(stream: object, scheme: object) -> None:
 
 
 def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
-    """Refuse arguments behind the data set that have no name."""
+    """Raise TypeError for positional arguments that follow the data set."""
     if not arguments:
         return
     name, value = type(stream).__name__, arguments[0]
@@ -77,8 +77,10 @@ def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
 
 
 def refuse_no_dataset(dataset: object) -> None:
-    """Refuse an object that a stream cannot read; name the class that reads
-    it."""
+    """Raise TypeError for an object that is not a data set.
+
+    The text names the class that reads such an object.
+    """
     is_class = isinstance(dataset, type) and issubclass(
         dataset, NamedArguments)
     if not is_class and hasattr(dataset, 'open') and hasattr(
@@ -95,8 +97,12 @@ def refuse_no_dataset(dataset: object) -> None:
 
 
 def check_visited(dataset: DatasetLike, scheme: object) -> None:
-    """Refuse a scheme whose two numbers are swapped; warn of one that visits
-    less than a batch, or more examples than exist."""
+    """Raise ValueError, or warn, if a scheme does not fit the data set.
+
+    The error is raised if the scheme gives only batch sizes, or if its number
+    of examples and its batch size are swapped. The warning is given if the
+    scheme visits fewer examples than a batch has, or more than exist.
+    """
     count = known_length(dataset)
     if scheme is None or not takes_requests(dataset) or not is_own(
             type(scheme)):
@@ -129,9 +135,10 @@ def check_visited(dataset: DatasetLike, scheme: object) -> None:
 
 
 def refuse_scheme_misfit(stream: Any) -> None:
-    """Refuse a missing scheme, or one that the data set has no use for.
+    """Raise ValueError if a scheme is missing, or the data set takes none.
 
-    Only where it is known what both do: see `takes_requests`.
+    A stream is not checked if it is unknown whether its data set takes
+    requests; see `takes_requests`.
     """
     needed = takes_requests(stream.dataset)
     scheme = stream.iteration_scheme
@@ -158,10 +165,10 @@ def refuse_scheme_misfit(stream: Any) -> None:
 def scheme_of(dataset: DatasetLike, batch_size: int | None,
               shuffle: bool | None, drop_last: bool, seed: int | None,
               given: object = None) -> IterationScheme | None:
-    """Return the scheme that these arguments of a stream stand for.
+    """Return the iteration scheme that a stream's arguments describe.
 
-    `shuffle`: None if it is not said, which means False.
-    `given`: the scheme that is passed beside them.
+    `shuffle`: None if the caller did not pass it, which means False.
+    `given`: the iteration scheme that the caller passed too, if any.
     """
     shuffle, is_said = bool(shuffle), shuffle is not None
     if seed is not None and not shuffle and (
@@ -201,9 +208,10 @@ _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def takes_stream_by_name(stage: type) -> bool:
-    """Return whether the stream is not the first argument of a class.
+    """Return whether a class takes its stream by the name `data_stream`.
 
-    A constructor that takes ``*args`` alone leaves it to the next base's.
+    It does if the stream is not the first argument. A constructor that takes
+    only ``*args`` does not decide: the constructor of the next base does.
     """
     for parameters in constructors_of(stage):
         kinds = {parameter.kind for parameter in parameters}

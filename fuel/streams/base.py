@@ -49,8 +49,8 @@ class AbstractDataStream(NamedArguments):
     Parameters
     ----------
     iteration_scheme : IterationScheme, optional
-        Which requests to make.  Some data sets and stages need one, others
-        do not take any.
+        Decides which requests to make.  Some data sets and stages need a
+        scheme, others take none.
     axis_labels : dict, optional
         Maps source names to tuples of strings, one for each axis.  Defaults
         to None: nothing is known.
@@ -67,17 +67,18 @@ class AbstractDataStream(NamedArguments):
         Each epoch iterator has its own values, present while `get_data`
         runs.
     one_to_one : bool
-        Whether each item is made of one request, or one item of the stream
-        that is read, and of no other, so that items can be skipped and
+        Whether each item is made of exactly one request, or of exactly one
+        item of the stream that is read.  Then items can be skipped, and
         several workers can share an epoch.
     sharding : Shard or None
-        The rank's share, where it is taken of this stream's own items.
+        The rank's share of this stream's own items, if the ranks share
+        those.
 
     Notes
     -----
     A stream may have several epoch iterators at once, in one thread or in
     several.  A pickled stream keeps data set, scheme and generators, and
-    begins a new epoch; a pickled epoch iterator goes on where it stood.
+    begins a new epoch.  A pickled epoch iterator resumes at its position.
     """
 
     must_override = ('get_data', 'get_epoch_iterator')
@@ -86,7 +87,7 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
-    makes_pieces = False  # As those of Expand do.
+    makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).
     keeps: frozenset[str] = frozenset()
@@ -94,9 +95,9 @@ class AbstractDataStream(NamedArguments):
     __fuel_stage__: type[Stage] = StreamStage
     #: The class of the plans that make its items by their numbers, if any.
     __fuel_plan__: Any = None
-    #: True if its items are those of its input, as they are.
+    #: True if it returns the items of its input unchanged.
     __fuel_passes_on__: Any = False
-    #: True if what it draws for an item depends on the item's number alone.
+    #: True if the random draws for an item depend only on the item's number.
     __fuel_draws_by_seed__: Any = False
     #: The class that `as_dataset` calls, set by `fuel.datasets`.
     __fuel_view__: Callable[[Any], Any] | None = None
@@ -150,7 +151,7 @@ class AbstractDataStream(NamedArguments):
 
     def _get_sources(self) -> Any:
         """Return the sources that the stream has if none are assigned."""
-        # Some pickles of Fuel 0.2.0 hold them so.
+        # Some pickles of Fuel 0.2.0 hold the sources under this name.
         if 'sources' in vars(self):
             return vars(self)['sources']
         raise AttributeError(f'{type(self).__name__} has no sources')
@@ -208,7 +209,7 @@ class AbstractDataStream(NamedArguments):
         return None
 
     def reset(self) -> None:
-        """Start afresh."""
+        """Put the stream back to its beginning."""
 
     def close(self) -> None:
         """Release resources, such as open files."""
@@ -219,8 +220,8 @@ class AbstractDataStream(NamedArguments):
     def num_items(self) -> int | None:
         """Return the number of items of an epoch of all ranks.
 
-        A hook for stages whose items are not those that they read, or that
-        the iteration scheme asks for.
+        A hook for stages that make another number of items than they read,
+        or than the iteration scheme requests.
 
         Returns
         -------
@@ -244,8 +245,7 @@ class AbstractDataStream(NamedArguments):
         Returns
         -------
         DataIterator
-            After :meth:`load_state_dict`, the one that goes on where the
-            state was saved.
+            After :meth:`load_state_dict`, it resumes at the saved position.
         """
         # As Stage.change does, in fewer calls, since epochs may be short.
         stage = stage_of(self)
@@ -260,9 +260,9 @@ class AbstractDataStream(NamedArguments):
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch.
 
-        A hook for stages that name some in `epoch_attributes`, and call this
-        method of their base class too. Epochs of a stream that begin in
-        several threads begin one after another.
+        A hook for stages that name attributes in `epoch_attributes`. An
+        override calls this method of its base class too. If several threads
+        begin epochs of a stream, the epochs begin one after another.
         """
 
     def dicts(self, nested: bool = False) -> Any:
@@ -282,8 +282,8 @@ class AbstractDataStream(NamedArguments):
         Raises
         ------
         ValueError
-            If `nested`, and a name is that of data and of a dict, or has an
-            empty part.
+            If `nested`, and two names clash, such as ``'obs'`` and
+            ``'obs/image'``, or a name has an empty part.
 
         Examples
         --------
@@ -303,7 +303,7 @@ class AbstractDataStream(NamedArguments):
         return self.get_epoch_iterator(as_dict=naming)
 
     def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
-        """Return an iterator over the epoch iterators, without end.
+        """Return an endless iterator over epoch iterators.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class AbstractDataStream(NamedArguments):
             yield self.get_epoch_iterator(as_dict=as_dict)
 
     def _get_requests(self) -> Iterator[Any] | None:
-        """Return the requests of a new epoch, or of the one taken up."""
+        """Return the requests of a new epoch, or the rest of a saved one."""
         scheme = self.iteration_scheme
         if scheme is None:
             return None
@@ -325,7 +325,7 @@ class AbstractDataStream(NamedArguments):
         requests: Iterator[Any] | None = None
         try:
             if keeps_generator_before(scheme):
-                # Cheaper than its state, which is seldom wanted.
+                # Cheaper than the scheme's state, which is seldom needed.
                 requests = scheme.get_request_iterator()
                 stage.start = SchemeStart(scheme.generator_before(requests))
             else:
@@ -347,8 +347,9 @@ class AbstractDataStream(NamedArguments):
     def _release_children(self) -> None:
         """Release the children's iterators if this stream is not in use.
 
-        Called before new ones are made: a child whose iterator is gone goes
-        on to its next epoch, instead of running two at a time.
+        Called before this stream makes new iterators of its children. A child
+        whose iterator is released begins its next epoch, instead of running
+        two epochs at a time.
         """
         stage = stage_of(self)
         if stage.is_left():
@@ -359,9 +360,9 @@ class AbstractDataStream(NamedArguments):
     def skip(self, count: int) -> None:
         """Skip items of the epoch without making them.
 
-        A hook for one-to-one stages that count their items; requests are
-        counted already. They call this method too, which skips items of the
-        streams that are read.
+        A hook for one-to-one stages that count their items. An override
+        calls this method too: it skips items of the streams that the stage
+        reads. The stage's own requests are skipped without this hook.
         """
         for iterator in stage_of(self).iterators:
             skip(iterator, count)
@@ -369,7 +370,7 @@ class AbstractDataStream(NamedArguments):
     def source_examples(self, requests: Sequence[Any]) -> Any:
         """Return the examples of the data set that the last items came from.
 
-        A hook for stages that know, so that errors and logs name them.
+        A hook for stages that know these examples. Errors and logs name them.
 
         Parameters
         ----------
@@ -387,14 +388,14 @@ class AbstractDataStream(NamedArguments):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the stream, as plain data ready for JSON.
 
-        That is the position of the epoch iterator made last: counts and
-        states of generators, a few kilobytes, never data.
+        It is the position of the epoch iterator made last: counts and states
+        of random generators, a few kilobytes, and no data.
 
         Raises
         ------
         TypeError
-            If some part of the pipeline has no position; the text names it
-            and the hooks it lacks.
+            If a part of the pipeline cannot save its position. The error
+            names the part and the hooks that it lacks.
 
         Examples
         --------
@@ -421,10 +422,10 @@ class AbstractDataStream(NamedArguments):
             return sealed(self, stage.state())
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where another stream, built in the same way, stood.
+        """Restore the position that a stream built in the same way saved.
 
-        The next epoch iterator takes up the state; those made before are
-        not disturbed.
+        The next epoch iterator resumes at this position. Iterators that were
+        made before are not affected.
 
         Parameters
         ----------
@@ -442,11 +443,11 @@ class AbstractDataStream(NamedArguments):
             stage.load(checked_state(self, state))
 
     def skipped_examples(self) -> Skipped:
-        """Return the examples that the present epoch has left out.
+        """Return the examples that the current epoch has left out.
 
-        That is the epoch of the epoch iterator made last, from its
-        beginning on, also where a state was loaded; see `on_error` of
-        :class:`DataStream`.
+        It is the epoch of the epoch iterator made last. After a restored
+        state, examples left out before the state was saved count too. See
+        `on_error` of :class:`DataStream`.
 
         Returns
         -------
@@ -473,26 +474,26 @@ class AbstractDataStream(NamedArguments):
         return stage_of(self).skipped
 
     def get_leftover(self) -> Any:
-        """Return what the stage keeps of its input's last batch, for a state.
+        """Return a description of the stage's left-overs, for a state.
 
-        A hook for stages that do not deliver all of a child's batch at
-        once.
+        A hook for stages that do not deliver all of a child's batch at once:
+        left-overs are the part that is not delivered yet.
 
         Returns
         -------
         object
-            Counts and the like, ready for JSON, never data; None if there
-            is nothing.
+            Counts and the like, ready for JSON, and no data; None if there
+            are no left-overs.
         """
         return None
 
     def set_leftover(self, leftover: Any) -> None:
-        """Restore the left-overs that :meth:`get_leftover` returned.
+        """Restore the left-overs that :meth:`get_leftover` described.
 
-        Called when the child's iterator has been put back to where it stood
-        *before* the batch that the left-overs came from. It reads that
-        again, so that the child stands where it stood: if no item follows,
-        the child's next epoch may go on there.
+        The child's iterator has been put back to its position *before* the
+        batch that the left-overs came from. This method reads that batch
+        again, to move the child to the position that it had: even if no item
+        follows, the child's next epoch may begin there.
         """
         raise NotImplementedError(
             f'{type(self).__name__} has get_leftover() but no '
@@ -501,14 +502,14 @@ class AbstractDataStream(NamedArguments):
     def get_child_position(self) -> Any:
         """Return the position of the child that a state should hold.
 
-        A hook for stages with left-overs, which return the position they took
-        before the batch that the left-overs came from.
+        A hook for stages with left-overs. Such a stage returns the child's
+        position from before the batch that the left-overs came from.
 
         Returns
         -------
         object
-            What ``child_epoch_iterator.get_position()`` returned.  None, the
-            default, means the child's present position.
+            The result of an earlier ``child_epoch_iterator.get_position()``.
+            None, the default, means the child's current position.
         """
         return None
 
@@ -516,26 +517,25 @@ class AbstractDataStream(NamedArguments):
               by: str = 'batch', uneven: str | None = None) -> Any:
         """Return the stream of one of several ranks that share the order.
 
-        The order is that of this stream: together, the ranks get its items,
-        each once. A state that one of them saves is a state of the whole
-        order, so any number of ranks, or a stream that is not sharded, can
-        take it up.
+        Together, the ranks get each item of this stream once, in the order of
+        this stream. A state that one rank saves is a state of the whole order:
+        any number of ranks, or a stream that is not sharded, can restore it.
 
         Parameters
         ----------
         rank : int, Shard or str
-            From 0 to below `num_shards`. With ``'auto'``, rank and number
-            are those of `torch.distributed` if it is initialised, or of the
-            launcher: torchrun, MPI, SLURM, Ray Train or JAX. An epoch that
-            begins where they are others is an error.
+            From 0 to below `num_shards`. With ``'auto'``, the rank and the
+            number of ranks come from `torch.distributed` if it is
+            initialised, or from the launcher: torchrun, MPI, SLURM, Ray Train
+            or JAX. It is an error if they change before an epoch begins.
         num_shards : int, optional
             Number of ranks that share the order. It must be given with a rank.
         by : {'batch', 'example'}, optional
             Whether a rank takes every n-th batch (of a stream of examples,
             every n-th example), the default, or its part of each batch, so
             that the batches of all ranks together are the same for any
-            number of them. A batch of fewer examples than ranks, if it is
-            not the last, goes to some, and the next one to the others.
+            number of them. A batch of fewer examples than ranks, unless it is
+            the last, is split over some ranks, the next over the others.
         uneven : {'uneven', 'drop', 'pad'}, optional
             What happens at the end of an epoch that cannot be shared evenly.
             ``'uneven'`` gives some ranks one batch less, or less of the last
@@ -555,16 +555,16 @@ class AbstractDataStream(NamedArguments):
         ------
         ValueError
             If `rank` is outside the range, the stream is sharded already, or
-            a stage draws from an `rng`, which depends on the batches before.
+            a stage draws from an `rng`, which depends on earlier batches.
         TypeError
             If the stream cannot be sharded.
 
         Notes
         -----
-        Of stages whose order depends on the data, such as
-        :class:`~fuel.transformers.Filter`, what they read is shared. Then
-        the state of each rank is its own, and only that rank of as many can
-        take it up.
+        If the order of a stage depends on the data, as that of
+        :class:`~fuel.transformers.Filter` does, the ranks share the items
+        that the stage reads. Then each rank has a state of its own, and only
+        the same rank of the same number of ranks can restore it.
 
         Examples
         --------
@@ -591,10 +591,10 @@ class AbstractDataStream(NamedArguments):
     def as_dataset(self) -> Any:
         """Return the data set of the examples that the pipeline makes.
 
-        It has the examples of the data set at its bottom, in their order,
-        and takes a number, a slice or a list of numbers; the stages are
-        applied to what is asked for. So it goes where a data set goes: under
-        a stream of another scheme, or to a loader that indexes.
+        It has the examples of the data set that the pipeline reads, in the
+        same order, with the stages applied. Index it with a number, a slice
+        or a list of numbers: only these examples are made. Use it like any
+        data set: in a stream of another scheme, or in a loader that indexes.
 
         Returns
         -------
@@ -603,8 +603,8 @@ class AbstractDataStream(NamedArguments):
         Raises
         ------
         ValueError
-            If a stage does not make one item of one, or draws from an
-            `rng`.
+            If a stage does not make exactly one item of each item that it
+            reads, or draws from an `rng`.
         TypeError
             If the data set is read in order.
 
@@ -630,10 +630,10 @@ class AbstractDataStream(NamedArguments):
     def __iter__(self) -> Any:
         """Return an iterator over a new epoch.
 
-        Each loop is an epoch of its own, also in another and after
-        ``break``; after
-        :meth:`~fuel.streams.AbstractDataStream.load_state_dict`, the rest
-        of the one that was saved.
+        Each loop reads an epoch of its own, even inside another loop and after
+        ``break``. After
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict`, it reads the
+        rest of the saved epoch.
         """
         return self.get_epoch_iterator()
 
@@ -661,15 +661,15 @@ class AbstractDataStream(NamedArguments):
     def measurements(self) -> Measurements:
         """Return the measurements of the pipeline, stage by stage.
 
-        The epochs of a stream are always measured. This reads the counters,
-        and waits for nobody: what runs in workers and servers is reported
-        with their batches, about once a second.
+        Epochs are always measured. This method only reads the counters, and
+        does not wait. Workers and servers send their counters with their
+        batches, about once a second.
 
         Returns
         -------
         fuel.profiling.Measurements
-            Of all epochs in this process. Its `interval` is what happened
-            since the call before.
+            The measurements of all epochs in this process. Their `interval`
+            covers the time since the previous call.
 
         Examples
         --------
@@ -703,13 +703,12 @@ class AbstractDataStream(NamedArguments):
         return PipelineGraph(self)
 
     def preview(self, count: int = 40) -> Preview:
-        """Return some of the stream's data to look at: images, texts, rows of
-        a table, curves and histograms.
+        """Return a sample of the stream's data that can be displayed.
 
-        A copy of the pipeline makes the batch with which the next epoch would
-        begin, in this process. Epochs that run, the state, the order and the
-        global generators are not disturbed. What fails is shown, and does not
-        raise.
+        It shows images, texts, rows of a table, curves and histograms. A copy
+        of the pipeline makes the first batch of the next epoch, in this
+        process. Running epochs, the state, the order and the global
+        generators do not change. Errors are shown, not raised.
 
         Parameters
         ----------
@@ -750,14 +749,13 @@ class AbstractDataStream(NamedArguments):
 
     @property
     def runs_in(self) -> str | None:
-        """The workers, threads or server that make the items (str), or None
-        for the reader's process."""
+        """Workers, threads or server that make the items (str), or None."""
         return None
 
     def known_types(self) -> SourceTypes:
         """Return the known types of each source.
 
-        A hook of stages, for descriptions. It reads no data.
+        A hook of stages, for descriptions of a pipeline. It reads no data.
 
         Returns
         -------
@@ -825,7 +823,7 @@ class AbstractDataStream(NamedArguments):
         state = vars(self).copy()
         for name in self.epoch_attributes:
             state.pop(name, None)
-        # A copy that shares it would have the position of the other.
+        # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
         pending = kept.pending if isinstance(kept, Stage) else kept
         if pending is not None:
@@ -838,9 +836,9 @@ class AbstractDataStream(NamedArguments):
 
 
 def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
-    """Return the sources of a stream, which keeps them from now on."""
+    """Return a stream's sources; keep them if it notices a new input."""
     changes, inputs = stage.changes, stage.inputs
-    # Of the inputs whose assignments are noticed.
+    # The stages of the inputs that notice when sources are assigned.
     below: dict[int, Stage] = {}
     for child in inputs:
         if isinstance(child, AbstractDataStream) and (
@@ -850,7 +848,7 @@ def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
         stage.depend_on(below.values())
     found = stream._get_sources()
     if type(found) is not tuple or not _are_assigned(type(stream)) or (
-            # It may be changed in place.
+            # A list of streams may be changed in place.
             type(vars(stream).get('data_streams')) is list):
         return found
     origins: list[tuple[Any, Any]] = []
@@ -862,7 +860,7 @@ def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
         if one is not None and one.known_sources is not None:
             origins += one.known_sources.origins
         elif one is None or type(vars(child).get('_sources')) is not tuple:
-            # Asked each time.
+            # The sources of this input are compared at each use.
             origins.append((child, tuple(child.sources)))
     if inputs or origins:
         stage.keep_sources(KnownSources(found, tuple(origins)), changes)
@@ -875,22 +873,21 @@ _READ = frozenset({'data_stream', 'data_streams', 'dataset'})
 
 @cached
 def _are_assigned(cls: type[AbstractDataStream]) -> bool:
-    """Return whether it is noticed if objects of a class are to read another
-    stream: not if that belongs to an epoch, or the class has an attribute or
-    a property in its place."""
+    """Return whether streams of a class notice that an input is replaced."""
+    # Not if it belongs to an epoch, or is a class attribute or a property.
     return _READ.isdisjoint(cls.epoch_attributes) and all(
         _READ.isdisjoint(vars(base)) for base in cls.__mro__)
 
 
 def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
-    """Return the error that streams have no method of another library."""
+    """Return the error for a method that only another library has."""
     sources = try_call((), lambda: tuple(stream.sources))
     return no_member(stream, name, FOR_STREAMS, sources or ('data',),
                      _item_of(stream))
 
 
 def _item_of(stream: AbstractDataStream) -> str:
-    """Return 'example' if the stream is known to produce these, or 'batch'."""
+    """Return 'example' if the stream produces examples, else 'batch'."""
     is_example = try_call(False, lambda: stream.produces_examples)
     return 'example' if is_example is True else 'batch'
 

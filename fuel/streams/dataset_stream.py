@@ -30,18 +30,21 @@ from fuel.utils.overrides import covers
 
 
 class DatasetStage(StreamStage):
-    """A stream whose epochs each have a state of the data set."""
+    """The stage of a stream that reads a data set.
+
+    Each epoch has a state of the data set of its own.
+    """
 
     __slots__ = ()
 
     @property
     def most_skipped(self) -> int:
-        """Number of failing examples that an epoch may skip (int)."""
+        """Largest number of failing examples that an epoch may skip (int)."""
         return 0 if self.stream.on_error == 'raise' else skip_limit(
             self.stream.max_skipped, known_length(self.dataset))
 
     def take_limit(self, epoch: Epoch) -> None:
-        """Set the limit of an epoch's left-out examples."""
+        """Set how many examples an epoch may leave out."""
         if self.stream.on_error != 'raise':
             epoch.limit = SkipLimit(self.most_skipped, epoch.request_iterator)
 
@@ -54,7 +57,7 @@ class DatasetStage(StreamStage):
         super().share_in_order(shard)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch the last one, and hold its state."""
+        """Make an epoch the current one, and hold its data set's state."""
         super().adopt(epoch, iterator)
         self.hold(epoch, iterator)
 
@@ -72,10 +75,10 @@ class DataStream(AbstractDataStream):
     shuffle : bool, optional
         Instead of an iteration scheme: whether examples come in a new
         random order each epoch, that of
-        :class:`~fuel.schemes.ShuffledScheme`.  Defaults to None, as False:
-        in order.
+        :class:`~fuel.schemes.ShuffledScheme`.  Defaults to None, which
+        means False: in order.
     seed : int, optional
-        With `shuffle`: what the random order depends on.  Defaults to
+        With `shuffle`: the seed of the random order.  Defaults to
         ``config.default_seed``, so that two streams made alike give the
         same order.  With ``shuffle=False`` it has no effect.
     drop_last : bool, optional
@@ -83,29 +86,30 @@ class DataStream(AbstractDataStream):
         out.  Defaults to False.
     on_error : {'raise', 'skip'}, optional
         What happens with an example that cannot be read, or at which a
-        stage above fails.  With ``'skip'`` it is left out, logged and
+        downstream stage fails.  With ``'skip'`` it is left out, logged and
         counted; see :ref:`bad-records`.  Defaults to ``'raise'``.
     max_skipped : int or float, optional
         With ``on_error='skip'``: how many examples of an epoch may be left
-        out, or which part of the data set; more are an error.  Defaults to
-        None: a hundredth, and at least 10.
+        out (int), or which fraction of the data set (float); more are an
+        error.  Defaults to None: a hundredth, but at least 10 examples.
     shard : tuple, Shard or str, optional
         The share of the order that this rank takes: ``(rank, num_shards)``,
-        or ``'auto'`` for what the launcher's variables say.  Defaults to
-        None, all of it.  See :meth:`AbstractDataStream.shard`, which shares
-        the order of a whole pipeline.
+        or ``'auto'`` to detect the rank, as :meth:`AbstractDataStream.shard`
+        does.  Defaults to None: the whole order.  That method shares the
+        order of a whole pipeline, this argument that of the data set.
     iteration_scheme, axis_labels
-        Arguments of :class:`AbstractDataStream`, such as
-        `iteration_scheme`.  The axis labels default to the data set's.
+        See :class:`AbstractDataStream`.  The axis labels default to those
+        of the data set.
 
     Raises
     ------
     TypeError
-        If `dataset` is none, or another argument has no name.
+        If `dataset` is not a data set, or if another argument is passed
+        without its name.
     ValueError
-        For `batch_size` or `shuffle` beside an iteration scheme, or with a
-        data set that is read in order; for `on_error` or `max_skipped` that
-        are none of the above.
+        If `batch_size` or `shuffle` is passed together with an iteration
+        scheme, or with a data set that is read in order; if `on_error` or
+        `max_skipped` has another value than those above.
     fuel.exceptions.BadRecordsError
         By the epoch iterator, if more than `max_skipped` examples, or all
         of an epoch, cannot be made.
@@ -131,11 +135,11 @@ class DataStream(AbstractDataStream):
     # Arguments that are not kept: a scheme is made of them.
     made_into_others = (
         'batch_size', 'shuffle', 'drop_last', 'seed', 'shard')
-    # Asked for hooks that not every data set has.
+    # Any, since hooks are called that not every data set has.
     dataset: Any
     on_error = 'raise'
     max_skipped: float | None = None
-    # They decide nothing of the examples that can be made; the scheme's
+    # The first two do not change the examples that can be made. The scheme's
     # generator has the seed, and its state is saved.
     unsaved_arguments = ('on_error', 'max_skipped', 'seed')
 
@@ -208,7 +212,7 @@ class DataStream(AbstractDataStream):
         return self.iteration_scheme is not None
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples that requests asked for.
+        """Return the examples that requests name.
 
         See :meth:`AbstractDataStream.source_examples`.
         """
@@ -222,8 +226,10 @@ class DataStream(AbstractDataStream):
             [index for request in requests for index in request], True)
 
     def known_types(self) -> SourceTypes:
-        """Return the known types of the data set, of batches if it makes
-        them."""
+        """Return the known types of each source.
+
+        They describe batches if the stream makes batches.
+        """
         types = types_of(self.dataset)
         # A stream may give its sources other names.
         types = {source: types[own] for source, own in zip(
@@ -252,9 +258,9 @@ class DataStream(AbstractDataStream):
         return super().get_epoch_iterator(as_dict)
 
     def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
-        """Return an epoch iterator, even without requests.
+        """Return an epoch iterator without a check of the iteration scheme.
 
-        For stages that make requests themselves, by :meth:`get_data`.
+        For stages that pass requests of their own to :meth:`get_data`.
         """
         return super().get_epoch_iterator(as_dict)
 
@@ -292,7 +298,8 @@ class DataStream(AbstractDataStream):
     def _close_others(self, states: list[Any], chosen: Any) -> None:
         """Close the states that no epoch uses any more, each once.
 
-        By identity: a data set may return the same from each ``open()``.
+        States are compared by identity, since a data set may return the same
+        state from each ``open()``.
         """
         used = {id(chosen)} | {
             id(epoch.attributes.get('data_state'))
@@ -319,13 +326,14 @@ class DataStream(AbstractDataStream):
         if 'data_state' not in epoch.attributes or not covers(
                 self, 'open_reader', ('get_data',)):
             return None
-        # A stage names the sources as the stream does.
+        # The options have the stream's names of sources, which may differ from
+        # those of the data set.
         options = ReadOptions() if '_sources' in vars(self) else epoch.options
         return open_reader(self.dataset, epoch.request_iterator,
                            options, epoch.attributes['data_state'])
 
     def _replace_state(self, state: Any) -> None:
-        """Show another state, here and in the epochs that had the old."""
+        """Replace the data set's state, here and in the epochs that use it."""
         old = vars(self).get('data_state')
         for _, epoch in stage_of(self).holders:
             if epoch.attributes.get('data_state') is old:

@@ -1,11 +1,11 @@
 """Epochs that leave out the examples that cannot be made.
 
-An example that fails is taken out of its batch: a copy of the pipeline makes
-the batch again, from the data set on, example by example to find those that
-fail, and then of the others. So the place of the batch in the order, and what
-is drawn for the other examples, stay as they are. A stream of single examples
-goes on with the next, and a stage that makes several pieces of an item leaves
-out all of them.
+An example that fails is taken out of its batch. A copy of the pipeline reads
+the examples of the batch again, one by one, to find those that fail. Then the
+copy makes the batch of the other examples. The place of the batch in the
+order, and the random draws for the other examples, do not change. A stream of
+single examples continues with the next example. A stage that makes several
+pieces of an item leaves out all pieces of the item.
 """
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from fuel.typing import Batch, StreamLike
 from fuel.utils.arguments import try_call
 
 
-# Begins the note of an error that nothing was left out for.
+# First words of the note of an error for which nothing was left out.
 _REFUSED = "on_error='skip' does not leave it out: "
 
 
 def recover(stage: Stage, epoch: Epoch, number: int,
             error: Exception) -> tuple[bool, Batch | None]:
-    """Leave out the examples that an error is due to.
+    """Leave out the examples that caused an error.
 
-    Returns: Whether it was done, and what is left of the item, if anything.
-        If it was not done, the error has a note that says why.
+    Returns: Whether examples were left out, and the rest of the item, if any.
+        If no examples were left out, the error has a note that says why.
     """
     if isinstance(error, LeftOut):
         _leave_out_item(epoch, error)
@@ -64,7 +64,7 @@ def recover(stage: Stage, epoch: Epoch, number: int,
 
 
 def _is_refused(error: Exception) -> bool:
-    """Return whether a stage below could not leave out an example."""
+    """Return whether an upstream stage could not leave out an example."""
     return any(note.startswith(_REFUSED)
                for note in vars(error).get('__notes__', ()))
 
@@ -94,8 +94,10 @@ def _why_not(stage: Stage, epoch: Epoch, number: int) -> str:
 
 
 def _leave_out_item(epoch: Epoch, error: Exception) -> None:
-    """Count an item as left out, and report it to a stage above that makes
-    one item of each."""
+    """Count an item as left out.
+
+    Raise LeftOut if a downstream stage makes one item of each item.
+    """
     epoch.count_left_out()
     if epoch.is_inner:
         raise LeftOut from error
@@ -122,8 +124,10 @@ def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
 
 
 def _examples_below(epoch: Epoch) -> list[int | None]:
-    """Return the examples of the data set that made the item that a stage read
-    last; None for an unknown one."""
+    """Return the examples of the data set in the item that a stage read last.
+
+    An unknown example is None.
+    """
     child = epoch.attributes['child_epoch_iterator']
     found = try_call(None, source_examples, child, 1)
     return ([None] if found is None or not len(found.indices)
@@ -138,8 +142,9 @@ def _make_again(stage: Stage, epoch: Epoch, number: int,
                 ) -> tuple[Batch | None, str]:
     """Make a batch without the examples that fail.
 
-    Returns: None, and why, if that does not help; None and '' if the epoch
-        ends with the one example of the batch.
+    Returns: The batch and ''. None and the reason if no batch can be made.
+        None and '' if the failing example is the only one of the epoch's last
+        batch, which is then left out.
     """
     try:
         again = _Again(stage, epoch, number)
@@ -192,8 +197,10 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
 
 
 def _failure_of(again: _Again, row: int) -> tuple[str, bool]:
-    """Return the error of making an example alone, and whether it is one of
-    data; '' if there is none."""
+    """Return the error of making an example alone, '' if there is none.
+
+    The second value says whether the error is due to the data.
+    """
     try:
         again.read([row])
     except Exception as error:  # noqa: BLE001 - counted
@@ -202,11 +209,11 @@ def _failure_of(again: _Again, row: int) -> tuple[str, bool]:
 
 
 class _Again:
-    """Makes one batch of an epoch again, of some of its examples.
+    """Makes one batch of an epoch again, from some of its examples.
 
-    A copy of the pipeline does, which stands where the epoch stands.
+    It uses a copy of the pipeline at the position of the epoch.
 
-    `examples`: the requested examples.
+    `examples`: the examples that the batch requests.
     """
 
     def __init__(self, stage: Stage, epoch: Epoch, number: int) -> None:
@@ -223,7 +230,7 @@ class _Again:
         if stage.dataset is None:
             self._iterator.epoch.options = epoch.options
         source = source_of(self._iterator)
-        # A data set may have one state, which is then that of the epoch.
+        # A data set may have a single state, which the epoch uses too.
         self._is_shared = source.attributes.get('data_state') is (
             vars(_bottom(stage.stream)).get('data_state'))
         self._requests = source.request_iterator = RowRequests(
@@ -242,17 +249,20 @@ class _Again:
         return batch
 
     def _below(self) -> int:
-        """Return the number of items that the stream below has delivered."""
+        """Return the number of items that the input has delivered."""
         below = children_of(self._iterator.epoch)
         return below[0].epoch.position if below else 0
 
     def is_own_failure(self) -> bool:
-        """Return whether it was the stage itself that failed last."""
+        """Return whether the last failure was the stage's own.
+
+        It was if the stage has no input, or if the input made its item.
+        """
         return not children_of(self._iterator.epoch) or (
             self._below() > self._delivered)
 
     def is_rest_of_one(self) -> bool:
-        """Return whether one example is left for the last batch."""
+        """Return whether this is a short last batch of one example."""
         return (len(self.examples) == 1 < (self._requests.batch_size or 0)
                 and self.number + 1 == self._requests.num_requests)
 
@@ -264,8 +274,10 @@ class _Again:
 
 
 def _without_dataset(position: Any) -> Any:
-    """Return a position without that of the data set, which takes requests and
-    may have none."""
+    """Return a position without the positions of data sets.
+
+    The data set takes requests, so it may not have a position.
+    """
     if not isinstance(position, Position):
         return position
     return position._replace(
@@ -274,7 +286,7 @@ def _without_dataset(position: Any) -> Any:
 
 
 def _measure_as(copy: StreamLike, stream: StreamLike) -> None:
-    """Count the work of a copy of a pipeline for its stages."""
+    """Add the work of a pipeline's copy to the meters of the original."""
     stage_of(copy).meter.owner = stage_of(stream).meter
     for ours, theirs in zip(
             stage_of(copy).inputs, stage_of(stream).inputs, strict=True):
@@ -282,6 +294,6 @@ def _measure_as(copy: StreamLike, stream: StreamLike) -> None:
 
 
 def _bottom(stream: StreamLike) -> Any:
-    """Return the stream of the data set."""
+    """Return the stream that reads the data set."""
     inputs = stage_of(stream).inputs
     return _bottom(inputs[0]) if inputs else stream

@@ -29,14 +29,15 @@ from fuel.utils.overrides import (
 
 
 class StreamStage(Stage):
-    """A stream that derives from AbstractDataStream."""
+    """The stage of a stream that derives from AbstractDataStream."""
 
     __slots__ = ()
 
     def num_items(self, of_all: bool = False) -> int | None:
         """Return the number of items of an epoch; see :meth:`Stage.num_items`.
 
-        A user's `__len__` is not asked, since it may ask the stream itself.
+        `__len__` of a user's class is not called, since it may call this
+        method in turn.
         """
         hook = class_hook(type(self.stream), 'num_items')
         count: int | None = None if hook is None else hook(self.stream)
@@ -47,14 +48,14 @@ class StreamStage(Stage):
 
     @property
     def state_owner(self) -> Stage | None:
-        """The stage whose pipeline a state is of: this one."""
+        """The stage whose pipeline a saved state describes: this one."""
         return self
 
     # --- the share of a rank -----------------------------------------------
 
     @property
     def has_plan(self) -> bool:
-        """Whether a plan makes its items where ranks share them (bool)."""
+        """Whether the stream has a plan, for ranks that share items (bool)."""
         return self.stream.__fuel_plan__ is not None
 
     @property
@@ -97,7 +98,7 @@ class StreamStage(Stage):
             resumed = None if self.pending is None else self.resumed()
             epoch.start, self.start = self.start, None
             if epoch.request_iterator is not None and epoch.start is None:
-                # Whoever built the iterator chose the requests.
+                # The requests were passed to DataIterator.
                 epoch.has_own_requests = True
                 epoch.start = TypeError(
                     'the position among requests that were passed to '
@@ -119,7 +120,7 @@ class StreamStage(Stage):
                 epoch.step = shard.step
 
     def _shard_of_epoch(self) -> Shard | None:
-        """Return the share that a new epoch takes, None if it takes all."""
+        """Return the rank's share of a new epoch, None if it is the whole."""
         scheme = self.stream.iteration_scheme
         shard = self.own_shard or (
             None if scheme is None else shard_of(scheme))
@@ -137,7 +138,7 @@ class StreamStage(Stage):
         return None if 'dataset' in shown else self.shard_of_inputs
 
     def take_limit(self, epoch: Epoch) -> None:
-        """Share the limit of examples left out with the streams below."""
+        """Use the limit of left-out examples of the input's epoch."""
         child = vars(self.stream).get('child_epoch_iterator')
         if isinstance(child, EpochIterator):
             epoch.limit = child.epoch.limit
@@ -146,9 +147,9 @@ class StreamStage(Stage):
                 epoch.short = child.epoch.short
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch, new or unpickled, the last one.
+        """Make an epoch the current one; it is new or was unpickled.
 
-        The stream shows the attributes of a new one already.
+        The stream already has the attributes of a new epoch.
         """
         with self.lock:
             self.epoch = epoch
@@ -199,7 +200,7 @@ class StreamStage(Stage):
         return own
 
     def restore(self, epoch: Epoch, state: State) -> None:
-        """Put a new epoch where a state was saved."""
+        """Move a new epoch to the position of a saved state."""
         epoch.go_to(state['position'], state['requested'], state['failed'])
         if epoch.limit is not None:
             epoch.left_out = Skipped.in_state(state, below=False)
@@ -283,8 +284,9 @@ class StreamStage(Stage):
     def _positions(self) -> list[Position | State | Exception]:
         """Return the positions of its inputs that a state holds.
 
-        A stage with left-overs has an older one.  What failed since is added
-        to it: its exception was delivered.
+        A stage with left-overs saves an older position of its input. Items
+        that have failed since are added to that position, because their
+        exceptions were delivered.
         """
         iterators = self.iterators
         position = self.stream.get_child_position()
@@ -342,8 +344,11 @@ class StreamStage(Stage):
                 self.stream.iteration_scheme.load_state_dict(state['scheme'])
 
     def set_generators(self, state: State) -> None:
-        """Restore the generators of the pipeline, except those that have made
-        left-overs again since."""
+        """Restore the random generators of the stage and of its inputs.
+
+        The inputs of a stage with left-overs are left out: they have made the
+        left-overs again since.
+        """
         if state['leftover'] is None:
             for child, part in zip(
                     self.inputs, state['children'], strict=True):
@@ -351,14 +356,14 @@ class StreamStage(Stage):
         self._set_generator(state)
 
     def _set_generator(self, state: State) -> None:
-        """Put the stage's own generator where it was."""
+        """Restore the state of the stage's own random generator."""
         saved = state['rng']
         if saved is not None and (rng := self.generator) is not None:
             rng_state.set_state(rng, saved)
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:
-    """Add the failures since then to a state from another process."""
+    """Return a state from another process with the later failures added."""
     reads = child.get_position()['requested'] - state['requested']
     failed = child.epoch.failed_after(child.epoch.requested - reads)
     return {**state, 'failed': sorted({*state['failed'], *failed})}
