@@ -23,7 +23,8 @@ STORED_SIZE = 2 ** 16
 class Permutation(Order):
     """A permutation of the numbers below `size`, given by seed and epoch.
 
-    Those of several parts of an epoch, counted from 1 on, are independent.
+    `part`: number of a part of the epoch, from 1 on; 0 for the whole epoch.
+        The permutations of different parts are independent.
     """
 
     def __init__(self, size: int, seed: int, epoch: int,
@@ -55,7 +56,7 @@ class Permutation(Order):
         self._load()
 
     def __call__(self, start: int, stop: int) -> NDArray[numpy.int64]:
-        """Return the images of ``start, ..., stop - 1``; less at the end."""
+        """Return the images of ``start`` to ``stop - 1``, fewer at the end."""
         if self._stored is not None:
             return self._stored[start:stop]
         numbers = numpy.arange(start, min(stop, self.size), dtype=numpy.int64)
@@ -64,13 +65,13 @@ class Permutation(Order):
 
 
 class ComputedShuffle:
-    """Base class of schemes with a computed order: seed and epoch."""
+    """Base class of schemes that compute an order from seed and epoch."""
 
     seed: int
     epoch: int
 
     def set_seed(self, seed: int | None) -> None:
-        """Set the seed, checked, and begin with the first epoch."""
+        """Check and set the seed, and begin with the first epoch."""
         self.seed = not_negative(
             'seed', config.default_seed if seed is None else seed)
         self.epoch = 0
@@ -104,9 +105,9 @@ class ComputedShuffledScheme(ComputedBatches):
     """Batches in a random order that takes no memory, however many there are.
 
     :class:`ShuffledScheme` stores the order of an epoch; this scheme computes
-    each part of it when it is asked for, from a key of 64 bytes.  So 10^12
-    examples cost what ten thousand do, an epoch starts at once, and any
-    position is reached in constant time.
+    each part of the order when it is needed, from a key of 64 bytes.  So
+    10^12 examples take no more memory than ten thousand, an epoch starts at
+    once, and any position is reached in constant time.
 
     Parameters
     ----------
@@ -117,28 +118,28 @@ class ComputedShuffledScheme(ComputedBatches):
     seed : int, optional
         Not negative.  Defaults to ``config.default_seed``.
     drop_last : bool, optional
-        Leave out a last batch of fewer examples; others in each epoch.
-        Defaults to False.
+        Leave out a last batch of fewer examples.  Each epoch leaves out
+        other examples.  Defaults to False.
 
     Attributes
     ----------
     epoch : int
-        Number of the next epoch, from 0 on.  The order depends on `seed` and
-        on this alone.
+        Number of the next epoch, from 0 on.  The order depends only
+        on `seed` and on this number.
 
     Raises
     ------
     TypeError
-        If `examples` is an iterator or `seed` no integer.
+        If `examples` is an iterator or `seed` is not an integer.
     ValueError
         If `seed` is negative.
 
     Notes
     -----
-    Up to 65,536 examples every order is equally likely.  Of more, the order
-    is a keyed bijection (a Feistel network of eight rounds over the numbers
-    below the number of examples): it passes the same statistical tests as a
-    drawn order, but of ``n!`` orders at most ``2 ** 512`` can come out.
+    For up to 65,536 examples every order is equally likely.  For more, the
+    order is a keyed bijection (a Feistel network of eight rounds over the
+    numbers below the number of examples): it passes the same statistical tests
+    as a drawn order, but of ``n!`` orders at most ``2 ** 512`` can come out.
 
     Examples
     --------
@@ -195,11 +196,11 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
 
 
 class BlockPermutation(Order):
-    """Permutation of numbers that moves blocks, then mixes a few at a time.
+    """Permutation that shuffles blocks, then the numbers of a few blocks.
 
-    The blocks come in the order of one permutation, but for the last one if
-    it is shorter, which comes last; so every window but the last has the
-    same size. The numbers in each are permuted by a permutation of its own.
+    One permutation orders the blocks. A shorter last block stays last, so
+    every window but the last has the same size. The numbers of each window
+    are permuted by a permutation of its own.
     """
 
     def __init__(self, size: int, block_size: int, window: int, seed: int,
@@ -217,7 +218,7 @@ class BlockPermutation(Order):
         return {**vars(self), '_windows': {}}
 
     def __call__(self, start: int, stop: int) -> NDArray[numpy.int64]:
-        """Return the images of ``start, ..., stop - 1``; less at the end."""
+        """Return the images of ``start`` to ``stop - 1``, fewer at the end."""
         step, stop = self.block_size * self.window, min(stop, self.size)
         parts = [numpy.empty(0, numpy.int64)]
         while start < stop:
@@ -248,7 +249,7 @@ class BlockPermutation(Order):
             found = Permutation(
                 min(step, self.size - number * step), self.seed, self.epoch,
                 number + 1), blocks
-            # The window before may still be asked for.
+            # The numbers of a neighbouring window may be needed again.
             self._windows = {
                 other: kept for other, kept in self._windows.items()
                 if abs(other - number) == 1}
@@ -259,9 +260,9 @@ class BlockPermutation(Order):
 class ComputedBlockShuffledScheme(ComputedBatches):
     """Batches in a random order that reads storage block by block.
 
-    What :class:`BlockShuffledScheme` does for blocks of one size, in memory
-    that does not depend on the number of examples: the order of the blocks
-    is computed, and so is that of the examples in a window.
+    It shuffles as :class:`BlockShuffledScheme` does with blocks of one size,
+    but in memory that does not depend on the number of examples: the order
+    of the blocks, and of the examples in a window, is computed.
 
     Parameters
     ----------
@@ -277,18 +278,18 @@ class ComputedBlockShuffledScheme(ComputedBatches):
     seed : int, optional
         Not negative. Defaults to ``config.default_seed``.
     drop_last : bool, optional
-        Leave out a last batch of fewer examples; others in each epoch.
-        Defaults to False.
+        Leave out a last batch of fewer examples.  Each epoch leaves out
+        other examples.  Defaults to False.
 
     Attributes
     ----------
     epoch : int
-        Number of the next epoch, from 0 on. The order depends on `seed` and
-        on this alone.
+        Number of the next epoch, from 0 on. The order depends only
+        on `seed` and on this number.
 
     See Also
     --------
-    measure_order : Says how random the order is, by the window.
+    measure_order : Measures how random the order is for a given window.
 
     Examples
     --------

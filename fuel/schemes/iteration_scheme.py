@@ -1,5 +1,5 @@
-"""The bases of schemes, the share of a scheme that a rank takes, and what
-schemes of any class are asked for."""
+"""The base classes of schemes, the scheme of a rank, and functions that read
+the attributes of schemes of any class."""
 from __future__ import annotations
 
 import copy
@@ -44,7 +44,7 @@ class IterationScheme(NamedArguments):
     ``load_state_dict(state)``
         puts the scheme back to where it was.
 
-    The requests that had been made are then left out.  A class that
+    A restored stream leaves out the requests that were made.  A class that
     overrides :meth:`get_request_iterator` overrides the hooks too, or has
     none.  Random schemes should not be shared by streams, since one stream
     would then change the order of the other.
@@ -54,8 +54,9 @@ class IterationScheme(NamedArguments):
     requests_examples: bool
     # True if requests say which examples to visit, and not how many.
     chooses_examples = True
-    # True if any request of an epoch is known by its number. A class declares
-    # it beside its get_request_iterator: one that overrides that has others.
+    # True if each request of an epoch can be made by its number. The class
+    # that defines get_request_iterator declares it: a subclass that overrides
+    # the method makes other requests.
     random_access = False
 
     def __repr__(self) -> str:
@@ -113,8 +114,8 @@ class IterationScheme(NamedArguments):
 class ShardedScheme(IterationScheme):
     """The share of a scheme's order that one of several ranks takes.
 
-    It is what :meth:`IterationScheme.shard` returns. Its state is that of the
-    whole scheme, so any number of ranks can take it up.
+    :meth:`IterationScheme.shard` returns it. Its state is the state of the
+    whole scheme, so any number of ranks can restore it.
 
     Parameters
     ----------
@@ -166,14 +167,14 @@ class ShardedScheme(IterationScheme):
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Take up a state of the whole scheme."""
+        """Restore a state of the whole scheme."""
         self.scheme.load_state_dict(state)
 
 
 def scheme_state(scheme: Any) -> Any:
-    """Return ``scheme.state_dict()``, or say which hooks are missing.
+    """Return ``scheme.state_dict()``; raise TypeError if it lacks the hooks.
 
-    It is a copy: a scheme may go on with the dict that it returned.
+    The result is a copy, since the scheme may change its own dict later.
     """
     if not hook_covers_method(type(scheme), 'get_request_iterator',
                               'state_dict'):
@@ -185,11 +186,13 @@ def scheme_state(scheme: Any) -> Any:
     return copied_plain(scheme.state_dict())
 
 
-# The members that a scheme may have: each is asked for here alone.
+# Each optional attribute of schemes is read only by one function here.
 
 def keeps_generator_before(scheme: object) -> bool:
-    """Return whether the requests of an epoch know the scheme's state before,
-    which is that of its generator."""
+    """Return whether an epoch's requests hold the scheme's state before it.
+
+    That state is the state of the scheme's generator.
+    """
     return covers(scheme, 'generator_before',
                   ('get_request_iterator', 'state_dict'))
 
@@ -210,26 +213,30 @@ def is_scheme(candidate: object) -> bool:
 
 
 def num_examples_of(owner: object) -> Any:
-    """Return the number of examples of a scheme or a data set, None if it
-    has none; a user's may be anything."""
+    """Return `num_examples` of a scheme or a data set, None if it has none.
+
+    In a class of a user, the attribute may be of any type.
+    """
     return getattr(owner, 'num_examples', None)
 
 
 def batch_size_of(scheme: object) -> int | None:
-    """Return the number of examples of a batch, if only the last may be
-    shorter."""
+    """Return the batch size of a scheme, None if it is unknown.
+
+    Only the last batch of an epoch may have fewer examples.
+    """
     size = getattr(scheme, 'batch_size', None)
     return size if isinstance(size, int) else None
 
 
 def is_random_access(scheme: Any) -> bool:
-    """Return whether any request of an epoch is known by its number."""
+    """Return whether each request of an epoch can be made by its number."""
     return covers(scheme, 'random_access', ('get_request_iterator',)) and (
         scheme.random_access is True)
 
 
 def chooses_examples(scheme: object) -> bool:
-    """Return whether requests say which examples to visit."""
+    """Return whether requests say which examples to visit, not how many."""
     return bool(getattr(scheme, 'chooses_examples', True))
 
 
@@ -242,7 +249,7 @@ def parts_of_scheme(scheme: object) -> list[SchemeLike]:
 
 
 def shard_of(scheme: object) -> Shard | None:
-    """Return the share of an order that a scheme takes, None if all."""
+    """Return the share that a scheme takes, None if it is not sharded."""
     return scheme.sharding if isinstance(scheme, ShardedScheme) else None
 
 
@@ -284,7 +291,7 @@ def no_state(self: Any) -> dict[str, Any]:
 
 
 def load_no_state(self: Any, state: dict[str, Any]) -> None:
-    """Take up a state that :meth:`state_dict` returned."""
+    """Restore a state that :meth:`state_dict` returned."""
 
 
 def rng_state(self: Any) -> dict[str, Any]:
@@ -293,7 +300,7 @@ def rng_state(self: Any) -> dict[str, Any]:
 
 
 def load_rng_state(self: Any, state: dict[str, Any]) -> None:
-    """Take up a state that :meth:`state_dict` returned."""
+    """Restore a state that :meth:`state_dict` returned."""
     rng_state_.set_state(self.rng, state['rng'])
 
 
@@ -320,7 +327,7 @@ def load_epoch_state(self: Any, state: dict[str, Any]) -> None:
 
 
 def as_examples(examples: object) -> Any:
-    """Return `examples` as something to iterate over, checked."""
+    """Check `examples`, and return an iterable of the examples."""
     if hasattr(examples, 'get_data'):
         raise TypeError(
             'examples must be a number of examples or a list of indices, got '
@@ -452,7 +459,7 @@ class BatchSizeScheme(IterationScheme):
 
 
 class DrawnOrder:
-    """Base of the schemes that draw from a generator: `rng` or `seed`."""
+    """Base of the schemes that draw from a random generator, `rng`."""
 
     rng: Any
     # Pickles of Fuel 0.2.0 hold none.
@@ -470,10 +477,10 @@ class DrawnOrder:
 
 def generator_of(rng: object, seed: object = None,
                  draws_by: str | None = None) -> Any:
-    """Return the generator that is given, or begins with a seed, checked.
+    """Return the given generator, or a new one that begins with a seed.
 
-    `draws_by`: the method that a generator of another class needs; None if
-        no other class will do.
+    `draws_by`: name of a method; an object of any class that has it is
+        accepted as a generator. None if only the known classes are accepted.
     """
     if rng is None:
         if seed is None:
@@ -497,7 +504,7 @@ def generator_of(rng: object, seed: object = None,
 
 
 def check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> int:
-    """Return the number of examples; refuse those whose number is unknown."""
+    """Return the number of examples; raise TypeError if it is unknown."""
     if scheme.num_examples is None:
         raise TypeError(
             f'{type(scheme).__name__} orders a number or a list of examples, '

@@ -3,18 +3,19 @@
 The weights may differ from epoch to epoch.
 
 The choice is computed from a seed, the epoch and the number of the item, so
-nothing is drawn before it and any position is reached in constant time.  It
-is counter-based, and of low discrepancy:
+it does not need the earlier choices, and any position is reached in constant
+time.  The method is counter-based, and of low discrepancy:
 
 Each request is a position and a point below ``2 ** BITS``.  The points of
 `BLOCK` items in a row lie at equal distances, and an offset that moves on by
-the golden ratio from block to block (a Kronecker sequence) makes those of
-all blocks fill the gaps evenly.  Within a block their order is a random
+the golden ratio from block to block (a Kronecker sequence) makes the points
+of all blocks fill the gaps evenly.  Within a block their order is a random
 permutation, drawn by Philox, a counter-based generator, from the key of the
 epoch and the number of the chunk of blocks.  A stream is chosen by the
-interval that the point lies in.  So each `BLOCK` items hold what the weights
-say, to within one item a stream; and how many of each stream any range of
-items takes is counted in steps that grow with the logarithm of its length.
+interval that the point lies in.  So in each block, the number of items of a
+stream differs by at most one from the number that its weight demands.  The
+items of each stream in any range are counted in a number of steps that grows
+with the logarithm of the range's length.
 """
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ BLOCK = 2 ** BLOCK_BITS
 _OFFSET_BITS = BITS - BLOCK_BITS
 _OFFSETS = 2 ** _OFFSET_BITS
 _GOLDEN = int(_OFFSETS * 0.6180339887498949) | 1
-# So many blocks are permuted at once.
+# Number of blocks that are permuted at once.
 BLOCKS = 256
 CHUNK = BLOCKS * BLOCK
 # Keeps these numbers apart from others that are drawn with the same seed.
@@ -47,7 +48,7 @@ Points = NDArray[numpy.int64]
 
 
 def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
-    """Return the end of each stream's interval, of those below 2**62.
+    """Return the end of each stream's interval, in the range up to 2**62.
 
     A stream of weight 0 has an empty interval.
     """
@@ -58,7 +59,10 @@ def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
 
 
 class MixingRequests(RequestIterator):
-    """The positions and points of one epoch, which has weights of its own."""
+    """The requests of one epoch: pairs of a position and its point.
+
+    `weights`: the weights of the streams in this epoch.
+    """
 
     def __init__(self, weights: NDArray[numpy.float64], seed: int,
                  epoch: int, num_requests: float) -> None:
@@ -119,7 +123,8 @@ class MixingRequests(RequestIterator):
             below += self._count_points(start, first * BLOCK, thresholds)
             below += self._count_points(last * BLOCK, stop, thresholds)
         for place, threshold in enumerate(thresholds.tolist()):
-            # One more of a block's points is below where its offset is.
+            # Of each block, `in_each` points are below the threshold, and one
+            # more if the block's offset is below `beyond`.
             in_each, beyond = divmod(threshold, _OFFSETS)
             below[place] += (last - first) * in_each + count_below(
                 beyond, last - first, self._offset + first * _GOLDEN)
@@ -127,8 +132,10 @@ class MixingRequests(RequestIterator):
 
     def _count_points(self, start: int, stop: int, thresholds: Points
                       ) -> Points:
-        """Return the number of points of a part of a chunk below each
-        threshold."""
+        """Return how many points of a range are below each threshold.
+
+        The range lies in one chunk.
+        """
         if start >= stop:
             return numpy.zeros(len(thresholds), numpy.int64)
         begin = start % CHUNK
@@ -138,18 +145,21 @@ class MixingRequests(RequestIterator):
 
 
 def count_below(bound: int, count: int, offset: int) -> int:
-    """Return the number of offsets of some blocks that are below a bound.
+    """Return how many of `count` blocks have an offset below a bound.
 
-    `offset`: of the first of them; those that follow are `_GOLDEN` apart,
-        modulo `_OFFSETS`.
+    `offset`: offset of the first block. It grows by `_GOLDEN` from block to
+        block, modulo `_OFFSETS`.
     """
     return (_sum_of_floors(count, _OFFSETS, _GOLDEN, offset)
             - _sum_of_floors(count, _OFFSETS, _GOLDEN, offset - bound))
 
 
 def _sum_of_floors(count: int, divisor: int, step: int, first: int) -> int:
-    """Return the sum of ``(first + number * step) // divisor`` over the
-    numbers below `count`, as Euclid's algorithm finds it."""
+    """Return the sum of ``(first + number * step) // divisor``.
+
+    The sum is over the numbers below `count`. It takes as many steps as
+    Euclid's algorithm.
+    """
     total = 0
     while True:
         whole, step = divmod(step, divisor)
@@ -166,7 +176,8 @@ def _sum_of_floors(count: int, divisor: int, step: int, first: int) -> int:
 class MixingScheme(IterationScheme):
     """Chooses one of several streams for each item of an epoch.
 
-    `weights_of`: returns the weights of the epoch with a number, from 0 on.
+    `weights_of`: function that takes the number of an epoch, from 0 on, and
+        returns the weights of that epoch.
     `epoch`: number of the next epoch.
     """
 
@@ -193,13 +204,17 @@ class MixingScheme(IterationScheme):
 
 #: The weights of one epoch, in the order of the streams or by name.
 EpochWeights: TypeAlias = 'Sequence[float] | Mapping[str, float]'
-#: Weights of all epochs, of one after another, or a function of the epoch.
+#: One set of weights for all epochs, one for each epoch, or a function that
+#: takes the number of an epoch.
 Weights: TypeAlias = (
     'EpochWeights | Sequence[EpochWeights] | Callable[[int], EpochWeights]')
 
 
 class MixtureWeights:
-    """Weights of streams, checked; of all epochs as soon as they are known."""
+    """The checked weights of a mixture's streams.
+
+    Weights that a function returns are checked in each epoch, others at once.
+    """
 
     def __init__(self, weights: Weights | None,
                  names: tuple[str, ...]) -> None:
@@ -225,7 +240,10 @@ class MixtureWeights:
             self._function(epoch), f'weights of epoch {epoch}')
 
     def are_positive(self) -> bool:
-        """Return whether every stream has a positive weight in each epoch."""
+        """Return whether every stream has a positive weight in each epoch.
+
+        False if a function gives the weights.
+        """
         return self._function is None and all(
             bool((weights > 0).all()) for weights in self._epochs)
 
@@ -278,6 +296,6 @@ class MixtureWeights:
 
 
 def _are_for_epochs(weights: Any) -> bool:
-    """Return whether these are several weights, one for each epoch."""
+    """Return whether weights are a sequence of the weights of epochs."""
     return isinstance(weights, (list, tuple, numpy.ndarray)) and len(
         weights) > 0 and not numpy.isscalar(weights[0])

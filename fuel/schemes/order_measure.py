@@ -22,12 +22,12 @@ class OrderMeasure(NamedTuple):
     ----------
     distance : float
         Average distance of examples from their places in storage, divided by
-        that of a true shuffle: 0 for the order of storage, about 1 for a true
-        shuffle.
+        the average distance in a true shuffle: 0 for the order of storage,
+        about 1 for a true shuffle.
     autocorrelation : dict of int to float
-        For each lag, the likeness of the labels of two examples so many steps
-        apart: 1 if they are always the same, about 0 if they are as alike as
-        any two examples.
+        For each lag, the similarity of the labels of two examples that are
+        this number of steps apart: 1 if they are always the same, about 0 if
+        they are as similar as those of any two examples.
 
     """
 
@@ -44,13 +44,13 @@ def measure_order(scheme: SchemeLike, labels: ArrayLike | None = None, *,
     scheme : IterationScheme
         Its next epoch is measured, and stays its next epoch.
     labels : array_like, optional
-        Of each example of the data set, in the order of storage: classes
-        (integers, strings), or numbers of a continuous quantity as floats.
-        An array of shape ``(examples, 1)`` will do. Defaults to None: the
-        places of the examples themselves, as such a quantity.
+        The label of each example of the data set, in the order of storage: a
+        class (integer, string), or a continuous quantity (float). An array of
+        shape ``(examples, 1)`` is accepted too. Defaults to None: the place of
+        each example in storage, as a continuous quantity.
     lags : iterable of int, optional
-        Those that are larger than the number of examples allows are left
-        out. Defaults to 1, 10, 100 and 1000.
+        Numbers of steps between two examples. Lags that are not smaller than
+        the number of examples are left out. Defaults to 1, 10, 100 and 1000.
 
     Returns
     -------
@@ -59,14 +59,14 @@ def measure_order(scheme: SchemeLike, labels: ArrayLike | None = None, *,
     Raises
     ------
     ValueError
-        If `labels` do not have one for each example, or a lag is not
+        If `labels` does not have a label for each example, or a lag is not
         positive.
 
     Notes
     -----
-    Of classes, the autocorrelation is how often two examples have the same,
-    between how often any two have (0) and always (1); of quantities it is
-    the correlation.
+    For classes, the autocorrelation is how often two examples have the same
+    class, scaled so that 0 means as often as any two examples, and 1 means
+    always. For quantities it is the correlation.
 
     Examples
     --------
@@ -103,14 +103,14 @@ def measure_windows(examples: int | Iterable[Any], *, block_size: ArrayLike,
     examples, block_size
         See :class:`BlockShuffledScheme`.
     windows : sequence of int
-        Number of blocks that are shuffled together.
+        Numbers of blocks that are shuffled together; each is measured.
     labels, lags
         See :func:`measure_order`.
 
     Returns
     -------
     dict of int to OrderMeasure
-        For each window.
+        The measure of each window.
 
     Examples
     --------

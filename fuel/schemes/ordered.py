@@ -19,12 +19,12 @@ from fuel.utils.checks import not_negative, positive
 
 
 class ConcatenatedScheme(IterationScheme):
-    """The requests of several schemes after each other.
+    """The requests of several schemes, one scheme after another.
 
     Parameters
     ----------
     schemes : list of IterationScheme
-        All for examples or all for batches.
+        Either all of them request examples, or all request batches.
 
     Raises
     ------
@@ -72,20 +72,20 @@ class ConcatenatedScheme(IterationScheme):
                             for scheme in self.schemes]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` returned."""
+        """Restore a state that :meth:`state_dict` returned."""
         for scheme, part in zip(self.schemes, state['schemes'], strict=True):
             scheme.load_state_dict(part)
 
 
 class ConstantScheme(BatchSizeScheme):
-    """The same batch size for a number of times, or for ever.
+    """Requests of the same batch size, a number of times or without end.
 
     Parameters
     ----------
     num_examples : int, optional
-        Stop when the sizes add up to this; the last is smaller if need be.
+        Stop when the sizes add up to this; the last size may be smaller.
     times : int, optional
-        Stop after as many requests.
+        Stop after this number of requests.
     drop_last : bool, optional
         Leave out a last request that is smaller.  Defaults to False.
 
@@ -122,7 +122,7 @@ class ConstantScheme(BatchSizeScheme):
     @property
     def num_requests(self) -> int | None:
         """Number of requests in an epoch (int), or None if endless."""
-        # Zero is a number like any other: no requests at all.
+        # A limit of zero means no requests, not no limit.
         if self.times is not None and not (self.num_examples):
             return 0 if self.num_examples == 0 else self.times
         if self.num_examples is None:
@@ -144,8 +144,7 @@ class ConstantScheme(BatchSizeScheme):
 
 
 def size_requests(scheme: ConstantScheme) -> BatchSizeRequests:
-    """Return the requests of an epoch, without a warning that there are
-    none."""
+    """Return the requests of an epoch; do not warn if there are none."""
     count, last_size = scheme.num_requests, scheme.batch_size
     if scheme.num_examples and not scheme.drop_last:
         last_size = scheme.num_examples % scheme.batch_size or last_size
@@ -202,12 +201,13 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
         Sort the indices within each batch.  Defaults to False.
     rng : numpy.random.RandomState, optional
         Generator of the order; a :class:`numpy.random.Generator`, a
-        :class:`random.Random` or anything else with a method ``shuffle``
-        will do.  Defaults to a new ``RandomState(config.default_seed)``, so
-        two schemes made alike give the same order.
+        :class:`random.Random` or any object with a method ``shuffle`` is
+        accepted too.  Defaults to a new
+        ``RandomState(config.default_seed)``, so two schemes made alike give
+        the same order.
     drop_last : bool, optional
-        Leave out a last batch of fewer examples; others in each epoch.
-        Defaults to False.
+        Leave out a last batch of fewer examples.  Each epoch leaves out
+        other examples.  Defaults to False.
     seed : int, optional
         Instead of `rng`: begin with a new ``RandomState(seed)``.
 
@@ -221,7 +221,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
     Notes
     -----
     The order is what ``rng.shuffle`` makes of a list of the examples.  It
-    takes 4 bytes of memory an example while an epoch runs.
+    takes 4 bytes of memory for each example while an epoch runs.
 
     Examples
     --------

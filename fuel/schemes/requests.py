@@ -1,8 +1,8 @@
-"""Request iterators: what one epoch asks for, and how far it has come.
+"""Request iterators: the requests of an epoch, and the position in it.
 
-An iterator holds a position and what the order is computed from, never the
-remaining requests.  So it is small when pickled, whatever the number of
-examples, and moves forward in constant time.
+An iterator holds its position and the values that the order is computed from,
+not the remaining requests.  So its pickle is small for any number of examples,
+and it advances in constant time.
 """
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RequestIterator(RequestPosition):
     Subclasses implement :meth:`_request`.  One iterator belongs to one
     thread at a time.
 
-    `position`: how many requests were made.  This is where the epoch stands:
-        its reader looks here before each read.
-    `num_requests`: how many there are in the whole epoch; ``math.inf`` if they
-        never end.
+    `position`: number of requests that were made.  It is the position of the
+        epoch: the epoch's reader checks it before each read.
+    `num_requests`: number of requests of the whole epoch; ``math.inf`` if the
+        epoch has no end.
     `requests_examples`: whether a request is the index of one example.
     """
 
@@ -65,12 +65,14 @@ class RequestIterator(RequestPosition):
         raise NotImplementedError
 
     def _compact(self, position: int) -> Any:
-        """Return request number `position` as an array, if it is kept as one;
-        users get a list of integers."""
+        """Return request number `position`, as an array if possible.
+
+        Users get a list of integers, from :meth:`_request`.
+        """
         return self._request(position)
 
     def next_compact(self) -> Any:
-        """Return the next request, as an array where there is one."""
+        """Return the next request, as an array if possible."""
         position = self.position
         if position >= self.num_requests:
             raise StopIteration
@@ -92,13 +94,13 @@ class RequestIterator(RequestPosition):
 
     @property
     def is_random_access(self) -> bool:
-        """Whether any request is known by its number (bool)."""
+        """Whether each request can be made by its number (bool)."""
         cls = type(self)
         return (cls.__next__ is RequestIterator.__next__
                 and cls._request is not RequestIterator._request)
 
     def plain_order(self) -> Any:
-        """Return the indices of the whole epoch, one after another."""
+        """Return all indices of the epoch in order, None if not available."""
         return None
 
     def advance(self, count: int) -> None:
@@ -106,11 +108,11 @@ class RequestIterator(RequestPosition):
         self.position = int(min(self.position + count, self.num_requests))
 
     def skip(self, count: int) -> None:
-        """Leave out as many requests as the next `count` steps make."""
+        """Leave out the requests of the next `count` steps."""
         self.advance(count * self.step)
 
     def copied(self) -> Any:
-        """Return requests that another may ask for by their numbers."""
+        """Return a copy from which others may read requests by number."""
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -151,7 +153,7 @@ class ExampleRequests(IndexRequests):
 
 
 class BatchRequests(RequestIterator):
-    """Lists of up to `batch_size` indices after each other."""
+    """Lists of up to `batch_size` consecutive indices."""
 
     def __init__(self, indices: Sequence[Any], batch_size: int,
                  drop_last: bool = False) -> None:
@@ -182,14 +184,17 @@ class BatchRequests(RequestIterator):
 
 
 class Order:
-    """Base of the orders of an epoch, as places of indices."""
+    """Base of the orders of an epoch: each is a sequence of places.
+
+    A place is a position in the list of indices.
+    """
 
     def __call__(self, start: int, stop: int) -> NDArray[Any]:
         """Return a part of the order."""
         raise NotImplementedError
 
     def whole(self) -> NDArray[Any] | None:
-        """Return all of it, None if it is not held."""
+        """Return the whole order, None if it is not in memory."""
         return None
 
     def copied(self) -> Any:
@@ -200,10 +205,10 @@ class Order:
 class ShuffledOrder(Order):
     """An order that a function draws with a generator.
 
-    It is a function of the generator as it was before the epoch, so that is
-    what a pickle holds; the order is drawn anew when it is needed. Of a
-    generator that cannot be put back to where it was, such as
-    ``numpy.random`` itself, the pickle holds the order.
+    A pickle holds the state of the generator before the epoch, and the order
+    is drawn from it again when it is needed. If the state of the generator
+    cannot be restored, such as that of ``numpy.random`` itself, the pickle
+    holds the order.
     """
 
     def __init__(self, draw: Draw, rng: RandomGenerator) -> None:
@@ -236,7 +241,7 @@ class ShuffledOrder(Order):
         return None if rng is None else take_snapshot(rng)
 
     def whole(self) -> NDArray[Any] | None:
-        """Return all of the order."""
+        """Return the whole order."""
         return self._drawn()
 
     def copied(self) -> Any:
@@ -259,7 +264,7 @@ class Permuted(RequestIterator):
         self._is_identity = indices == range(len(indices))
 
     def copied(self) -> Any:
-        """Return requests that another may ask for by their numbers."""
+        """Return a copy from which others may read requests by number."""
         ours = copy.copy(self)
         ours.order = self.order.copied()
         return ours
@@ -293,8 +298,8 @@ class PermutedExamples(Permuted, IndexRequests):
 class PermutedBatches(Permuted):
     """Lists of up to `batch_size` indices, in another order.
 
-    `num_examples`: how many indices there are in all, if some come twice or
-        not at all.
+    `num_examples`: number of indices of an epoch, if some are repeated or
+        left out; None for the length of `indices`.
     """
 
     def __init__(self, indices: Sequence[Any], batch_size: int, order: Order,
@@ -347,7 +352,10 @@ class BatchSizeRequests(RequestIterator):
 
 
 def _copy_of(rng: RandomGenerator) -> Any:
-    """Return a copy of a generator, of a RandomState its state alone."""
+    """Return a copy of a generator, None if it cannot be copied.
+
+    A RandomState is returned as the dict of its state.
+    """
     if type(rng) is numpy.random.RandomState \
             and type(rng._bit_generator) is numpy.random.MT19937:
         return rng.get_state(legacy=False)
@@ -355,7 +363,7 @@ def _copy_of(rng: RandomGenerator) -> Any:
 
 
 def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
-    """Return indices if a compiled reader can look at them."""
+    """Return indices if a compiled reader can read them, else None."""
     if type(indices) is list:
         return indices
     if isinstance(indices, range) and (
@@ -366,7 +374,7 @@ def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
 
 def num_batches(num_examples: int, batch_size: int,
                 drop_last: bool = False) -> int:
-    """Return the number of batches that hold all examples, or of full ones."""
+    """Return the number of batches, only of full batches if `drop_last`."""
     if drop_last:
         return num_examples // batch_size
     return -(-num_examples // batch_size)
@@ -421,7 +429,7 @@ class CountedRequests(RequestIterator):
 
 
 class ConcatenatedRequests(RequestIterator):
-    """The requests of several iterators after each other."""
+    """The requests of several iterators, one iterator after another."""
 
     num_requests = math.inf
 
@@ -440,7 +448,7 @@ class ConcatenatedRequests(RequestIterator):
         raise StopIteration
 
     def advance(self, count: int) -> None:
-        """Skip requests without making them."""
+        """Leave out the next `count` requests."""
         while count and self.parts:
             part = self.parts[0]
             moved = advance(part, count)
@@ -480,7 +488,7 @@ def as_requests(iterator: Iterator[Any]) -> RequestIterator:
 
 
 def advance(requests: Iterator[Any], count: int) -> int:
-    """Leave out `count` requests of any iterator."""
+    """Leave out up to `count` requests of any iterator; return how many."""
     if isinstance(requests, RequestIterator):
         before = requests.position
         requests.advance(count)

@@ -1,4 +1,4 @@
-"""Schemes that draw, and their draws: by blocks, by weights, by classes."""
+"""Schemes that draw random orders: by blocks, by weights, by classes."""
 from __future__ import annotations
 
 import random
@@ -49,8 +49,8 @@ class BlockShuffledScheme(DrawnScheme):
     """Batches in a random order that reads storage block by block.
 
     For data larger than memory in compressed chunks, where reading any row
-    costs decoding its whole chunk. Blocks of neighbouring examples are
-    shuffled; then the examples of a few blocks at a time, a window, are
+    costs decoding its whole chunk. First blocks of neighbouring examples are
+    shuffled. Then the examples of a window, which is a few blocks, are
     shuffled among each other. Every example comes exactly once an epoch,
     and each block is needed during one window only (and the batch that
     follows it).
@@ -66,22 +66,23 @@ class BlockShuffledScheme(DrawnScheme):
         places at which blocks other than the first one start. Blocks that
         are the chunks of the file read fastest: see :meth:`aligned`.
     window : int, optional
-        Number of blocks shuffled together. Memory for so many, and the
-        next ones, is needed. One is the coarsest order; as many as there
-        are is a full shuffle. Defaults to 8.
+        Number of blocks shuffled together. Two windows of blocks must fit in
+        memory. A window of one block gives the least random order, a window
+        of all blocks a full shuffle. Defaults to 8.
     rng : numpy.random.RandomState, optional
-        A :class:`numpy.random.Generator` or a :class:`random.Random` will
-        do. Defaults to a new ``RandomState(config.default_seed)``.
+        A :class:`numpy.random.Generator` or a :class:`random.Random` is
+        accepted too. Defaults to a new ``RandomState(config.default_seed)``.
     drop_last : bool, optional
-        Leave out a last batch of fewer examples; others in each epoch.
-        Defaults to False.
+        Leave out a last batch of fewer examples. Each epoch leaves out
+        other examples. Defaults to False.
     seed : int, optional
         Instead of `rng`: begin with a new ``RandomState(seed)``.
 
     Raises
     ------
     ValueError
-        If the starts of blocks do not increase, or lie outside.
+        If the starts of blocks do not increase, or are not numbers of
+        examples.
 
     Examples
     --------
@@ -114,27 +115,25 @@ class BlockShuffledScheme(DrawnScheme):
                 source: str | None = None,
                 window: int = 8, rng: RandomGenerator | None = None,
                 drop_last: bool = False, seed: int | None = None) -> Self:
-        """Return a scheme over a data set whose blocks are its chunks, or
-        row groups.
+        """Return a scheme whose blocks are the chunks of a data set.
 
         Parameters
         ----------
         dataset : Dataset
-            Whose rows are stored in pieces: in chunks of HDF5 or Zarr, in row
-            groups of Parquet, or in a remote file. Each of its examples is
-            visited.
+            A data set whose rows are stored in pieces: chunks of HDF5 or Zarr,
+            row groups of Parquet, or pieces of a remote file. Each of its
+            examples is visited.
         batch_size, window, rng, drop_last, seed
             As for the class.
         source : str, optional
-            The source whose pieces count. Defaults to that of
+            The source whose pieces become blocks. Defaults to that of
             :meth:`~fuel.datasets.Dataset.chunk_of_examples`: the compressed
             one with the largest examples.
 
         Raises
         ------
         ValueError
-            If the source is not chunked: any order of its examples is as fast
-            as another.
+            If the source is not chunked: then all orders are equally fast.
         TypeError
             If the data set does not say how its rows are stored.
         """
@@ -157,7 +156,7 @@ class BlockShuffledScheme(DrawnScheme):
 
 def _block_borders(block_size: ArrayLike, num_examples: int,
                    ) -> NDArray[numpy.intp]:
-    """Return the bounds of the blocks."""
+    """Return the start of each block, and the end of the last."""
     if numpy.ndim(block_size) == 0:
         # NumPy counts in floating point by a step beyond 64 bits.
         starts = numpy.arange(0, num_examples, min(
@@ -180,24 +179,24 @@ class WeightedScheme(DrawnScheme):
     Parameters
     ----------
     weights : sequence of float
-        One for each example, from 0; they need not add up to anything. An
-        example of twice the weight is drawn twice as often.
+        One weight for each example, not negative. They need not add up to 1.
+        An example of twice the weight is drawn twice as often.
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional
-        Number of examples drawn in an epoch. Defaults to as many as
-        there are weights.
+        Number of examples drawn in an epoch. Defaults to the number of
+        weights.
     replacement : bool, optional
-        Whether an example may be drawn more than once an epoch. Otherwise
-        those of small weight come late, or not at all. Defaults to True.
+        Whether an example may be drawn more than once an epoch. If False,
+        examples of small weight come late, or not at all. Defaults to True.
     rng, drop_last, seed : optional
         See :class:`BlockShuffledScheme`.
 
     Raises
     ------
     ValueError
-        If a weight is negative or no number, or fewer examples have a
-        positive one than must be drawn.
+        If a weight is negative or not a number, or if fewer examples have a
+        positive weight than must be drawn.
 
     Examples
     --------
@@ -249,12 +248,12 @@ def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
 
 
 class BalancedScheme(DrawnScheme):
-    """Batches of an epoch in which every class is as frequent as the others.
+    """Batches of an epoch in which all classes are equally frequent.
 
-    In an epoch, the examples of a class come in a random order, and again
-    in another one when they are used up. Classes are mixed at random, so
-    they are equally frequent in an epoch, not in each batch. For batches
-    that are balanced one by one, make a :class:`~fuel.transformers.Batch` of
+    In an epoch, the examples of a class come in a random order. When all of
+    them have come, they come again in another order. Classes are mixed at
+    random, so they are equally frequent in an epoch, not in each batch. If
+    each batch must be balanced, make a :class:`~fuel.transformers.Batch` of
     a :class:`~fuel.transformers.Mix` of one stream for each class
     (:ref:`class-balance`).
 
@@ -262,17 +261,17 @@ class BalancedScheme(DrawnScheme):
     ----------
     labels : sequence
         The class of each example: integers, strings or the like. An array
-        of shape ``(examples, 1)``, as label sources often are, will do.
-        Those that are masked, or missing in a categorical of pandas or
-        Arrow, are left out, with a warning:
+        of shape ``(examples, 1)``, which label sources often have, is
+        accepted too. Examples whose label is masked, or missing in a
+        categorical of pandas or Arrow, are left out, with a warning.
         :meth:`dataset.read_labels <fuel.datasets.Dataset.read_labels>` masks
-        codes of categories so.
+        the missing ones among codes of categories.
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional
-        Number of examples drawn in an epoch: as many of each class, and
-        one more of some, chosen at random, if need be. Defaults to the
-        number of labels, without those left out.
+        Number of examples drawn in an epoch, the same number of each class.
+        If they cannot be divided equally, some classes, chosen at random,
+        get one more. Defaults to the number of labels that are not left out.
     missing : object, optional
         A label that is not a class, such as -1: its examples are never
         drawn. Defaults to None: in a plain array each label is a class.
@@ -282,7 +281,7 @@ class BalancedScheme(DrawnScheme):
     Attributes
     ----------
     classes : numpy.ndarray
-        The different labels, sorted.
+        The distinct labels, sorted.
 
     Raises
     ------
@@ -298,7 +297,7 @@ class BalancedScheme(DrawnScheme):
     [[2, 4, 9, 0, 3], [9, 1, 9, 9, 9]]
     """
 
-    # Of a pickle that is older than `missing`.
+    # Pickles that were made before `missing` existed hold no value.
     _num_left_out = 0
 
     def __init__(self, labels: ArrayLike, batch_size: int, *,
@@ -344,8 +343,8 @@ class BalancedScheme(DrawnScheme):
             partial(draw_balanced, self._members, num_examples), self.rng)
 
 
-# So many windows keep their order: those of the present request and of the
-# one that is looked at beforehand. Each request may lie in two.
+# Number of windows whose order is kept: those of the current request and of
+# the request that is read in advance. Each request may lie in two.
 KEPT_WINDOWS = 4
 
 
@@ -365,8 +364,9 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
     """Draw places with given weights.
 
     Without replacement each place gets a time from an exponential
-    distribution whose rate is its weight; the first ones are taken. That is
-    the same as drawing one after another from those that are left.
+    distribution whose rate is its weight; the places with the earliest times
+    are taken. This is the same as drawing one place after another from the
+    places that are left.
     """
     if replacement:
         borders = numpy.cumsum(weights)
@@ -384,7 +384,7 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
 
 def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
                   rng: RandomGenerator) -> NDArray[numpy.intp]:
-    """Draw as many places of each class, one more of some."""
+    """Draw the same number of places of each class, or one more of some."""
     share, rest = divmod(size, len(members))
     lucky = set(numpy.argsort(uniforms(rng, len(members)))[:rest].tolist())
     drawn = []
@@ -402,11 +402,11 @@ def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
 
 
 class BlockOrder(ShuffledOrder):
-    """The order of examples out of windows of blocks.
+    """The order of examples that are shuffled within windows of blocks.
 
-    An epoch draws the order of the blocks, and one number. A window's own
-    order is drawn from that number and the window's, so that any window can
-    be had without those before it.
+    An epoch draws the order of the blocks, and a seed. The order within a
+    window is drawn from this seed and the number of the window, so that a
+    window does not depend on the draws of earlier windows.
     """
 
     def __init__(self, borders: NDArray[numpy.intp], window: int,
@@ -419,7 +419,7 @@ class BlockOrder(ShuffledOrder):
         return {**super().__getstate__(), '_windows': {}, '_starts': None}
 
     def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
-        """Return the order of the blocks, then the number."""
+        """Return the order of the blocks, and draw the windows' seed."""
         drawn = super()._draw(rng)
         order = numpy.argsort(drawn[:-1], kind='stable')
         lengths = numpy.diff(self._borders)[order]
@@ -453,7 +453,7 @@ class BlockOrder(ShuffledOrder):
             numpy.random.RandomState([self._seed, number]).shuffle(places)
             if len(self._windows) == KEPT_WINDOWS:
                 del self._windows[next(iter(self._windows))]
-        # The one that was used last is the last.
+        # The most recently used window comes last.
         self._windows[number] = places
         return places
 
@@ -475,11 +475,12 @@ class BlockOrder(ShuffledOrder):
 def find_known(labels: Any, missing: object = None) -> NDArray[Any] | None:
     """Return a mask of the labels that stand for a class, None if all do.
 
-    Labels are missing where a masked array is masked, or a categorical of
-    pandas or Arrow has no value: these are left out with a warning.
+    A label is missing if it is masked in a masked array, or has no value in a
+    categorical of pandas or Arrow. A warning says that such labels are left
+    out.
 
-    `missing`: the label that stands for none as well.
-    Returns: shape of the labels.
+    `missing`: a label that does not stand for a class either.
+    Returns: array of the shape of the labels.
     """
     known = ~_find_unsaid(labels)
     left_out = int(known.size - numpy.count_nonzero(known))

@@ -15,9 +15,11 @@ POLICIES = ('uneven', 'drop', 'pad')
 
 
 class BatchPart(NamedTuple):
-    """Rows of a whole batch: their numbers, and its length.
+    """The rows of a whole batch that one rank gets.
 
-    Those from number `real` on repeat examples of the start.
+    `rows`: numbers of these rows in the whole batch.
+    `total`: number of rows of the whole batch.
+    `real`: rows from this number on repeat examples from the epoch's start.
     """
 
     rows: slice | list[int]
@@ -69,12 +71,12 @@ class Shard(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """Place of the rank's item among those (int)."""
+        """Place of the rank's item among the items of a step (int)."""
         return 0 if self.splits else self.rank
 
     def check_split(self, owner: str, is_single: bool,
                     size: int | None) -> None:
-        """Refuse single examples, or batches too small to be split.
+        """Raise ValueError for single examples, or for batches too small.
 
         `owner`: the subject and verb of the error.
         """
@@ -89,7 +91,7 @@ class Shard(NamedTuple):
                 "fewer ranks or by='batch'")
 
     def part(self, size: int) -> slice:
-        """Return the rows of a batch of a usual size that are the rank's."""
+        """Return the rank's rows of a batch of `size` examples."""
         return _part(self.rank, self.num_shards, size)
 
 
@@ -99,10 +101,10 @@ def _part(place: int, ranks: int, size: int) -> slice:
 
 
 class FoundShard(Shard):
-    """A share whose rank was found where the share was taken."""
+    """A share whose rank was detected, not given by the user."""
 
     def check_world(self) -> None:
-        """Refuse to read if this process is another rank now."""
+        """Raise ValueError if this process has another rank by now."""
         found = find_rank()
         if found.is_known and found[:2] != self[:2]:
             raise ValueError(
@@ -115,7 +117,7 @@ class FoundShard(Shard):
 
 def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
                   uneven: str = 'uneven') -> Shard:
-    """Return a shard whose fields are checked."""
+    """Check the fields of a shard, and return it."""
     if num_shards is None:
         raise TypeError(
             'num_shards is missing: pass the number of ranks that share the '
@@ -134,7 +136,7 @@ def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
 
 
 def found_shard(by: str = 'batch', uneven: str = 'uneven') -> FoundShard:
-    """Return the share of the rank that this process is, and log it."""
+    """Detect the rank of this process, log it, and return its share."""
     found = find_rank()
     log.info('rank %d of %d, as %s says', *found)
     return FoundShard(*checked_shard(
@@ -142,7 +144,7 @@ def found_shard(by: str = 'batch', uneven: str = 'uneven') -> FoundShard:
 
 
 def as_shard(shard: object) -> Shard | None:
-    """Return the shard that an argument of a stream stands for, checked."""
+    """Return the checked shard that a stream's argument `shard` means."""
     if shard is None:
         return None
     if shard == 'auto':
@@ -156,9 +158,10 @@ def as_shard(shard: object) -> Shard | None:
 
 
 def place_of_rank(first: int, total: float, shard: Shard) -> int | None:
-    """Return the rank's item of the round that begins with `first`.
+    """Return the rank's item of the round that begins with item `first`.
 
-    None if it has none, of `total` items.
+    `total`: number of items of the epoch.
+    Returns: number of the item; None if the rank has no item in this round.
     """
     place = first + shard.rank
     if first + shard.num_shards <= total:
@@ -173,11 +176,12 @@ def place_of_rank(first: int, total: float, shard: Shard) -> int | None:
 class Round:
     """Deals the batches of one step to the ranks that split them.
 
-    A batch is split over all ranks that have none yet. If it has no row for
-    each of them, it goes to some, and the next batch to the others. So all
-    ranks make the same steps, each with rows of one batch.
+    A batch is split over all ranks that have no rows yet. If it has fewer rows
+    than there are such ranks, it is split over some of them, and the next
+    batch over the others. So all ranks make the same steps, and each step of a
+    rank has rows of one batch.
 
-    `left`: number of ranks that have none yet.
+    `left`: number of ranks that have no rows yet.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -185,11 +189,11 @@ class Round:
         self.left = shard.num_shards
 
     def deal(self, real: int, full: int, is_last: bool) -> BatchPart | None:
-        """Return the rank's rows of the next batch, None if none.
+        """Return the rank's rows of the next batch, None if it gets none.
 
-        `real`: how many examples the batch has.
-        `full`: how many it has if it is not short.
-        `is_last`: whether the epoch ends with it.
+        `real`: number of examples of the batch.
+        `full`: number of examples of a full batch.
+        `is_last`: whether this is the last batch of the epoch.
         """
         uneven = self.shard.uneven
         if is_last and real < full and uneven == 'drop':
@@ -198,7 +202,7 @@ class Round:
         place = self.shard.rank - self.shard.num_shards + self.left
         ranks = self.left
         if total < ranks and not is_last:
-            # As many as fit the size of a next batch that is not short.
+            # The batch's portion of the ranks, if the next batch is full.
             ranks = min(total, max(1, ranks * total // (total + full)))
         self.left -= ranks
         if not 0 <= place < ranks:
@@ -208,7 +212,7 @@ class Round:
 
 
 def num_of_rank(total: int, shard: Shard) -> int:
-    """Return the number of batches of a rank that gets every n-th."""
+    """Return the number of batches of a rank that gets every n-th batch."""
     rounds, rest = divmod(total, shard.num_shards)
     return rounds + (place_of_rank(0, rest, shard) is not None)
 
@@ -217,8 +221,8 @@ def share_of(total: int, shard: Shard, last: int | None = None,
              size: int = 0) -> int | None:
     """Return the number of items of a rank, None if it is not known.
 
-    `last`: how many examples the last batch has, if that is known.
-    `size`: how many the others have.
+    `last`: number of examples of the last batch, if known.
+    `size`: number of examples of every other batch.
     """
     if not shard.splits:
         return num_of_rank(total, shard)

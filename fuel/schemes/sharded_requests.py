@@ -1,7 +1,7 @@
 """Requests of one of several ranks that share the order of an epoch.
 
 Their position is that of the whole order, so it is equal on all ranks after
-each step, and any number of ranks can go on from it.
+each step, and any number of ranks can resume from it.
 """
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fuel.typing import Request
 
 
 class ChosenRequests(RequestIterator):
-    """Base of the iterators over requests, or parts, of another.
+    """Base of the iterators that choose from the requests of another.
 
-    Subclasses implement :meth:`_next` and :meth:`_at`, whose argument
-    `compact` says whether an array is returned where there is one.
+    Subclasses implement :meth:`_next` and :meth:`_at`. Their argument
+    `compact` says whether to return an array if possible.
     """
 
     requests: RequestIterator
@@ -37,7 +37,7 @@ class ChosenRequests(RequestIterator):
 
     @property
     def is_random_access(self) -> bool:
-        """Whether any request is known by its number (bool)."""
+        """Whether each request can be made by its number (bool)."""
         return self.requests.is_random_access
 
     @property
@@ -49,7 +49,7 @@ class ChosenRequests(RequestIterator):
         return self._next(False)
 
     def next_compact(self) -> Any:
-        """Return the next request, as an array where there is one."""
+        """Return the next request, as an array if possible."""
         return self._next(True)
 
     def request_at(self, position: int) -> Any:
@@ -63,7 +63,7 @@ class ChosenRequests(RequestIterator):
 
 
 class RowRequests(ChosenRequests):
-    """Requests, with the next one cut to chosen rows.
+    """Requests of another iterator; the next one is cut to chosen rows.
 
     `rows`: rows of the next request, or their numbers; None for all of them.
     """
@@ -95,7 +95,7 @@ class RowRequests(ChosenRequests):
         return request
 
     def rows_at(self, position: int) -> BatchPart:
-        """Return the rows of a request that were wanted last."""
+        """Return the chosen rows as a part of the request at a position."""
         total = len(as_splittable(self.requests.compact_at(position)))
         rows = slice(None) if self.rows is None else self.rows
         return BatchPart(rows, total, total)
@@ -114,9 +114,11 @@ def as_splittable(request: Request) -> Any:
 
 
 def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
-    """Return a mask of the rows of an item that are repeats.
+    """Return a mask of the rows of a batch that repeat earlier examples.
 
-    Of an example, `count` is None and one boolean is returned.
+    `count`: number of rows; None for a single example, which gets one bool.
+    `repeats`: whether the whole item is a repeat.
+    `rows`: the rank's rows of the batch, None if the batch is not split.
     """
     if count is None:
         return repeats
@@ -129,14 +131,14 @@ def marks(count: int | None, repeats: bool, rows: BatchPart | None) -> Any:
 class SoughtRequests:
     """Requests with random access, to be dealt to ranks.
 
-    `full`: how many examples a batch has that is not short; of those that are
-        split, the last alone may be.
+    `full`: number of examples of a full batch. Of batches that are split, only
+        the last may have fewer.
     """
 
     def __init__(self, requests: RequestIterator, full: int) -> None:
         self.requests = requests
         self.full = full
-        # The request whose size was asked for last.
+        # Number of the request whose size was computed last, and the request.
         self._sized: tuple[int, Any] = -1, None
 
     def count(self, stop: int, wanted: int) -> float:
@@ -144,7 +146,7 @@ class SoughtRequests:
         return self.requests.num_requests
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the size of a request, and that of a full one."""
+        """Return the size of a request, and the size of a full request."""
         full = self.full
         if item + 1 < self.requests.num_requests:
             return full, full
@@ -161,7 +163,7 @@ class SoughtRequests:
 
     @property
     def num_first(self) -> int:
-        """Number of requests that are known from the start (int)."""
+        """Number of the epoch's first requests that can be repeated (int)."""
         return int(min(self.requests.num_requests, self.full))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,15 +184,14 @@ class RequestsInOrder(ReadInOrder):
         return next(self.requests)
 
     def skip(self, count: int) -> None:
-        """Leave out requests."""
+        """Leave out the next `count` requests."""
         try:
             self.requests.advance(count)
         finally:
             self.position = self.requests.position
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the size of a request that was read, and that of a full
-        one."""
+        """Return the size of a request that was read, and of a full one."""
         return len(as_splittable(self._kept[item])), self.full
 
     def take(self, item: int, compact: bool) -> Any:
@@ -199,12 +200,12 @@ class RequestsInOrder(ReadInOrder):
 
     @property
     def num_first(self) -> int:
-        """Number of requests that are kept from the start (int)."""
+        """Number of the epoch's first requests that are kept (int)."""
         return min(self.position, self.first)
 
 
 class RankRequests(ChosenRequests):
-    """The requests of a rank, or its parts of requests."""
+    """The requests of a rank, or the rank's parts of all requests."""
 
     _is_compact = False
     # The position before the request that was made last, in Python.
@@ -219,8 +220,8 @@ class RankRequests(ChosenRequests):
         full = inner.batch_size or shard.num_shards
         first = 0 if shard.uneven != 'pad' else (
             full if shard.splits else shard.num_shards - 1)
-        # Any batch may be short where their size is not known, and then a
-        # step is not one batch.
+        # If the batch size is not known, any batch may be short, and a step
+        # may take several batches.
         is_sought = inner.is_random_access and (
             not shard.splits or inner.batch_size is not None)
         self._order: Any = (
@@ -233,13 +234,13 @@ class RankRequests(ChosenRequests):
         shard = self.shard
         self.step, self.offset = shard.step, shard.offset
         if not shard.splits and not math.isinf(self.num_requests):
-            # Behind it lies the last round, if that is not complete.
+            # A round that begins at the limit or later is not complete.
             self.limit = max(
                 0, int(self.num_requests) - shard.num_shards + 1)
 
     @property
     def is_random_access(self) -> bool:
-        """Whether any request is known by its number (bool)."""
+        """Whether each request can be made by its number (bool)."""
         return isinstance(self._order, SoughtRequests)
 
     @property
@@ -250,11 +251,11 @@ class RankRequests(ChosenRequests):
         return self.requests.batch_size
 
     def plain_order(self) -> Any:
-        """Return the indices of the whole epoch, of all ranks."""
+        """Return the indices of all ranks, None if batches are split."""
         return None if self.shard.splits else self.requests.plain_order()
 
     def made_last(self, count: int) -> list[Any]:
-        """Return the rank's requests that were made last."""
+        """Return the last `count` requests of the rank that were made."""
         # The last round may have been short.
         begin = max(self._begin, self.position - self.step)
         return [self.request_at(begin - back * self.step)
@@ -284,7 +285,7 @@ class RankRequests(ChosenRequests):
         return indices[rows.rows]
 
     def _padded(self, indices: Any, total: int) -> Any:
-        """Return indices with those from the start of the epoch behind."""
+        """Return indices, padded with indices from the epoch's start."""
         found, more = list(indices), total - len(indices)
         first: list[Any] = []
         for place in range(self._order.num_first):
@@ -321,13 +322,16 @@ class RankRequests(ChosenRequests):
             self.position = self.dealer.next
 
     def rows_at(self, item: int) -> BatchPart | None:
-        """Return the rank's rows of a request: of any, or of the last."""
+        """Return the rank's rows of a request, None if it is not split.
+
+        Without random access, only the rows of the last request are known.
+        """
         last = self.dealer.last
         if last.item == item:
             return last.rows
         if not (self.shard.splits and self.is_random_access):
             return None
-        # A compiled reader may have asked for the request alone.
+        # A compiled reader may have made the request without the dealer.
         dealt = self.dealer.find(item)
         return None if dealt is None else dealt.rows
 
