@@ -5,13 +5,13 @@ Arguments that mean the same for all stages that take them:
 - ``data_stream``, the stream that the stage reads;
 - ``which_sources``, a tuple of names, or one name: the sources to transform,
   while the others pass through. Defaults to all;
-- ``seed``, an int: what random stages draw depends on it, on the epoch and on
-  the number of the batch. Default is ``config.default_seed``;
-- ``num_threads``, an int: how many threads to use at most. Default is what
-  ``config.num_threads`` is when a batch is transformed;
+- ``seed``, an int: the random draws of a stage depend on it, on the epoch and
+  on the number of the batch. Defaults to ``config.default_seed``;
+- ``num_threads``, an int: the largest number of threads to use. Defaults to
+  the value of ``config.num_threads`` when a batch is transformed;
 - ``iteration_scheme``, ``axis_labels`` and ``produces_examples``: see
   :class:`AbstractDataStream` and :class:`Transformer`. Axis labels default to
-  those of ``data_stream`` where the stage keeps the axes.
+  those of ``data_stream`` if the stage keeps the axes.
 """
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

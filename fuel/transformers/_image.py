@@ -1,4 +1,4 @@
-"""The cropping function of old, under its old name."""
+"""The cropping function of Fuel 0.2.0, under its old name."""
 from __future__ import annotations
 
 from collections.abc import Sequence

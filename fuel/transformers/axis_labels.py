@@ -13,7 +13,7 @@ from fuel.typing import StreamLike
 
 logger = logging.getLogger(__name__)
 
-# The stages that were said to give no labels on.
+# A warning has said that these stages drop axis labels.
 _told_of: weakref.WeakSet[StreamLike] = weakref.WeakSet()
 
 
@@ -36,16 +36,16 @@ class ExpectsAxisLabels:
     def verify_axis_labels(self, expected: Sequence[str],
                            actual: Sequence[str] | None,
                            source_name: str) -> None:
-        """Check the axis labels of a source, the first time it is asked.
+        """Check the axis labels of a source, once for each source.
 
         Parameters
         ----------
         actual : tuple of str or None
-            If None, or all empty, a warning is logged, since nothing can be
-            checked.
+            The labels of the source's axes. If None, or all empty, a warning
+            is logged, since nothing can be checked.
         source_name : str
-            Whose labels they are. Once they were accepted, later calls for
-            the source check nothing.
+            Name of the source. After its labels were accepted, later calls
+            for this source check nothing.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class ExpectsAxisLabels:
         verified.add(source_name)
 
     def _warn(self, expected: tuple[str, ...], source: str) -> None:
-        """Warn of missing labels; of a stage that dropped them, once."""
+        """Warn of missing axis labels, once of each stage that drops them."""
         name = type(self).__name__
         dropping = _dropping_stage(stage_of(self).inputs, source)
         if dropping is None:
@@ -88,7 +88,7 @@ class ExpectsAxisLabels:
                 type(dropping).__name__, source, expected)
 
     def _meant(self, expected: tuple[str, ...]) -> str:
-        """Return the advice to choose the sources that have the axes."""
+        """Return advice to name the sources with the axes, '' if none has."""
         fitting = tuple(
             source for stream in stage_of(self).inputs
             for source, labels in stage_of(stream).labels.items()
@@ -101,7 +101,7 @@ class ExpectsAxisLabels:
 
 def _dropping_stage(streams: Sequence[StreamLike],
                     source: str) -> StreamLike | None:
-    """Return the stage that gives no labels on which its input has."""
+    """Return the stage that drops a source's axis labels, None if none."""
     while len(streams) == 1:
         stream, = streams
         streams = stage_of(stream).inputs

@@ -24,7 +24,7 @@ from fuel.utils.overrides import (
 from fuel.utils.rng_state import generator_in
 from fuel.utils.signatures import constructors_of
 
-#: For `keeps`: data stay of the kind that they were.
+#: Value of `keeps`: data keep their dtype, shape and axes.
 ALL = frozenset({'dtype', 'shape', 'axes'})
 
 #: A function of a stage and an item, which returns the item transformed.
@@ -34,10 +34,10 @@ Transformation: TypeAlias = 'Callable[[Any, Any], Any]'
 class Transformer(AbstractDataStream):
     """A stage of a pipeline: a stream that reads another stream.
 
-    Subclasses implement :meth:`transform_example`, :meth:`transform_batch`
-    or both; the one is called with each example, the other with each batch,
-    and what they return goes on. A stage that turns batches into examples
-    or the reverse, or that needs to see requests, overrides
+    Subclasses implement :meth:`transform_example`, which is called with each
+    example, :meth:`transform_batch`, which is called with each batch, or
+    both. Their results are the items of the stage. A stage that turns
+    batches into examples or the reverse, or that takes requests, overrides
     :meth:`get_data` instead and reads ``next(self.child_epoch_iterator)``.
 
     Parameters
@@ -49,9 +49,8 @@ class Transformer(AbstractDataStream):
         be given unless there is an iteration scheme, or the class has an
         attribute of that name.
     iteration_scheme, axis_labels
-        `iteration_scheme` and `axis_labels`; see
-        :class:`~fuel.streams.AbstractDataStream`. The axis labels may be
-        ``'kept'``: those of `data_stream`.
+        See :class:`~fuel.streams.AbstractDataStream`. The axis labels may be
+        ``'kept'``, which means those of `data_stream`.
 
     Attributes
     ----------
@@ -60,15 +59,16 @@ class Transformer(AbstractDataStream):
         Reads `data_stream`. It is made with each epoch iterator and belongs
         to it.
     sources : tuple of str
-        Those of `data_stream`, unless others are assigned.
+        The sources of `data_stream`, unless others are assigned.
 
     Notes
     -----
-    A stage may have several epoch iterators at once, also in several
-    threads. What it remembers from one call to the next within an epoch
-    belongs into attributes that `epoch_attributes` names and that
-    :meth:`get_epoch_iterator` sets anew; see also :meth:`get_leftover`.
-    Data handed to a stage are its own, so it may change them in place.
+    A stage may have several epoch iterators at once, even in several
+    threads. So it stores values that it keeps from one call to the next
+    within an epoch in attributes that `epoch_attributes` names and that
+    :meth:`get_epoch_iterator` sets for each epoch; see also
+    :meth:`get_leftover`. A stage owns the data that it receives, so it may
+    change them in place.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Transformer(AbstractDataStream):
     child_epoch_iterator: Any
     #: True if the same item gives the same result, in any order, in several
     #: threads at a time and in any epoch (bool). Such a stage is read faster,
-    #: and cannot see the attributes of the epoch.
+    #: and has no access to the attributes of the epoch.
     pure: Any = False
     #: True if each row of a batch is made of the same row of the batch of
     #: `data_stream` (bool), so that a rank reads only its own rows.
@@ -118,7 +118,7 @@ class Transformer(AbstractDataStream):
         self.data_stream = data_stream
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Return a new stage, if its input is a stream."""
+        """Return a new stage; raise an error if its input is not a stream."""
         if _reads_first_argument(cls):
             read = args[0] if args else kwargs.get('data_stream')
             if read is not None:
@@ -134,7 +134,7 @@ class Transformer(AbstractDataStream):
         Parameters
         ----------
         request : None
-            The stages that take requests say so.
+            Only stages whose documentation says so take a request.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Transformer(AbstractDataStream):
         Raises
         ------
         ValueError
-            If there is a request.
+            If `request` is not None.
         NotImplementedError
             If `data_stream` produces examples and this stage batches, or
             the reverse; if the method that transforms them is missing.
@@ -170,8 +170,8 @@ class Transformer(AbstractDataStream):
         Returns
         -------
         EpochReader or None
-            None if a subclass has its own `get_data`, or a foreign iterator
-            is read.
+            None if a subclass has its own `get_data`, or if the iterator that
+            is read is not a DataIterator.
         """
         child = epoch.attributes.get('child_epoch_iterator')
         if (not isinstance(child, DataIterator)
@@ -219,10 +219,10 @@ class Transformer(AbstractDataStream):
 
     def _explained(self, error: Exception, child: DataIterator,
                    data: Batch, function: str = '') -> Exception:
-        """Return an error of a transformation with the known facts about it.
+        """Return an error of a transformation, with a note of its examples.
 
-        A StopIteration is refused, as in PEP 479; one that came from the
-        child's iterator is the end of the epoch.
+        A StopIteration becomes a RuntimeError, as in PEP 479, unless the
+        child's iterator has raised it at the end of the epoch.
         """
         if not isinstance(error, StopIteration):
             note_examples(error, child, data)
@@ -266,11 +266,11 @@ class Transformer(AbstractDataStream):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one of `data_stream` alone (bool).
+        """Whether each item is made of one item of `data_stream` (bool).
 
         True unless the stage draws from an `rng` or has attributes of its
         own that belong to an epoch. A stage that overrides :meth:`get_data`
-        may say so with a class attribute of this name.
+        may declare it with a class attribute of this name.
         """
         return self._is_stateless()
 
@@ -291,7 +291,7 @@ class Transformer(AbstractDataStream):
         found = source_examples(self.child_epoch_iterator, len(requests))
         if found is None or self.produces_examples or stage.keeps_rows:
             return found
-        # A method on batches may sort them.
+        # transform_batch may change the order of the rows.
         return found._replace(in_order=False)
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
@@ -321,15 +321,19 @@ class Transformer(AbstractDataStream):
 
 @cached
 def _reads_first_argument(cls: type) -> bool:
-    """Return whether the first argument of one of Fuel's own constructors is
-    the stream."""
+    """Return whether the first argument of a class is the stream.
+
+    Only constructors of Fuel's own classes are examined.
+    """
     return has_own_constructor(cls) and [parameter.name for parameter in next(
         constructors_of(cls))][:1] == ['data_stream']
 
 
 def refuse_no_stream(reader: str, candidate: object) -> None:
-    """Raise NotAStreamError for an object that is neither a stream nor a data
-    set; the error says what to write."""
+    """Raise NotAStreamError unless an object is a stream or a data set.
+
+    The text says what to write instead.
+    """
     if not (is_stream(candidate) or is_dataset(candidate)):
         raise NotAStreamError(
             f'{reader} reads a stream, got {short_repr(candidate)}: '
@@ -339,8 +343,8 @@ def refuse_no_stream(reader: str, candidate: object) -> None:
 def _child_iterator(stage: Transformer) -> Any:
     """Return an epoch iterator of the stream that a stage reads.
 
-    A stage with a `get_data` of its own may make the requests itself, so that
-    the stream needs no scheme.
+    A stage with a `get_data` of its own may make the requests itself, so the
+    stream that it reads does not need a scheme.
     """
     try:
         child = stage.data_stream
@@ -353,7 +357,10 @@ def _child_iterator(stage: Transformer) -> Any:
 
 
 def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
-    """Say how a stage gets the attributes that its base's constructor sets."""
+    """Raise an error that advises to call the base class's constructor.
+
+    An error about another object is raised as it is.
+    """
     if error.obj is not stage:
         raise error
     raise AttributeError(
@@ -363,7 +370,7 @@ def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
 
 
 def as_tuple(data: object) -> Any:
-    """Return a user's function's result as a tuple, an iterator read out.
+    """Return the result of a user's function; read an iterator to a tuple.
 
     Lists stay lists: scripts may change them in place.
     """
@@ -371,7 +378,7 @@ def as_tuple(data: object) -> Any:
 
 
 def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
-    """Refuse data that have no part for some source.
+    """Raise ValueError if data have fewer parts than there are sources.
 
     Parts beyond the last source pass through: a stream whose `sources` were
     shortened hides them.
@@ -384,7 +391,7 @@ def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
 
 
 def common_types(data_streams: Sequence[object]) -> SourceTypes:
-    """Return the types and shapes that are known of all streams, and equal."""
+    """Return the known types of the sources that all streams agree on."""
     first, *others = map(types_of, data_streams)
     return {source: found for source, found in first.items()
             if all(found == other.get(source) for other in others)}

@@ -34,11 +34,11 @@ from fuel.utils.overrides import covers
 
 
 class BatchPlan(OrderPlan):
-    """Batches of examples of a stream that can be sought."""
+    """Makes a batch by its number, from a stream that can seek."""
 
     @staticmethod
     def fits(stream: Any) -> bool:
-        """Return whether any batch is known without those before it."""
+        """Return whether each batch can be made without the earlier ones."""
         return type(stream.iteration_scheme) is ConstantScheme and can_seek(
             stream.data_stream, forward=True)
 
@@ -47,11 +47,11 @@ class BatchPlan(OrderPlan):
         return _joined(parts, self.sources)
 
     def end(self, item: int) -> None:
-        """Leave the stream where the stage does."""
+        """Move the stream to where the stage leaves it at the end."""
         order, child = self.order, self.children[0]
         seek(child, order.total if order.reads_all
              else order.places(self.num_items - 1).stop)
-        # A mixture goes there when it is asked where it stands.
+        # A mixture moves there only when its position is requested.
         position_of(child)
 
 
@@ -66,7 +66,7 @@ class Batch(LeftoverStage):
         Says how many examples make a batch.
     strictness : {0, 1, 2}, optional
         What to do if too few examples are left for the last batch: return
-        it all the same (0, the default), discard it (1), or raise
+        the short batch (0, the default), discard it (1), or raise
         ValueError (2).
     batch_size : int, optional
         Number of examples of a batch, instead of an `iteration_scheme`.
@@ -83,7 +83,7 @@ class Batch(LeftoverStage):
         Unless either `iteration_scheme` or `batch_size` is given.
     ValueError
         If `data_stream` produces batches, if `iteration_scheme` requests
-        examples, or if `strictness` is anything else, or `drop_last`
+        examples, if `strictness` has another value, or if `drop_last`
         contradicts it.
 
     Notes
@@ -176,7 +176,7 @@ class Batch(LeftoverStage):
         """
         size = as_size(self, request)
         if not self._kept:
-            # If reading an example fails, those before it wait here.
+            # If reading an example fails, the examples before it stay here.
             self._kept = (
                 Leftover(position_of(self.child_epoch_iterator), []),)
         examples = self._kept[0].parts
@@ -197,7 +197,7 @@ class Batch(LeftoverStage):
             self.strictness)
 
     def _check_last(self, examples: list[Any], size: int) -> None:
-        """Raise if the rest at the end must not be returned."""
+        """Raise an error if a short last batch must not be returned."""
         if not examples or self.strictness == 1:
             raise StopIteration
         if self.strictness == 2:
@@ -223,7 +223,7 @@ class Batch(LeftoverStage):
         return count
 
     def get_leftover(self) -> None:
-        """Return nothing: the examples that wait are all read again."""
+        """Return None: the examples of an unfinished batch are read again."""
 
 
 def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
@@ -234,10 +234,10 @@ def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
 
 
 class UnpackPlan(RowPlan):
-    """Single examples out of batches; one rank's of a batch at a time."""
+    """Makes examples of batches; reads a rank's rows of a batch at once."""
 
     step = 1
-    # The number of the next of the examples that were read.
+    # The number of the next example that was read and not returned.
     _expected = -1
     _examples: Iterator[Any] = iter(())
 
@@ -250,7 +250,7 @@ class UnpackPlan(RowPlan):
 
     @staticmethod
     def fits(stream: Any) -> bool:
-        """Return whether any example is known without those before it."""
+        """Return whether each example can be made without earlier ones."""
         return can_seek_rows(stream.data_stream) and covers(
             stream, '__fuel_plan__', ('expand',))
 

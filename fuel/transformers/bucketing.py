@@ -21,19 +21,19 @@ from fuel.utils.sparse import require_dense
 class BucketBatch(LeftoverStage, SeededTransformer):
     """Makes batches of examples of similar lengths, of limited size.
 
-    Little of a batch is padding then, and all batches are of about one
-    size in memory. It reads a pool of examples, sorts them by length, cuts
-    them into batches and hands these out in random order.
+    So a batch needs little padding, and all batches have about the same
+    size in memory. The stage reads a pool of examples, sorts them by length,
+    cuts them into batches and returns the batches in random order.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         Produces examples.
     token_budget : int
-        The most items that a batch may have after padding: the length of
+        Largest number of items of a batch after padding: the length of
         its longest sequence times the number of sequences.
     length_source : str, optional
-        The source whose length counts. Defaults to the first.
+        The source whose length is measured. Defaults to the first source.
     pool_size : int, optional
         Number of examples that are sorted together. Defaults to 1000.
     shuffle : bool, optional
@@ -49,12 +49,12 @@ class BucketBatch(LeftoverStage, SeededTransformer):
     ------
     ValueError
         If `data_stream` produces batches, or an argument is invalid; when
-        data are asked for, if a single sequence is longer than the budget.
+        data are requested, if a single sequence is longer than the budget.
 
     Notes
     -----
-    A state says which pool is used and how much of it; taking it up reads
-    the pool again.
+    A state holds the number of the pool, and of its batches that were
+    returned. Restoring it reads the pool again.
 
     Examples
     --------
@@ -171,14 +171,14 @@ class BucketBatch(LeftoverStage, SeededTransformer):
         return
 
     def get_leftover(self) -> dict[str, Any]:
-        """Return which pool comes next, and how much of one was used."""
+        """Return the pool's number, and how many of its batches were used."""
         pools: Any = self._kept
         return {**self.inherited_leftover(),
                 'number': self._num_pools - len(pools),
                 'used': pools[0].used if pools else None}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the pool again, without the examples that were returned."""
+        """Read the pool again, and skip the batches that were returned."""
         self.resume_plan(leftover)
         self._num_pools = saved_count(leftover, 'number')
         if leftover['used'] is not None:

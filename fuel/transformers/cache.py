@@ -1,4 +1,4 @@
-"""A stage that makes other batches of the batches of its stream."""
+"""A stage that changes the size of batches."""
 from __future__ import annotations
 
 import operator
@@ -30,8 +30,10 @@ from fuel.utils.sparse import (
 
 def batch_rows(batch: Iterable[Any],
             sources: Sequence[str]) -> tuple[list[Any], int]:
-    """Return the data of each source, as arrays, lists or sparse batches,
-    and how many examples they have."""
+    """Return the data of each source of a batch, and its number of examples.
+
+    The data of a source are an array, a list or a sparse batch.
+    """
     batch = tuple(batch)
     check_count(batch, sources)
     names = (*sources, *range(len(sources), len(batch)))
@@ -48,7 +50,7 @@ def batch_rows(batch: Iterable[Any],
 
 
 def examples_of(batch: Iterable[Any], sources: Sequence[str]) -> LazyPieces:
-    """Return the examples of a batch, which they do not keep alive."""
+    """Return the examples of a batch; each is copied when it is read."""
     parts, size = batch_rows(batch, sources)
     return LazyPieces(partial(_example_at, parts), size)
 
@@ -75,11 +77,11 @@ def _as_rows(part: Iterable[Any], source: object) -> Any:
 
 
 class CachePlan(RowPlan):
-    """Batches of the rows of batches that can be read by themselves."""
+    """Makes a batch by its number, from rows that can be read separately."""
 
     @staticmethod
     def fits(stream: Any) -> bool:
-        """Return whether any batch is known without those before it."""
+        """Return whether each batch can be made without the earlier ones."""
         return type(stream.iteration_scheme) is ConstantScheme and (
             can_seek_rows(stream.data_stream))
 
@@ -89,11 +91,11 @@ class CachePlan(RowPlan):
 
 
 class Cache(LeftoverStage):
-    """Makes batches of other sizes than those of its stream.
+    """Makes batches of another size from the batches of its stream.
 
     It reads batches, typically large ones, keeps them, and returns as many
-    examples as requested until all are used up. Nothing is left over at the
-    end of an epoch: the last batch may be smaller than requested.
+    examples as requested until all are used up. No example is left out at
+    the end of an epoch: the last batch may be smaller than requested.
 
     Parameters
     ----------
@@ -108,8 +110,8 @@ class Cache(LeftoverStage):
     ----------
     cache : list of lists
         For each source a list of the examples that were read, but not yet
-        returned in this epoch. It is made when it is looked at, so changing
-        it has no effect; assigning to it has.
+        returned in this epoch. Each access makes new lists, so changing them
+        has no effect; assigning to `cache` has.
 
     Raises
     ------
@@ -119,7 +121,7 @@ class Cache(LeftoverStage):
 
     Notes
     -----
-    Batches are read until a request is met, never more. Where the shapes of
+    The stage reads no more batches than a request needs. If the shapes of
     examples differ, the batch is an array of objects.
 
     Examples
@@ -152,7 +154,7 @@ class Cache(LeftoverStage):
 
     @property
     def cache(self) -> list[list[Any]]:
-        """For each source the examples to come (list of lists)."""
+        """For each source, the examples not yet returned (list of lists)."""
         return [[example for chunk in self._kept
                  for example in iterate_rows(rows_between(
                      chunk.parts[place], chunk.used, chunk.size))]
@@ -182,7 +184,8 @@ class Cache(LeftoverStage):
         Returns
         -------
         tuple of numpy.ndarray
-            Of fewer examples if there are no more.
+            The data of each source, with fewer examples than requested if
+            no more are left.
 
         Raises
         ------
@@ -240,7 +243,7 @@ class Cache(LeftoverStage):
 
 
 def as_size(stage: StreamLike, request: Any) -> int:
-    """Return a request for a number of examples, checked."""
+    """Check a request for a number of examples, and return the number."""
     try:
         size = operator.index(request)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Stages that change the type in which numbers are held."""
+"""Stages that change the dtype of data."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -50,18 +50,18 @@ class _Caster(AgnosticSourcewiseTransformer):
         return super()._transformation(epoch)
 
     def _wanted(self) -> Sequence[str]:
-        """Return the sources all of whose numbers are cast."""
+        """Return the sources whose data are cast, whatever their dtype."""
         return ()
 
 
 class Cast(_Caster):
-    """Casts sources to a type.
+    """Casts sources to a dtype.
 
     Parameters
     ----------
     dtype : dtype
-        Anything that NumPy takes for a type, or ``'floatX'`` for what
-        ``fuel.config.floatX`` is when the stage is built.
+        Anything that NumPy accepts as a dtype, or ``'floatX'`` for the value
+        of ``fuel.config.floatX`` when the stage is built.
     which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -72,15 +72,16 @@ class Cast(_Caster):
     Raises
     ------
     TypeError
-        If there is no such type.
+        If NumPy has no such dtype.
 
     Notes
     -----
-    Data that have the type already are passed on as they are. Times become
-    their number of days, seconds or whatever their unit is since 1970; NaT is
-    NaN among floating numbers, and an error among integers. A list of
-    equal shapes becomes one array. The examples of a ragged batch are cast
-    one by one: an array of objects stays one, a list of arrays a list.
+    Data that have the dtype already are returned unchanged. A time becomes
+    the number of its units, such as days or seconds, since 1970; NaT becomes
+    NaN in a floating dtype, and is an error in an integer dtype. A list of
+    examples of equal shape becomes one array. The examples of a ragged batch
+    are cast one by one: an array of objects stays an array of objects, and a
+    list of arrays stays a list.
 
     Examples
     --------
@@ -140,7 +141,7 @@ class Cast(_Caster):
 
 
 def _first_text(data: Any) -> str | None:
-    """Return the text that data are, or hold first, if they are text."""
+    """Return the first text in data, None if the first item is not text."""
     while not isinstance(data, str):
         if not isinstance(data, (list, tuple, numpy.ndarray)):
             return None
@@ -152,7 +153,7 @@ def _first_text(data: Any) -> str | None:
 
 
 class ForceFloatX(_Caster):
-    """Casts floating arrays to floatX, and leaves anything else alone.
+    """Casts floating arrays to floatX, and leaves other data unchanged.
 
     Parameters
     ----------

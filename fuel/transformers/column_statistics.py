@@ -51,11 +51,11 @@ class Statistic(ABC):
 
     @abstractmethod
     def result(self) -> list[Any]:
-        """Return a value for each column; None or NaN if it had none."""
+        """Return a value for each column, None or NaN for an empty column."""
 
 
 class Mean(Statistic):
-    """Means of numbers, rounded once."""
+    """The mean of each column, rounded only once."""
 
     def __init__(self) -> None:
         self._moments: Moments | None = None
@@ -79,7 +79,7 @@ class Mean(Statistic):
 
 
 class Median(Statistic):
-    """Medians of numbers, which are kept until then."""
+    """The median of each column; all numbers are kept in memory."""
 
     def __init__(self) -> None:
         self._rows: list[NDArray[Any]] = []
@@ -102,7 +102,7 @@ class Median(Statistic):
 
 
 class MostFrequent(Statistic):
-    """The values that are there most often."""
+    """The most frequent value of each column."""
 
     is_numeric = False
 
@@ -118,7 +118,7 @@ class MostFrequent(Statistic):
             there = column[~gaps]
             found: Iterable[tuple[Any, int]]
             if there.dtype.hasobject:
-                # NumPy sorts them, which numbers among text cannot be.
+                # numpy.unique sorts, and cannot compare numbers with text.
                 found = Counter(there.tolist()).items()
             else:
                 values, numbers = numpy.unique(there, return_counts=True)
@@ -128,8 +128,10 @@ class MostFrequent(Statistic):
                     value, bytes) else value] += number
 
     def result(self) -> list[Any]:
-        """Return the most frequent value of each column, of numbers and text
-        that are equally frequent the least number."""
+        """Return the most frequent value of each column.
+
+        Of equally frequent values it is the least one, numbers before text.
+        """
         return [min(counts, key=lambda value, counts=counts: (  # type: ignore[misc]
             -counts[value], isinstance(value, str), value)) if counts else None
                 for counts in self._counts]

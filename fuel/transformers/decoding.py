@@ -18,10 +18,11 @@ from fuel.utils.checks import positive
 
 
 class DecodingStage(SourcewiseTransformer):
-    """Decodes the files that are the examples of sources, on several threads.
+    """Base of the stages that decode files, on several threads.
 
-    Subclasses implement :meth:`_decode_file`. An example that cannot be
-    decoded is an error which a stream with ``on_error='skip'`` leaves out.
+    Each example of the chosen sources is a file. Subclasses implement
+    :meth:`_decode_file`. An example that cannot be decoded raises an error,
+    or is left out by a stream with ``on_error='skip'``.
     """
 
     keeps_rows = True
@@ -60,7 +61,7 @@ class DecodingStage(SourcewiseTransformer):
                                source_name: str) -> list[Any]:
         """Return a list of examples, decoded."""
         files = list(source_batch)
-        # Of an example that is made alone, the place would say nothing.
+        # The place of an example in a batch of one says nothing.
         which = (f'{self.noun} {{}} of a batch' if len(files) > 1
                  else f'the {self.noun}')
         return map_places(
@@ -76,7 +77,7 @@ class DecodingStage(SourcewiseTransformer):
         try:
             return self._decode_file(file)
         except (MemoryError, ImportError):
-            # They say nothing about the file.
+            # These errors do not mean that the file is damaged.
             raise
         except Exception as error:
             raise self._error(
@@ -128,7 +129,7 @@ class DecodingStage(SourcewiseTransformer):
             'files are stored as other arrays than of uint8')
 
     def _content_of(self, file: Mapping[str, Any], which: str) -> Any:
-        """Return the bytes of a file of Hugging Face."""
+        """Return the bytes of a file in the form of Hugging Face, a dict."""
         content, path = file['bytes'], file['path']
         if content is not None or not isinstance(path, str):
             return content

@@ -20,13 +20,12 @@ __all__ = ['ToBytes', 'rgb_images_from_encoded_bytes',
 
 
 class ToBytes(SourcewiseTransformer):
-    """Makes bytes of arrays, such as files that were stored as uint8.
+    """Converts arrays to bytes, such as files that were stored as uint8.
 
     Parameters
     ----------
     which_sources, iteration_scheme, axis_labels
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
         of the chosen sources default to ``('batch', 'bytes')`` or
         ``('bytes',)``.
 
@@ -51,7 +50,7 @@ class ToBytes(SourcewiseTransformer):
     keeps_rows = True
     takes_sparse = False
     takes_masked = False
-    # Of other sources all that is known stays.
+    # This is about the chosen sources; other sources keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, stream: StreamLike, *,
@@ -86,7 +85,7 @@ def _to_bytes(example: object) -> bytes:
 
 def uint8_pixels_to_floatX(  # noqa: N802 - a name of old
         which_sources: Sequence[str] | str) -> Any:
-    """Return stages that make floatX from 0 to 1 of pixels from 0 to 255.
+    """Return stages that scale pixels of 0 to 255 to floatX of 0 to 1.
 
     Returns
     -------
@@ -105,7 +104,7 @@ def uint8_pixels_to_floatX(  # noqa: N802 - a name of old
 
 
 def rgb_images_from_encoded_bytes(which_sources: Sequence[str] | str) -> Any:
-    """Return stages that make colour images of encoded ones.
+    """Return stages that decode encoded images to colour images.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Types of numbers, and data in them."""
+"""Look up dtypes, and cast data to them."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,7 @@ from fuel.utils.sparse import cast_rows, is_sparse
 
 
 def as_dtype(dtype: DTypeLike) -> Any:
-    """Return a type; ``'floatX'`` is replaced by the configured one."""
+    """Return a NumPy dtype; ``'floatX'`` means the configured dtype."""
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
     try:
@@ -39,7 +39,7 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
         return array if array.dtype == dtype else with_mask(
             cast(without_hidden(array), dtype), mask_of(array), array)
     if dtype.kind == 'f' and array.dtype.kind in 'mM':
-        # NumPy makes a large number of NaT, as of an integer.
+        # NumPy would cast NaT to a large number.
         is_missing = numpy.isnat(array)
         times = numpy.where(is_missing, numpy.zeros((), array.dtype), array)
         return numpy.where(is_missing, dtype.type('nan'), times.astype(dtype))
@@ -54,7 +54,7 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     if type(array) is numpy.ndarray and array.flags.c_contiguous \
             and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
             and array.dtype != dtype:
-        # The same, in memory that another process may read.
+        # The same cast, into memory that another process may read.
         result = empty(array.shape, dtype)
         numpy.copyto(result, array, casting='unsafe')
         return result

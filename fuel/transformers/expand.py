@@ -1,4 +1,4 @@
-"""Stages that make none, one or several items of each that they read."""
+"""Stages that make none, one or several items of each item they read."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,18 +19,18 @@ from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative
 from fuel.utils.overrides import is_own
 
-# Ends the pieces of an item; a piece may be None by mistake.
+# Marks the end of an item's pieces; None may be a wrong piece of a user's.
 _END = object()
 
 
 class PieceOrder(EpochOrder):
-    """Pieces of the items of an input, as many of each.
+    """The order of pieces, if each item has the same number of them.
 
-    All rows of an item are those that each of its pieces is made of.
+    Each piece is made of all rows of its item.
 
     `times`: number of pieces of an item.
-    `is_single`: whether they are single examples.
-    `name`: of the stage.
+    `is_single`: whether the pieces are single examples.
+    `name`: name of the stage.
     """
 
     def __init__(self, below: EpochOrder, times: int, is_single: bool,
@@ -48,7 +48,7 @@ class PieceOrder(EpochOrder):
 
     @property
     def unsized(self) -> str:
-        """Why it is not known which rows a piece has, '' if it is."""
+        """The reason why a piece's rows are unknown, '' if they are known."""
         if self.is_single and self.inputs[0].is_single:
             return ''
         return (f'which rows a piece of {self.name} has is not known, since '
@@ -68,18 +68,21 @@ class PieceOrder(EpochOrder):
         return super().make(item)
 
     def find(self, item: int) -> tuple[int, int]:
-        """Return the item of a piece, and the number of the piece there."""
+        """Return the item of a piece, and the piece's number in the item."""
         return divmod(item, self.times) if self.times else (0, 0)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the item that a piece is of."""
+        """Return the item that a piece is made of."""
         return ItemPart(0, (self.find(item)[0],)),
 
 
 class PiecePlan(OrderPlan):
-    """Pieces of the items of a stream that can be sought, as many of each."""
+    """Makes a piece by its number, from a stream that can seek.
 
-    # The item whose pieces are made, and how many of them were.
+    Each item has the same number of pieces.
+    """
+
+    # The item whose pieces are made, and how many of them were made.
     _number = -1
     _used = 0
 
@@ -107,7 +110,7 @@ class PiecePlan(OrderPlan):
         return found
 
     def end(self, item: int) -> None:
-        """Leave the stream where the stage does."""
+        """Move the stream to where the stage leaves it at the end."""
         if self.num_items:
             child = self.children[0]
             seek(child, self.order.find(self.num_items)[0])
@@ -124,10 +127,10 @@ class PiecePlan(OrderPlan):
 
 
 class Expand(LeftoverStage):
-    """A stage that makes none, one or several items of each item below.
+    """A stage that makes none, one or several items of each item it reads.
 
-    Subclasses implement :meth:`expand`, and nothing else: what is left of an
-    item, saved states, errors and several epochs at a time are seen to.
+    Subclasses only implement :meth:`expand`. This class handles pieces that
+    are not yet delivered, saved states, errors and several epochs at a time.
 
     Parameters
     ----------
@@ -146,20 +149,21 @@ class Expand(LeftoverStage):
 
     Notes
     -----
-    A state holds no data: it says how many pieces of an item were delivered,
-    and taking it up calls :meth:`expand` again with that item. So it makes
-    equal pieces of equal items. To draw at random, derive from `Expand` first
-    and from :class:`SeededTransformer` second: its generators are those of
-    the item, whichever piece is made.
+    A state holds no data, but the number of an item's pieces that were
+    delivered. Restoring it calls :meth:`expand` again with that item. So
+    :meth:`expand` must make equal pieces of equal items. To draw at random,
+    derive from `Expand` first and from :class:`SeededTransformer` second: its
+    generators depend on the item, not on the piece.
 
-    An error in :meth:`expand` is raised in the place of a piece, and the
-    stage goes on with the next item, also where a state is taken up; where
-    :meth:`expand` returned a sequence, with its next piece. With
-    ``on_error='skip'`` all pieces of an item are made before the first of
-    them is delivered, and an item that fails is left out with all of them.
+    An error in :meth:`expand` is raised in the place of a piece. The stage,
+    or one that is restored there, then continues with the next item. If
+    :meth:`expand` returned a sequence, it continues with the next piece. With
+    ``on_error='skip'``, all pieces of an item are made before the first of
+    them is delivered, and an item that fails is left out with all its pieces.
 
-    Ranks share the items below, each with a state of its own, unless
-    :meth:`num_pieces` is known without them: then they share the pieces.
+    Ranks share the items that the stage reads, and each rank has a state of
+    its own. If :meth:`num_pieces` is known without an item, they share the
+    pieces instead.
 
     Examples
     --------
@@ -209,25 +213,25 @@ class Expand(LeftoverStage):
         Returns
         -------
         iterable of tuple
-            Each piece has the data of each source of the stage. Of a
-            generator, a piece is made when it is asked for, and those before
-            it again where a state is taken up. A sequence, such as a list,
-            is asked for each piece by its number.
+            Each piece has the data of each source of the stage. A generator
+            makes a piece when it is requested; after a state is restored, it
+            makes the earlier pieces of the item again. A sequence, such as a
+            list, is indexed by the number of the piece.
         """
         raise NotImplementedError(missing(self, 'expand'))
 
     def num_pieces(self, item: Batch | None = None) -> int | None:
-        """Return the number of pieces of an item, if it is known before.
+        """Return the number of pieces of an item, if it is known beforehand.
 
-        A hook for stages that know. They have a length then, and ranks share
-        the pieces as they share the items of other stages, each reading the
-        items that its pieces are made of.
+        A hook for stages that know the number. Such a stage has a length, and
+        ranks share its pieces: each rank reads the items that its own pieces
+        are made of.
 
         Parameters
         ----------
         item : tuple, optional
-            As :meth:`expand` gets it. Defaults to None: how many does any
-            item make, whatever it is?
+            The item, as :meth:`expand` gets it. Defaults to None: return the
+            number of pieces that every item has.
 
         Returns
         -------
@@ -250,13 +254,13 @@ class Expand(LeftoverStage):
                 piece = next(pieces.made, _END)
             except Exception as error:  # noqa: BLE001 - raised there
                 if isinstance(pieces.parts, Sequence):
-                    # The others can be made all the same.
+                    # The other pieces can still be made.
                     pieces.used += 1
                 else:
                     self._kept = ()
                 self._raise_explained(error, pieces.item)
             except BaseException:
-                # Ctrl-C, say, has ended a generator, and nothing else.
+                # An interruption, such as Ctrl-C, ends only a generator.
                 self._kept = ()
                 if isinstance(pieces.parts, Sequence):
                     pieces.skip(pieces.used)
@@ -290,8 +294,10 @@ class Expand(LeftoverStage):
         self._kept = Pieces(position, found, size, before, item),
 
     def _as_pieces(self, found: Any, size: int | None) -> Any:
-        """Return the result of :meth:`expand` as a sequence, or as an iterator
-        that makes pieces on demand."""
+        """Return the checked result of :meth:`expand`.
+
+        It is a sequence, or an iterator that makes pieces on demand.
+        """
         if not isinstance(found, Iterable):
             raise TypeError(
                 f'expand of {type(self).__name__} must return the pieces of '
@@ -304,7 +310,7 @@ class Expand(LeftoverStage):
         return found
 
     def _counted(self, pieces: Iterable[Any], size: int) -> Iterator[Any]:
-        """Yield pieces; refuse another number of them than was said."""
+        """Yield pieces; raise ValueError unless there are `size` of them."""
         count = 0
         for piece in pieces:
             count += 1
@@ -331,7 +337,7 @@ class Expand(LeftoverStage):
             '(data,)')
 
     def _raise_explained(self, error: Exception, item: Batch) -> NoReturn:
-        """Raise an error of :meth:`expand` with the known facts about it."""
+        """Raise an error of :meth:`expand` with a note of its examples."""
         explained = self._explained(
             error, self.child_epoch_iterator, item, 'expand')
         if explained is error:
@@ -385,7 +391,8 @@ class Expand(LeftoverStage):
     def read_piece(self, number: int, piece: int, is_new: bool) -> Any:
         """Return a piece of an item by its number, for a plan.
 
-        `number`: of the item, to which the child was sought if it `is_new`.
+        `number`: number of the item.
+        `is_new`: whether to read the item, which is the child's next item.
         """
         if is_new:
             self._kept = ()
@@ -401,7 +408,7 @@ class Expand(LeftoverStage):
         return found
 
     def inherited_leftover_at(self, number: int) -> Any:
-        """Return the inherited left-overs, before an item."""
+        """Return the inherited left-overs of the position before an item."""
         besides = self.inherited_leftover()
-        # The count of a seeded stage is that of its items.
+        # A seeded stage counts the items that it reads.
         return besides and {**besides, 'item': number}

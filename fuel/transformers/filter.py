@@ -76,9 +76,9 @@ class Filter(Transformer):
 
 
 class TakePlan(OrderPlan):
-    """The first items of a stream that can be sought."""
+    """Makes an item by its number, from a stream that can seek."""
 
-    # Ranks that each take so many would take more in all.
+    # If each rank took `count` items, the ranks together would take more.
     is_needed = True
 
 
@@ -118,7 +118,7 @@ class Take(Transformer):
         super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
-        """Return the next item; StopIteration after `count`.
+        """Return the next item; raise StopIteration after `count` items.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
@@ -139,7 +139,7 @@ class Take(Transformer):
         return self._taken
 
     def set_leftover(self, leftover: int) -> None:
-        """Go on counting from there."""
+        """Restore the number of items taken."""
         self._taken = not_negative('taken', leftover)
 
     def num_items(self) -> int | None:

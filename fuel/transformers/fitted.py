@@ -35,10 +35,10 @@ GATHERED = 256
 
 def batches_of(data_stream: StreamLike, source: str,
                label: str) -> Iterator[Any]:
-    """Yield the batches of a source in one epoch, examples in batches.
+    """Yield the batches of a source in one epoch.
 
-    Batches without examples are left out.
-    How far the epoch has come is shown under a label.
+    Single examples are gathered into batches. Empty batches are left out. A
+    progress bar with the label is shown.
     """
     for part, in batches_of_sources(data_stream, (source,), label):
         yield part
@@ -62,7 +62,7 @@ def batches_of_sources(data_stream: StreamLike, sources: Sequence[str],
             for part, source in zip(parts, sources, strict=True):
                 require_dense(part, source, label)
             if not data_stream.produces_examples:
-                # A batch without examples need not have their shape or type.
+                # An empty batch may have another shape and dtype.
                 if len(parts[0]):
                     yield parts
                 continue
@@ -79,9 +79,10 @@ def _stacked(examples: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _stack(parts: Sequence[Any]) -> NDArray[Any]:
-    """Return examples as a batch, in which texts stay texts.
+    """Return examples as a batch; texts are kept in an array of objects.
 
-    An array of text would make text of numbers, and lose zeros at the end.
+    An array of a text dtype would make text of numbers, and would lose null
+    characters at the end of texts.
     """
     if any(isinstance(part, (str, bytes)) for part in parts):
         return as_elements(parts)
@@ -89,9 +90,9 @@ def _stack(parts: Sequence[Any]) -> NDArray[Any]:
 
 
 def as_elements(data: object) -> NDArray[Any]:
-    """Return data as an array whose elements are those that came.
+    """Return data as an array of unchanged elements.
 
-    What is not an array becomes one of objects.
+    Data that are not an array become an array of objects.
     """
     if isinstance(data, numpy.ndarray):
         return data
@@ -166,13 +167,12 @@ def _without_mask(batch: NDArray[Any], source: str, count: int,
 
 
 def mask_name(source: str) -> str:
-    """Return the name of the source that is false where one has no value."""
+    """Return the name of a source's mask, which is false at missing values."""
     return f'{source}_mask'
 
 
 def _is_filled(data_stream: StreamLike, source: str) -> bool:
-    """Return whether a stage of a stream fills the missing values of a
-    source."""
+    """Return whether a stage of a stream fills a source's missing values."""
     if isinstance(data_stream, FittedStage) and data_stream.fills_missing and (
             source in data_stream.which_sources):
         return True
@@ -181,8 +181,10 @@ def _is_filled(data_stream: StreamLike, source: str) -> bool:
 
 
 def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
-    """Describe the first element that is not a number, since it makes the
-    whole column text; '' if all are numbers."""
+    """Describe the first element that is not a number, '' if all are numbers.
+
+    Such an element makes the whole column text.
+    """
     for batch in batches:
         found = _first(batch, count, _is_not_a_number)
         if found:
@@ -193,7 +195,7 @@ def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
 
 def _first(batch: NDArray[Any], count: int,
            is_wrong: Callable[[Any], bool]) -> str:
-    """Describe the first wrong element and its place; '' if none is."""
+    """Describe the first wrong element and its place, '' if none is wrong."""
     for place in numpy.ndindex(batch.shape):
         element = batch.item(place)
         if is_wrong(element):
@@ -220,7 +222,7 @@ def _is_not_finite(element: Any) -> bool:
 class FittedParameters(PlainArgument):
     """Base of parameters that are saved as JSON."""
 
-    # Kind of the parameters in the file, by which it is checked.
+    # Kind of the parameters, which a loaded file must name.
     _kind: ClassVar[str]
     source: str
 
@@ -232,8 +234,11 @@ class FittedParameters(PlainArgument):
         write_text(path, f'{text}\n')
 
     def plain(self) -> Mapping[str, object]:
-        """Return the values that a saved state must match: rounded, since
-        processors differ in the last digits, without numbers of examples."""
+        """Return the values that a saved state must match.
+
+        They are rounded, since processors differ in the last digits. Numbers
+        of examples are not among them.
+        """
         return {name: _rounded(value) for name, value in asdict(self).items()
                 if not name.startswith('num_')}
 
@@ -274,13 +279,13 @@ def _rounded(value: object) -> object:
 
 
 class FittedStage(SourcewiseTransformer):
-    """Base of the stages whose parameters were fitted before."""
+    """Base of the stages with parameters that were fitted to a stream."""
 
     takes_sparse = False
     # True if the stage replaces missing values.
     fills_missing = False
     _parameters_class: ClassVar[Any]
-    # Name of the function that fits them.
+    # Name of the function that fits the parameters.
     _fit: ClassVar[str]
 
     def __init__(self, data_stream: StreamLike, parameters: Any,
@@ -296,7 +301,7 @@ class FittedStage(SourcewiseTransformer):
         if not isinstance(parameters, self._parameters_class):
             parameters = self._parameters_class.load(parameters)
         self.parameters = parameters
-        # None for results of the type of the data.
+        # None: the results have the dtype of the data.
         self.dtype = None if dtype is None else as_dtype(dtype)
         chosen = self._select(
             data_stream, (parameters.source,) if which_sources is None
@@ -316,13 +321,13 @@ class FittedStage(SourcewiseTransformer):
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:
-        """Return an example, transformed as the parameters say."""
+        """Return an example, transformed with the parameters."""
         return row_of(self._transform_kept(
             self._as_array(source_example)[numpy.newaxis]), 0)
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
-        """Return a batch, transformed as the parameters say."""
+        """Return a batch, transformed with the parameters."""
         return self._transform_kept(self._as_array(source_batch))
 
     def _as_array(self, data: Any) -> NDArray[Any]:
@@ -337,7 +342,7 @@ class FittedStage(SourcewiseTransformer):
                          self._mask_after(mask_of(batch)), batch)
 
     def _mask_after(self, mask: NDArray[Any]) -> NDArray[Any]:
-        """Return which values of the results those that are hidden hide."""
+        """Return the mask of the results, given the mask of the data."""
         return mask
 
     def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
@@ -347,7 +352,7 @@ class FittedStage(SourcewiseTransformer):
 def chosen_source(source: str | None,
                   which_sources: Sequence[str] | str | None,
                   default: str) -> str:
-    """Return the one source to fit to, named in either way."""
+    """Return the source to fit to, from `source` or `which_sources`."""
     if which_sources is None:
         return default if source is None else source
     names = as_tuple_of_names(which_sources)

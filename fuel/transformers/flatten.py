@@ -23,14 +23,13 @@ class Flatten(SourcewiseTransformer):
     Parameters
     ----------
     which_sources, iteration_scheme, axis_labels
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to ``('batch', 'feature')`` or ``('feature',)`` where
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to ``('batch', 'feature')`` or ``('feature',)`` if
         `data_stream` has labels.
 
     Notes
     -----
-    In a ragged batch each example is flattened for itself.
+    In a ragged batch each example is flattened separately.
 
     Examples
     --------

@@ -1,5 +1,4 @@
-"""Imputation: values in the place of missing ones, fitted on the training
-data."""
+"""Imputation: replace missing values by values fitted to training data."""
 from __future__ import annotations
 
 import math
@@ -33,18 +32,18 @@ CONSTANT = 'constant'
 
 @dataclass(frozen=True)
 class ImputeParameters(FittedParameters):
-    """Values for missing ones that :func:`fit_impute` found.
+    """Replacements of missing values, which :func:`fit_impute` found.
 
     Attributes
     ----------
     source : str
-        The source that they were fitted to.
+        The source that the replacements were fitted to.
     strategy : str
-        The method of fitting; 'constant' if they were given.
+        The method of fitting; 'constant' if a value was given.
     fill : tuple of (float, int, bool or str)
-        In the order of the elements of an array of `shape`.
+        The replacements, in the order of the elements of an array of `shape`.
     shape : tuple of int
-        Of an example; empty if there is one value for all elements.
+        Shape of an example; empty if there is one value for all elements.
     mask : str or None
         The source that is false where a value is missing.
     num_examples, num_missing : int
@@ -60,7 +59,7 @@ class ImputeParameters(FittedParameters):
     num_missing: int
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not fit each other."""
+        """Raise ValueError if `fill` does not fit `shape`."""
         if len(self.fill) != math.prod(self.shape) or not all(
                 isinstance(value, (str, bool, int))
                 or (isinstance(value, float) and math.isfinite(value))
@@ -71,7 +70,7 @@ class ImputeParameters(FittedParameters):
 
     def fill_in(self, batch: NDArray[Any], there: Any = None,
                 dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """Return a batch in which the values replace missing ones.
+        """Return a batch in which missing values are replaced.
 
         Parameters
         ----------
@@ -79,7 +78,7 @@ class ImputeParameters(FittedParameters):
         there : numpy.ndarray, optional
             The mask of the batch, false where a value is missing.
         dtype : dtype, optional
-            Type of the result. Defaults to that of the batch.
+            Type of the result. Defaults to the type of the batch.
 
         Returns
         -------
@@ -105,14 +104,14 @@ class ImputeParameters(FittedParameters):
         return numpy.where(missing, self._fill_of(batch), batch)
 
     def _fill_of(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Return the values that fit a batch, of its type."""
+        """Return the replacements in the type of a batch."""
         values: list[Any] = list(self.fill)
         if batch.dtype.kind == 'S' or (batch.dtype.hasobject and any(
                 isinstance(value, bytes) for value in batch.flat)):
             values = [value.encode('utf-8') if isinstance(value, str)
                       else value for value in values]
         is_number = batch.dtype.kind in 'biufc'
-        # NumPy makes float64 of large and small integers side by side.
+        # NumPy would make float64 of a list of large and small integers.
         fill = numpy.array(values, object if (
             is_number or batch.dtype.hasobject) else None)
         if is_number:
@@ -158,32 +157,33 @@ def fit_impute(
         mask: str | None = None,
         which_sources: Sequence[str] | str | None = None,
         ) -> ImputeParameters:
-    """Learn the values that replace missing ones, from one epoch.
+    """Fit the replacements of missing values in one epoch of a stream.
 
-    Missing are NaN among floating numbers, None and empty text, what the
-    mask of a masked array hides, and whatever a `mask` says.
+    Missing values are NaN, None, empty text, the values that the mask of a
+    masked array hides, and the values for which the source `mask` is false.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         The training data: batches or examples, all of one shape.
     source : str, optional
-        Defaults to the first.
+        The source to fit to. Defaults to the first.
     strategy : {'mean', 'median', 'most-frequent'}, optional
-        What to take of the values that are there, of each element of an
-        example by itself; of equally frequent values the least. The
-        median keeps all numbers in memory while it is found, the most
-        frequent each different value. Text has neither mean nor median.
-        Defaults to 'mean'.
+        What replaces missing values of each element of an example: the mean,
+        the median or the most frequent of the values that are not missing,
+        the least of equally frequent values. The median keeps all numbers in
+        memory, and the most frequent value each distinct value. Text has
+        neither mean nor median. Defaults to 'mean'.
     value : float, int or str, optional
-        A value for all elements, in the place of a strategy; nothing is read
-        then.
+        One replacement for all elements, instead of a strategy. Then the
+        stream is not read.
     mask : str, optional
         A source that is false or 0 where `source` has no value. Integers and
-        truth values need one. Defaults to ``NAME_mask`` of the source
-        ``NAME``, such as ``'age_mask'``, if the stream has it.
+        booleans need a mask, since none of their values means missing.
+        Defaults to ``NAME_mask`` of the source ``NAME``, such as
+        ``'age_mask'``, if the stream has it.
     which_sources : str or tuple of str, optional
-        Another name of `source`, as stages have it: one source.
+        Another name of the argument `source`: it names one source.
 
     Returns
     -------
@@ -192,9 +192,9 @@ def fit_impute(
     Raises
     ------
     ValueError
-        If there is no value of an element in any example, if examples differ
-        in shape, or the source has dates, or no numbers for a mean or a
-        median.
+        If an element has no value in any example, if examples differ in
+        shape, if the source has dates, or if it has no numbers and the
+        strategy is a mean or a median.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def fit_impute(
 
 
 class Impute(FittedStage):
-    """Puts values in the place of missing ones, fitted before.
+    """Replaces missing values by values that were fitted before.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class Impute(FittedStage):
     parameters : ImputeParameters or str
         From :func:`fit_impute`, or the file they were saved in.
     dtype : dtype, optional
-        Type of the results. Defaults to None: that of the data.
+        Type of the results. Defaults to None: the type of the data.
     which_sources : tuple of str, optional
         Defaults to the source that the parameters were fitted to.
     **kwargs
@@ -280,14 +280,14 @@ class Impute(FittedStage):
     Raises
     ------
     ValueError
-        By the epoch iterator, if examples have another shape than those that
-        the parameters were fitted to, or their type does not hold a value,
-        such as integers a mean that is none.
+        By the epoch iterator, if examples have another shape than at fitting,
+        or if their type cannot hold a replacement, such as an integer type a
+        mean of 0.5.
 
     Notes
     -----
-    A source of masks stays as it is, so that a model may know what was
-    missing. Masked arrays become plain ones.
+    The source of a mask does not change, so that a model can know which
+    values were missing. Masked arrays become plain arrays.
     """
 
     pure = True

@@ -1,4 +1,4 @@
-"""Label encoding: names of classes to integers, fitted before."""
+"""Label encoding: replace names of classes by integers."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -26,16 +26,16 @@ class LabelEncodingParameters(FittedParameters):
     Attributes
     ----------
     source : str
-        The source that they were fitted to.
+        The source that the encoding was fitted to.
     class_names : tuple of (str or int)
-        In sorted order; the place of a name is its number.
+        The names in sorted order; the place of a name is its number.
     """
 
     _kind = 'label encoding'
     class_names: tuple[str | int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse names that are none, or twice there."""
+        """Raise ValueError unless there are names, all distinct."""
         if not self.class_names or len(set(self.class_names)) < len(
                 self.class_names) or not all(
                 isinstance(name, (str, int)) for name in self.class_names):
@@ -59,9 +59,9 @@ def fit_label_encoding(
         The training data. Classes are text, bytes in UTF-8, or integers, or
         some of each: 1 and '1' are two classes.
     source : str, optional
-        Defaults to 'targets'.
+        The source to fit to. Defaults to 'targets'.
     which_sources : str or tuple of str, optional
-        Another name of `source`, as stages have it: one source.
+        Another name of the argument `source`: it names one source.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def fit_label_encoding(
 
 def _as_name(element: object) -> str | int:
     if isinstance(element, numpy.generic):
-        # Of an array of objects, or of a list.
+        # An element of an array of objects, or of a list.
         element = element.item()
     if isinstance(element, bytes):
         return element.decode('utf-8')
@@ -116,8 +116,8 @@ class LabelEncoding(FittedStage):
     parameters : LabelEncodingParameters or str
         From :func:`fit_label_encoding`, or the file they were saved in.
     unknown : int, optional
-        The number of classes that were not there when the parameters were
-        fitted. Defaults to None: they are an error.
+        The number that replaces classes which were not found at fitting.
+        Defaults to None: such a class is an error.
     dtype : dtype, optional
         Type of the numbers, int64 by default.
     which_sources : tuple of str, optional

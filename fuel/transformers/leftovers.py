@@ -9,17 +9,17 @@ from typing import Any
 from fuel.transformers.base import Transformer
 from fuel.utils.checks import saved_count
 
-# Ends the pieces of an item; a piece may be None by mistake.
+# Marks the end of an item's pieces; None may be a wrong piece of a user's.
 _END = object()
 
 
 class Leftover:
-    """Something that a stage has read, and how much of it was used.
+    """An input that a stage has read, and how much of it was used.
 
-    `position`: of the stream below, before it was read.
-    `parts`: its parts.
-    `size`: number of its parts, if known.
-    `used`: number of its used parts.
+    `position`: position of the stream that is read, before it was read.
+    `parts`: the parts of the input, in the order in which they are used.
+    `size`: number of parts, if known.
+    `used`: number of parts that were used.
     """
 
     def __init__(self, position: object, parts: Any,
@@ -30,7 +30,7 @@ class Leftover:
         self.used = 0
 
     def is_left(self) -> bool:
-        """Return whether some of it may be left."""
+        """Return whether parts may be left."""
         return self.used < self.size
 
     def skip(self, used: int) -> None:
@@ -45,10 +45,10 @@ class Leftover:
 
 
 class LazyPieces(Sequence[Any]):
-    """Pieces that are made when they are asked for.
+    """Pieces that are made when they are requested.
 
-    `make`: returns one, by its number.
-    `size`: their number.
+    `make`: function that returns a piece by its number.
+    `size`: number of pieces.
     """
 
     def __init__(self, make: Callable[[int], Any], size: int) -> None:
@@ -66,18 +66,18 @@ class LazyPieces(Sequence[Any]):
 
 
 class Pieces(Leftover):
-    """The pieces of an item, those that were delivered among them.
+    """The pieces of an item, including the delivered ones.
 
-    It is an iterator of those that are left.
+    It is an iterator of the pieces that are left.
 
-    `made`: gives those that are left.
+    `made`: iterator that makes the pieces that are left.
     `before`: the inherited left-overs, before the item was read.
-    `item`: named in errors.
-    `error`: raised behind those that are left.
+    `item`: the item, which errors name.
+    `error`: the error to raise after the pieces that are left.
     """
 
     error: Exception | None = None
-    # Number of the first one in `parts`.
+    # Number of the first piece in `parts`.
     _first = 0
 
     def __init__(self, position: object, found: Any,
@@ -94,7 +94,7 @@ class Pieces(Leftover):
         self.made: Iterator[Any] = self._from(0)
 
     def _from(self, used: int) -> Iterator[Any]:
-        """Return the rest after some pieces."""
+        """Return an iterator of the pieces after the first `used`."""
         found = self.parts
         if type(found) is LazyPieces:
             return map(found.make, range(used, found.size))
@@ -140,7 +140,7 @@ class Pieces(Leftover):
 
 
 def refused_position(stage: Transformer, what: str) -> Exception:
-    """Return the input position that a user has assigned to a stage."""
+    """Return the error for saving a position after a user's assignment."""
     return TypeError(
         f'the position of a stage {type(stage).__name__} whose {what} was '
         'assigned cannot be saved as plain data: pickle the epoch iterator '
@@ -150,18 +150,19 @@ def refused_position(stage: Transformer, what: str) -> Exception:
 class LeftoverStage(Transformer):
     """A stage that keeps its input until it is used up.
 
-    A state says how much was used of the oldest, and where the stream below
-    stood before it was read. Taking it up reads that again. What is kept
-    besides, such as the count of a seeded stage, is that of before, too.
+    A state holds how much of the oldest input was used, and the position of
+    the stream that is read from before that input. Restoring the state reads
+    the input again. Inherited left-overs, such as the count of a seeded
+    stage, are also saved as they were before the input.
 
-    Subclasses implement :meth:`_keep_next`. Classes of stages that keep
-    something of their own are named behind this one among the bases.
+    Subclasses implement :meth:`_keep_next`. They name base classes with
+    left-overs of their own after this class.
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_kept')
     # Items that were read, the oldest first.
     _kept: tuple[Any, ...] = ()
-    # True if a class behind this one keeps something, too.
+    # True if a class after this one in the MRO has left-overs too.
     _inherits_leftover = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

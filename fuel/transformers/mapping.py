@@ -31,52 +31,52 @@ class Mapping(AgnosticTransformer):
         Takes a tuple with the data of each source, and returns one. It may
         change the data in place.
     add_sources : tuple of str, optional
-        If given, what the function returns is appended to the data under
-        these names. Otherwise it takes the place of the data.
+        If given, the result of the function is appended to the data under
+        these names. Otherwise it replaces the data.
     mapping_accepts : {list, dict}, optional
         With dict, the function takes and returns a dict whose keys are
         names of sources. Defaults to list, which means a tuple.
     pure : bool, optional
         Whether the function gives the same result for the same data, in any
-        order and in several threads at a time, so that `MultiThreading` may
-        call it so. Defaults to False.
+        order and in several threads at a time. Then `MultiThreading` calls
+        it in several threads. Defaults to False.
     axis_labels : dict or 'kept', optional
-        The axis labels of what comes out; ``'kept'`` are those of
+        The axis labels of the results; ``'kept'`` means those of
         `data_stream`, for a function that keeps the axes. Defaults to None:
         nothing is known.
     seed : int, optional
-        Lets the function draw from the global generators of Python, NumPy
-        and PyTorch, each item from seeds of its own; see below. Defaults to
-        None: they are left alone.
+        Seeds the global generators of Python, NumPy and PyTorch for each
+        item, so that the function can draw from them; see below. Defaults to
+        None: they are not seeded.
     iteration_scheme
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `mapping_accepts` is anything else; if a `pure` function gets a
-        `seed`.
+        If `mapping_accepts` is neither list nor dict; if a `pure` function
+        gets a `seed`.
     TypeError
         If a class that is derived from this one gets a `seed`; when data are
-        asked for, if the function returns None.
+        requested, if the function returns None.
     NotImplementedError
-        If there is a `seed` and ranks split each batch; by `shard`, if they
-        are to.
+        By `shard`, and when data are requested, if there is a `seed` and
+        ranks split each batch.
     RuntimeError
-        When data are asked for, if there is a `seed` and the function is the
+        When data are requested, if there is a `seed` and the function is the
         first to import PyTorch, and draws from it.
 
     Notes
     -----
-    With a `seed` the function may call what draws from ``random``,
-    ``numpy.random`` or, if it is imported, PyTorch's generator on the
-    CPU: they get seeds before each item, which follow from `seed`, the epoch
-    and the number of the item, and are put back after it, so that your
-    program draws what it would without the stage. So the function draws the
-    same after a resume, and with any number of workers and ranks, as long as
-    it draws from nothing else, such as a generator of its own. A function of
-    batches needs whole ones: where ranks split each batch
-    (``by='example'``), apply it to examples, before they are batched.
+    With a `seed` the function may draw from ``random``, ``numpy.random`` and,
+    if PyTorch is imported, its generator on the CPU. Before each item these
+    generators are seeded from `seed`, the epoch and the number of the item.
+    After the item their states are restored, so your program draws the same
+    numbers as without the stage. The function draws the same numbers after a
+    resume, and with any number of workers and ranks, if it does not draw from
+    anything else, such as a generator of its own. A function of batches needs
+    whole batches: if ranks split each batch (``by='example'``), apply it to
+    examples, before they are batched.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Mapping(AgnosticTransformer):
     unsaved_arguments = ('pure',)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Return a new stage; one with a seed has other states."""
+        """Return a new stage, of the class SeededMapping if it has a seed."""
         kind: Any = SeededMapping if cls is Mapping and (
             kwargs.get('seed') is not None) else cls
         stage: Self = super().__new__(kind, *args, **kwargs)
@@ -140,7 +140,7 @@ class Mapping(AgnosticTransformer):
     _is_checked = False
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last items; functions may sort them."""
+        """Return the examples of the last items, unordered in a batch."""
         found = super().source_examples(requests)
         if found is None or self.produces_examples:
             return found
@@ -157,7 +157,7 @@ class Mapping(AgnosticTransformer):
         return types_of(self.data_stream) if self.add_sources else {}
 
     def _check_first(self, image: object, came: int) -> None:
-        """Warn of a function that returns something else."""
+        """Warn if the function does not return one part for each source."""
         if hasattr(image, 'shape'):
             what = f'an array of shape {image.shape}'
         elif isinstance(image, (tuple, list)) and (
@@ -194,8 +194,7 @@ class Mapping(AgnosticTransformer):
                 f'expected, one part for each of the sources {sources}')
 
     def _note_what_comes(self, error: Exception) -> None:
-        """Add a note to the function's error that says what the function
-        gets."""
+        """Add a note to an error, which says what the function gets."""
         error.add_note(
             f'the function {self._function} gets '
             f'{item_of(self.data_stream, self.mapping_accepts)}'
@@ -267,8 +266,10 @@ class SeededMapping(SetsGenerators, WholeBatches, SeededTransformer, Mapping):
                          seed=seed, **kwargs)
 
     def transform_any(self, data: Batch) -> Any:
-        """Return an example or a batch with the function applied, which
-        draws from seeds of its own."""
+        """Return an example or a batch with the function applied.
+
+        The global generators are seeded for this item.
+        """
         return call_with_seeds(
             Seeds.of(self._place()), super().transform_any, data)
 
@@ -284,14 +285,14 @@ class SortMapping:
     ----------
     key : callable
         Takes an example, a tuple with one item for each source, and returns
-        what to sort by.
+        the value to sort by.
     reverse : bool, optional
         Whether to sort in descending order. Defaults to False.
 
     Notes
     -----
     The order of examples with equal keys is kept. An array stays an array, a
-    sparse batch one, and anything else becomes a list.
+    sparse batch stays a sparse batch, and other data become a list.
 
     Examples
     --------

@@ -12,10 +12,10 @@ from fuel.kernels.exact_sums import add_exactly, limbs_of
 
 # Limb 0 of the kernel counts 2 ** LOWEST.
 LOWEST = -1088
-# Limbs of 64 bits take that many numbers until carries are passed on.
+# A limb of 64 bits can add this many numbers before carries are passed on.
 MOST_ROWS = 2 ** 26
-# So many columns have limbs of their own, since an outlier of one column costs
-# memory and time in all that share its limbs.
+# Number of columns that share limbs: an outlier of one column costs memory and
+# time in all columns that share its limbs.
 COLUMNS = 4096
 # Limbs above the highest of a number, for the carries of 2 ** 63 numbers.
 SPARE = 2
@@ -44,7 +44,7 @@ class Moments:
             missing: NDArray[numpy.bool_] | None = None) -> None:
         """Add rows of finite numbers.
 
-        `missing`: a mask of the numbers that do not count.
+        `missing`: a mask of the numbers to leave out.
         """
         for start in range(0, len(rows), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
@@ -68,7 +68,7 @@ class Moments:
                 for total, count in zip(block.sums(), counts, strict=True)]
 
     def deviations(self) -> list[float]:
-        """Return the deviation of each column, of all that it had."""
+        """Return the standard deviation of each column, NaN if empty."""
         return [_root(count * square - total * total, count, block.unit)
                 if count else math.nan for block, counts in self._parts()
                 for total, square, count in zip(
@@ -84,7 +84,7 @@ class Moments:
 class _Sums:
     """Exact sums of the numbers of some columns, and of their squares.
 
-    All columns have the limbs of the widest.
+    All columns have the same limbs, enough for the widest column.
     """
 
     def __init__(self, num_columns: int) -> None:
@@ -138,9 +138,9 @@ class _Sums:
 class Covariance:
     """Covariance of rows that come in batches, in one pass.
 
-    Rows are taken relative to the first. So what all rows have in common,
-    such as a large offset, takes no digits, and columns that do not vary
-    give exactly 0. Batches are merged with the formula of Chan, Golub and
+    The first row is subtracted from each row. So a large offset that all rows
+    have in common does not cost precision, and columns that do not vary give
+    exactly 0. Batches are merged with the formula of Chan, Golub and
     LeVeque, which subtracts no large numbers from each other.
 
     `origin`: the first row.
@@ -174,7 +174,7 @@ class Covariance:
 
 
 def as_exact(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in a type that the kernel reads and that holds them.
+    """Return numbers in a type that the kernel reads and that can hold them.
 
     Long doubles are rounded to doubles.
     """

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class MultiProcessing(WorkerStage):
     """Prefetches batches in other processes.
 
-    While the model trains on one batch, the next are made.  They come
+    While the model trains on one batch, the next batches are made.  They come
     through shared memory, so that large arrays are not copied.
 
     Parameters
@@ -42,8 +42,8 @@ class MultiProcessing(WorkerStage):
         draws must not depend on earlier items.
     start_method : str, optional
         ``'fork'``, ``'spawn'`` or ``'forkserver'``.  Defaults to None: the
-        process's default; if the stream cannot be pickled for that, fork,
-        where there is one.
+        default of the process; but ``'fork'``, if the system has it, for a
+        stream that cannot be pickled.
     max_bytes : int, optional
         Bytes of shared memory that the batches may take, which shortens the
         queue of large batches.  Defaults to ``config.shared_memory_bytes``,
@@ -53,7 +53,7 @@ class MultiProcessing(WorkerStage):
         stalled.  Defaults to ``config.stall_timeout``, 600; ``math.inf``
         waits as long as the worker lives.
     produces_examples, iteration_scheme, axis_labels
-        Arguments of :class:`Transformer`.
+        See :class:`Transformer`.
 
     Raises
     ------
@@ -62,28 +62,29 @@ class MultiProcessing(WorkerStage):
     fuel.exceptions.WorkerError
         By the epoch iterator, if the worker process dies or stalls, or
         waits without end for a lock or a thread and has done nothing for
-        ``config.deadlock_timeout`` seconds, 30.  What the pipeline itself
-        raises is raised here too, with the worker's traceback.
+        ``config.deadlock_timeout`` seconds, 30.  An error that the pipeline
+        itself raises is raised here too, with the worker's traceback.
 
     Notes
     -----
     The worker starts with the first epoch iterator and ends with
     :meth:`close`, with the stream, or with this process, however that ends.
 
-    The order and the values are those of the wrapped stream.  What was
-    prefetched when an epoch is left, saved or pickled is dropped: the next
-    epoch, or the restored iterator, follows what was delivered.
+    The order and the values are those of the wrapped stream.  When an epoch
+    is left, saved or pickled, its prefetched batches are dropped: the next
+    epoch, or the restored iterator, continues after the last batch that was
+    delivered.
 
-    Workers that are not forked get the stream pickled.  Its arrays of 1 MiB
-    or more are in memory once for all of them, and maps of files are opened
-    again; what a worker writes into an array, or this process after the
-    start, no other one sees.
+    Workers that are not forked receive the pickled stream.  They share one
+    copy of its arrays of 1 MiB or more, and open maps of files again.  If a
+    worker, or this process after the start, writes into an array, the other
+    processes do not see it.
 
-    The global generators, `numpy.random` and `random`, are in the first
-    worker those of this process, as it was then; each other worker has its
-    own, which follow from these.  So values that a function of yours draws
-    from them depend on the number of workers; with
-    :class:`SeededTransformer` they do not.
+    The global generators, `numpy.random` and `random`, begin in the first
+    worker with the state that they have in this process when it starts.  In
+    each other worker they begin with states of its own, derived from these.
+    So values that a function of yours draws from them depend on the number
+    of workers; the draws of a :class:`SeededTransformer` do not.
 
     Examples
     --------
@@ -132,13 +133,15 @@ class MultiProcessing(WorkerStage):
         return Team(workers)
 
     def _next_generators(self) -> Generators:
-        # One worker alone, also after another, draws what this process would.
+        # A single worker, even a later one, draws what this process would.
         return (self._generators.next() if self.num_workers > 1
                 else Generators.here(0))
 
     def _get_context(self) -> tuple[Any, SharedPickle | None]:
-        """Return the multiprocessing context of the workers, and the objects
-        sent to them: None if they are forked."""
+        """Return the context of the workers, and the pickled stream.
+
+        The pickled stream is None if the workers are forked.
+        """
         context = multiprocessing.get_context(self.start_method)
         method = context.get_start_method()
         if method == 'fork':
@@ -165,7 +168,7 @@ class MultiProcessing(WorkerStage):
 def _preload_in_fork_server() -> None:
     """Preload NumPy, h5py and Fuel in the fork server, once for all workers.
 
-    One that runs already does not change.
+    A fork server that runs already does not change.
     """
     from multiprocessing import forkserver
     known = getattr(forkserver._forkserver, '_preload_modules', ['__main__'])

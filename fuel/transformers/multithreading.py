@@ -18,18 +18,18 @@ from fuel.workers.thread_worker import ThreadWorker
 class MultiThreading(WorkerStage):
     """Prefetches batches in threads of this process.
 
-    While the model trains on one batch, the next are made.  Stages that are
-    declared pure run in several threads, all others, and the data set, one
-    item after another in one more thread.  Nothing is pickled, so functions
-    may be lambdas.
+    While the model trains on one batch, the next batches are made.  Stages
+    that are declared pure run in several threads.  All other stages, and the
+    data set, run in one more thread, one item after another.  Nothing is
+    pickled, so functions may be lambdas.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         The stream to run in the threads.  Nothing else should read it.
     max_store : int, optional
-        Number of batches that may wait.  Each run of pure stages may work on
-        twice `num_threads` more.  Defaults to 10.
+        Number of batches that may be prefetched.  Each group of successive
+        pure stages may work on twice `num_threads` more.  Defaults to 10.
     num_threads : int, optional
         Number of threads that run pure stages.  Defaults to
         ``config.num_threads``, the number of cores.
@@ -37,32 +37,31 @@ class MultiThreading(WorkerStage):
         Seconds without a new batch after which the threads count as stalled.
         Defaults to ``config.stall_timeout``, 600.
     produces_examples, iteration_scheme, axis_labels
-        Arguments of :class:`Transformer`.
+        See :class:`Transformer`.
 
     Raises
     ------
     ValueError
-        If the generator of a stage is that of `numpy.random` or `random`
-        itself, which the threads would share with the program, or a
-        `Mapping` has a `seed`; by the epoch
-        iterator, if what a stage does for the first batch draws from these
-        or sets their seed.
+        If the generator of a stage is the global one of `numpy.random` or
+        `random`, which the threads would share with the program, or if a
+        `Mapping` has a `seed`; by the epoch iterator, if a stage draws from
+        these generators, or seeds them, for the first batch.
     fuel.exceptions.WorkerError
         By the epoch iterator, if the threads stall.
 
     Notes
     -----
-    The threads start when the first batch is asked for and end with
+    The threads start when the first batch is requested and end with
     :meth:`close`, with the stream, or with this process.
 
     The order and the values are those of the wrapped stream, and so are
-    states: one that was saved here fits the stream itself, and
-    :class:`MultiProcessing`.  What was made ahead when an epoch is left,
-    saved or pickled is dropped: the next epoch, or the restored iterator,
-    follows what was delivered.  What a stage raises is raised when its batch
-    is asked for, with its own traceback.
+    states: a state that was saved here fits the stream itself, and
+    :class:`MultiProcessing`.  When an epoch is left, saved or pickled, its
+    prefetched batches are dropped: the next epoch, or the restored iterator,
+    continues after the last batch that was delivered.  An error of a stage is
+    raised when its batch is requested, with its own traceback.
 
-    A thread is of use where Python waits or computes without its lock: while
+    Threads help where Python waits or computes without its lock: while
     images are decoded, files are read, or NumPy works on large arrays.
     Stages in pure Python are faster in :class:`MultiProcessing`.
 
@@ -108,7 +107,7 @@ class MultiThreading(WorkerStage):
 
 
 def _stages(stage: Stage) -> Iterator[Stage]:
-    """Yield a stage and all below it."""
+    """Yield a stage and all stages upstream of it."""
     yield stage
     for stream in stage.inputs:
         yield from _stages(stage_of(stream))

@@ -1,4 +1,4 @@
-"""Stages that add noise, which depends on seed, epoch and batch alone."""
+"""Stages that add noise, which depends only on seed, epoch and batch."""
 from __future__ import annotations
 
 import math
@@ -19,7 +19,7 @@ from fuel.utils.masked import (
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
-# Draws an array of a shape, and what has it drawn for the rows that are here.
+# `Make` draws an array of a shape; `Draw` calls it for the rows of this rank.
 Make: TypeAlias = Callable[
     [numpy.random.Generator, tuple[int, ...]], NDArray[Any]]
 Draw: TypeAlias = Callable[[Make], NDArray[Any]]
@@ -120,13 +120,13 @@ class GaussianNoise(NoiseStage):
     Raises
     ------
     ValueError
-        If `deviation` is negative; when data are asked for, if they are not
+        If `deviation` is negative; when data are requested, if they are not
         floating-point numbers.
 
     Notes
     -----
-    Data keep their type. The noise depends on the seed, the epoch and the
-    number of the batch alone; each source has its own.
+    Data keep their type. The noise depends only on the seed, the epoch and
+    the number of the batch; each source has noise of its own.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class GaussianNoise(NoiseStage):
 
 
 class UniformNoise(NoiseStage):
-    """Adds evenly distributed noise.
+    """Adds uniformly distributed noise.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class UniformNoise(NoiseStage):
     Raises
     ------
     ValueError
-        If `low` is above `high`; when data are asked for, if they are not
+        If `low` is above `high`; when data are requested, if they are not
         floating-point numbers.
 
     Examples
@@ -203,17 +203,17 @@ class Dropout(NoiseStage):
     Parameters
     ----------
     probability : float
-        That a number becomes zero; below 1.
+        Probability that a number becomes zero; below 1.
     rescale : bool, optional
-        Whether to divide what is left by ``1 - probability``, so that means
-        stay what they were. Defaults to True.
+        Whether to divide the other numbers by ``1 - probability``, so that
+        means do not change. Defaults to True.
     seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `probability` is not from 0 to below 1; when data are asked for,
+        If `probability` is not from 0 to below 1; when data are requested,
         if they are not floating-point numbers.
 
     Examples
@@ -250,17 +250,18 @@ class SaltAndPepper(NoiseStage):
     Parameters
     ----------
     probability : float
-        That a number is changed; half of those become `low`.
+        Probability that a number is changed; half of the changed numbers
+        become `low`.
     low, high : float, optional
-        The extremes. Default to 0 and, for integers, the largest of their
-        type, for floating-point numbers 1.
+        The extremes. `low` defaults to 0; `high` defaults to the largest
+        number of the type for integers, and to 1 for floating-point numbers.
     seed, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `probability` is not from 0 to 1; when data are asked for, if they
+        If `probability` is not from 0 to 1; when data are requested, if they
         are not numbers, or cannot hold `low` or `high`.
 
     Examples
@@ -298,13 +299,13 @@ class SaltAndPepper(NoiseStage):
 
 
 def _draw_type(dtype: numpy.dtype[Any]) -> Any:
-    """Return the type that noise for data of a type is drawn in."""
+    """Return the type in which to draw noise for data of a type."""
     return numpy.float64 if dtype.itemsize > 4 else numpy.float32
 
 
 def _extremes(dtype: numpy.dtype[Any], low: float | None,
               high: float | None) -> tuple[Any, Any]:
-    """Return two numbers of a type, checked."""
+    """Check the two extremes, and return them in the type of the data."""
     if low is None:
         low = 0
     if high is None:

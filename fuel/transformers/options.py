@@ -1,4 +1,4 @@
-"""The keyword arguments that stages hand on to their bases.
+"""The keyword arguments that stages pass on to their bases.
 
 One class for each base, derived as the bases are: a constructor names its own
 arguments and takes the others as ``**kwargs: Unpack[SourcewiseOptions]``, with
@@ -34,7 +34,7 @@ class NoiseOptions(SeededOptions, SourcewiseOptions, total=False):
 
 
 class MixerOptions(SeededOptions, SourcewiseOptions, total=False):
-    """Of the stages that mix the examples of a batch."""
+    """Keywords of the stages that mix the examples of a batch."""
 
     target_source: str | None
     probability: float

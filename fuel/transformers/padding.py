@@ -1,4 +1,4 @@
-"""Stages that pad sequences, and that mark what pads an epoch of ranks."""
+"""Stages that pad sequences, and that mark the examples that ranks repeat."""
 from __future__ import annotations
 
 import warnings
@@ -37,11 +37,12 @@ class Padding(Transformer):
         that `data_stream` does not have are ignored with a warning. Defaults
         to all.
     mask_dtype : dtype, optional
-        Type of the masks. Defaults to ``'floatX'``, which is what
-        ``fuel.config.floatX`` is when the stage is built.
+        Type of the masks. Defaults to ``'floatX'``, the value of
+        ``fuel.config.floatX`` when the stage is built.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
-        to those of `data_stream`; a mask has the first two.
+        to those of `data_stream`; a mask has the first two labels of its
+        source.
 
     Attributes
     ----------
@@ -56,9 +57,9 @@ class Padding(Transformer):
     Notes
     -----
     Sequences may be lists or arrays, and may be empty. All their dimensions
-    but the first, the length, must be equal. The type of a padded batch is
-    one that holds all of its sequences. Where ranks share the rows of
-    batches, each pads its own to the longest of these; see :doc:`/ranks`.
+    but the first, the length, must be equal. The type of a padded batch can
+    hold all of its sequences. If ranks share the rows of batches, each rank
+    pads its rows to the longest of its own sequences; see :doc:`/ranks`.
 
     Examples
     --------
@@ -150,11 +151,11 @@ def _warn_of_unknown(names: Iterable[str], sources: Iterable[str]) -> None:
 
 
 class MarkPadding(Transformer):
-    """Marks the examples that a rank repeats, by a source of booleans.
+    """Marks the examples that a rank repeats, in a source of booleans.
 
-    Where ranks share an order with ``uneven='pad'``, some repeat examples of
-    the start at the end of an epoch. Losses and scores leave those out that
-    are marked.
+    If ranks share an order with ``uneven='pad'``, some ranks repeat examples
+    of the start at the end of an epoch. Leave the marked examples out of
+    losses and scores.
 
     Parameters
     ----------

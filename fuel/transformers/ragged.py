@@ -29,10 +29,10 @@ _MAKES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) < '1.24.0'
 def as_batch(examples: Sequence[Any]) -> Any:
     """Return examples as one array, new and writable.
 
-    Returns: what :func:`numpy.array` makes of them; of sparse ones a sparse
-        batch, of masked ones a masked array. If their shapes differ, or
-        if strings would lose what is at their end, an array of objects of
-        shape (batch,) with the examples themselves.
+    Returns: the result of :func:`numpy.array`; for sparse examples a sparse
+        batch, for masked examples a masked array. If shapes differ, or if
+        strings would lose null characters at their end, an array of objects
+        of shape (batch,) with the examples themselves.
     """
     if examples and is_sparse(examples[0]) and all(
             map(is_sparse, examples)):
@@ -47,7 +47,7 @@ def as_batch(examples: Sequence[Any]) -> Any:
     except ValueError:
         # Shapes differ at a deeper level.
         return _as_objects(examples)
-    # A string type pads with zeros, and so loses zeros at the end.
+    # A string type pads with null characters, and so loses those at the end.
     if batch.dtype.kind in 'SU' and batch.tolist() != _plain(examples):
         return _as_objects(examples)
     return batch
@@ -67,7 +67,7 @@ def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def at_place(error: Exception, place: int) -> Exception:
-    """Return an error that knows its place in the batch."""
+    """Set the place of an error in the batch, and return the error."""
     error.place = place  # type: ignore[attr-defined]
     return error
 
@@ -94,9 +94,9 @@ def map_places(function: Callable[[int], Any], count: int,
 
 
 def pick_examples(data: Any, places: list[int]) -> Any:
-    """Return some examples of the data of a source, in the form of these.
+    """Return some examples of a source's data, in the form of the data.
 
-    A list, or anything else that can only be indexed, becomes a list.
+    A list, or other data that can only be indexed, become a list.
     """
     if is_sparse(data):
         return take_rows(data, places)
@@ -130,8 +130,8 @@ def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
 
 
 def _differ_in_shape(examples: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether shapes differ in a way for which NumPy's answer depends
-    on its version."""
+    """Return whether shapes differ in a way that NumPy's versions treat
+    differently."""
     if all(issubclass(kind, numpy.ndarray) for kind in kinds):
         return len({example.shape for example in examples}) > 1
     if not any(issubclass(kind, _NESTED) for kind in kinds):
@@ -155,7 +155,7 @@ def _as_objects(examples: Sequence[Any]) -> NDArray[Any]:
 
 
 def _as_masked(examples: Sequence[Any]) -> Any:
-    """Return one masked array of examples of one shape, some masked."""
+    """Return examples of one shape, some of them masked, as a masked array."""
     batch = as_batch(plain_values(examples))
     return with_mask(batch, numpy.array(list(map(mask_of, examples))), next(
         example for example in examples if is_masked(example)))

@@ -23,8 +23,8 @@ class FilterSources(AgnosticTransformer):
     Parameters
     ----------
     sources : tuple of str
-        Those to keep. They come in the order of `data_stream`; others than
-        in that order are a warning, sets aside.
+        The sources to keep. They come in the order of `data_stream`. Names in
+        another order give a warning, except in a set.
     iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -105,10 +105,10 @@ class Rename(AgnosticTransformer):
     Parameters
     ----------
     names : dict
-        Maps present names to new ones. Names may be swapped.
+        Maps current names to new names. Names may be swapped.
     on_non_existent : {'raise', 'ignore', 'warn'}, optional
         What to do about a name that no source has: raise KeyError (the
-        default), pass over it, or pass over it and log a warning.
+        default), ignore it, or ignore it and log a warning.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, under the new names.
@@ -118,7 +118,7 @@ class Rename(AgnosticTransformer):
     KeyError
         If a name is missing, or two sources would have the same name.
     ValueError
-        If `on_non_existent` is anything else.
+        If `on_non_existent` has another value.
 
     Examples
     --------
@@ -172,13 +172,13 @@ class Rename(AgnosticTransformer):
                 in types_of(self.data_stream).items()}
 
     def transform_any(self, data: Batch) -> Any:
-        """Return the data as they are."""
+        """Return the data unchanged."""
         return data
 
 
 def _existing(sources: Sequence[str], names: dict[str, str],
               on_non_existent: str) -> dict[str, str]:
-    """Return the part of `names` that is about sources there are."""
+    """Return the part of `names` whose sources exist."""
     if on_non_existent == 'raise':
         check_known('names', names, sources, KeyError)
     existing = {}

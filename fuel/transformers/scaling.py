@@ -1,14 +1,15 @@
 """Scaling and shifting numbers, and the types of the results.
 
-Numbers given as `scale` and `shift` count as Python's: they say what to
-compute, and never change how precisely data are held. So
+Numbers given as `scale` and `shift` count as Python's numbers: they do not
+change the precision of the data. So
 
 - floating (and complex) data keep their type,
 - integers or booleans with a floating number give float64,
 - integers or booleans with integers give int64,
 
 and a result that does not fit raises OverflowError, with every version of
-NumPy. Arrays in their place, which are broadcast, count as NumPy's arrays.
+NumPy. Arrays given as `scale` or `shift` are broadcast, and follow NumPy's
+rules for types.
 """
 from __future__ import annotations
 
@@ -54,10 +55,10 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     shift : int or float
         The result is ``data * scale + shift``.
     dtype : dtype, optional
-        Type of the results: anything that NumPy takes for one, or
-        ``'floatX'`` for what ``config.floatX`` is when the stage is built.
-        Values are those of :class:`Cast` behind this stage. Defaults to
-        None: see below.
+        Type of the results: anything that NumPy accepts as a dtype, or
+        ``'floatX'`` for the value of ``config.floatX`` when the stage is
+        built. The values are the same as with :class:`Cast` after this
+        stage. Defaults to None: see below.
     which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -71,13 +72,14 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     -----
     Without `dtype`, floating data keep their type. Integers become float64 if
     `scale` or `shift` is a float, else int64; a result that does not fit
-    raises OverflowError. `dtype` chooses another type without a copy in
-    between, and so does :class:`Cast` next to this stage.
+    raises OverflowError. `dtype` chooses another type without an intermediate
+    copy, and so does :class:`Cast` directly after this stage.
 
     `scale` and `shift` may also be arrays that broadcast with the data,
-    such as one number for each feature; types are then NumPy's. A list of
-    equal shapes becomes one array. A ragged batch is scaled example by
-    example: an array of objects stays one, a list of arrays a list.
+    such as one number for each feature; then types follow NumPy's rules. A
+    list of examples of equal shape becomes one array. A ragged batch is
+    scaled example by example: an array of objects stays an array of objects,
+    and a list of arrays stays a list.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     def _scale(self, data: Any, source_name: str,
                dtype: numpy.dtype[Any]) -> Any:
-        """Return data scaled, in a type where they would be float64."""
+        """Return data scaled; `dtype` replaces float64 for the result."""
         scale, shift = self._operands()
         try:
             if self.dtype is None:
@@ -202,7 +204,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
 
 def _as_operand(name: str, value: object) -> Any:
-    """Return a scalar of any kind as a Python number, an array as it is."""
+    """Return a scalar of any kind as a Python number, an array unchanged."""
     if type(value) in (int, float):
         return value
     if is_masked(value):
@@ -226,7 +228,7 @@ def _apply(data: Any, scale: Operand, shift: Operand,
            dtype: numpy.dtype[Any]) -> Any:
     """Return ``data * scale + shift``; see the module for types.
 
-    `dtype` is what results are stored in that would be float64.
+    `dtype`: the type of results that would otherwise be float64.
     """
     if type(data) is numpy.ndarray and data.ndim and not data.dtype.hasobject:
         return _compute(data, scale, shift, dtype)
@@ -281,7 +283,7 @@ def _compute_in_own_type(array: NDArray[Any], scale: Operand,
 
 
 def _typed(number: Operand, dtype: numpy.dtype[Any]) -> Any:
-    """Return a Python number in the type that it has beside data."""
+    """Return a Python number in the type for computing with the data."""
     if isinstance(number, numpy.ndarray) or dtype.kind not in 'biufc':
         return number
     if dtype.kind in 'biu':
@@ -296,8 +298,7 @@ def _typed(number: Operand, dtype: numpy.dtype[Any]) -> Any:
 
 
 def _is_plain(dtype: numpy.dtype[Any]) -> bool:
-    """Return whether numbers can be written in a type while they are
-    scaled."""
+    """Return whether scaling can write its results directly in a type."""
     return dtype.kind in 'biuf' and dtype.itemsize <= 8
 
 
@@ -313,10 +314,10 @@ def _is_integral(number: Operand) -> TypeGuard[Integers]:
 
 def _compute_integers(array: NDArray[Any], scale: Integers,
                       shift: Integers) -> NDArray[Any]:
-    """Return ``array * scale + shift`` in int64, which must hold it."""
+    """Return ``array * scale + shift`` in int64; raise if it does not fit."""
     if _fits(_range_of_type(array.dtype), scale, shift) or _fits(
             _range_of(array), scale, shift):
-        # Modulo 2 ** 64, so that what overflows on the way comes out right.
+        # Modulo 2 ** 64, so that the result is right if a product overflows.
         result: NDArray[Any] = (
             array.astype(numpy.int64) * _modulo(scale) + _modulo(shift))
         return result

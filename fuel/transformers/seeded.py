@@ -1,8 +1,8 @@
 """A base for random stages: one random generator for each item of an epoch.
 
 The generator depends on the seed, the epoch and the number of the item in
-it, and on nothing that was drawn before. So the draws of an item can be made
-anew anywhere: after a restart, in another process, or in any order.
+it, and not on earlier draws. So the draws of an item can be repeated
+anywhere: after a restart, in another process, or in any order.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fuel.transformers.base import Transformer, refuse_unset
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, saved_count
 
-#: Takes a generator and a number of rows, and returns an array of so many.
+#: Takes a generator and a number of rows, and returns an array of that length.
 Draw: TypeAlias = 'Callable[[numpy.random.Generator, int], Any]'
 
 
@@ -38,7 +38,7 @@ class SeededTransformer(Transformer):
     ----------
     data_stream, produces_examples, iteration_scheme, axis_labels
         See :class:`Transformer`. A class that has another base too, such as
-        :class:`SourcewiseTransformer`, takes the arguments of that.
+        :class:`SourcewiseTransformer`, takes its arguments as well.
     seed : int, optional
         Default is ``config.default_seed``. Stages of different classes draw
         independently with equal seeds; give two stages of one class two
@@ -52,15 +52,14 @@ class SeededTransformer(Transformer):
 
     Notes
     -----
-    The draws for an item depend on the seed, the epoch and the number of the
-    item alone. So the stage resumes exactly, and several workers may share
-    it.
+    The draws for an item depend only on the seed, the epoch and the number of
+    the item. So the stage resumes exactly, and several workers may share it.
 
-    :meth:`generator` begins anew at each call: two calls for one item return
-    the same numbers. Take one generator and draw from it several times, or
-    give each place that draws a number of its own, as in ``generator(1)``.
-    In a method that is called for each source, such as those of
-    :class:`SourcewiseTransformer`, that is the place of the source.
+    Each call of :meth:`generator` returns a new generator: those of two calls
+    for one item give the same numbers. Take one generator and draw from it
+    several times, or pass another number wherever you draw, as in
+    ``generator(1)``. In a method that is called for each source, such as
+    those of :class:`SourcewiseTransformer`, pass the place of the source.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class SeededTransformer(Transformer):
     epoch_attributes = (
         *Transformer.epoch_attributes, '_key', '_number', '_item')
     _key = 0
-    # Numbers of the present item and of the next one.
+    # Numbers of the current item and of the next one.
     _number = _item = 0
     # All ranks together advance by `_step` items; this rank has the one at
     # `_offset`.
@@ -105,8 +104,8 @@ class SeededTransformer(Transformer):
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
-        # An epoch that is taken up has a key already, and this
-        # generator has drawn it.
+        # A restored epoch has a key already, which this generator has
+        # drawn.
         if self.draws_by_seed and stage_of(self).resumed() is None:
             try:
                 rng = self.rng
@@ -134,9 +133,9 @@ class SeededTransformer(Transformer):
         return data
 
     def _count(self, count: int = 1) -> None:
-        """Make an item the present one, and count up to it.
+        """Advance the numbers of the current item and of the next one.
 
-        They are counted among a rank's own unless ranks split each batch.
+        If ranks split each batch, the numbers come from the child's epoch.
         """
         child = self.child_epoch_iterator
         found = None
@@ -144,7 +143,7 @@ class SeededTransformer(Transformer):
             if self._splits:
                 found = numbers_read(child)
             elif self.makes_pieces:
-                # The child has left out those in between.
+                # The child has left out the items in between.
                 left_out = (child.epoch.requested - self._item - 1
                             ) // self._step
                 number = self._item + max(0, left_out) * self._step
@@ -158,7 +157,7 @@ class SeededTransformer(Transformer):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one of `data_stream` alone (bool)."""
+        """Whether each item is made of one item of `data_stream` (bool)."""
         return self.draws_by_seed and set(self.epoch_attributes) <= {
             *SeededTransformer.epoch_attributes}
 
@@ -176,19 +175,20 @@ class SeededTransformer(Transformer):
         return length_of(self.data_stream)
 
     def generator(self, *more: int) -> numpy.random.Generator:
-        """Return the random generator of the present item.
+        """Return a random generator of the current item.
 
         Parameters
         ----------
         *more : int
-            Numbers for a generator of its own, such as that of a source.
+            Numbers that select another generator of the item, such as the
+            place of a source.
 
         Returns
         -------
         numpy.random.Generator
-            At each call one that begins anew, and gives the same numbers as
-            that of any other call for the item with the same `more`: draw
-            from one generator several times.
+            A new generator at each call. It gives the same numbers as that of
+            every other call for the item with the same `more`, so draw from
+            one generator several times.
         """
         if self._splits and not self.produces_examples:
             raise NotImplementedError(
@@ -201,22 +201,23 @@ class SeededTransformer(Transformer):
         return numpy.random.default_rng([*self._place(), *more])
 
     def _place(self) -> list[int]:
-        """Return the numbers that the draws of an item follow from."""
+        """Return the numbers that seed the draws of the current item."""
         return [self._key, self._number + self._offset]
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
-        """Draw values for the rows of the present batch.
+        """Draw values for the rows of the current batch.
 
-        Where a batch is split over ranks, all of it is drawn for, and the
-        rank's rows are returned, so that they do not depend on the ranks.
+        If a batch is split over ranks, values are drawn for the whole batch,
+        and those of the rank's rows are returned, so that the values do not
+        depend on the number of ranks.
 
         Parameters
         ----------
         count : int
-            Number of rows that came.
+            Number of rows that the stage received.
         draw : callable
             Takes a generator and a number of rows, and returns an array of
-            so many.
+            that length.
         *more : int
             See :meth:`generator`.
 
@@ -244,12 +245,12 @@ class SeededTransformer(Transformer):
 
     def generators(self, count: int, *more: int,
                    ) -> Iterator[numpy.random.Generator]:
-        """Yield a generator for each row of the present batch.
+        """Yield a generator for each row of the current batch.
 
         Parameters
         ----------
         count : int
-            Number of rows that came.
+            Number of rows that the stage received.
         *more : int
             See :meth:`generator`.
         """
@@ -259,7 +260,7 @@ class SeededTransformer(Transformer):
             yield self._generator(*more, place)
 
     def _rows(self, count: int) -> BatchPart | None:
-        """Return which rows of the whole batch came, None if all did."""
+        """Return the rows of the whole batch that came, None for all rows."""
         if self.produces_examples:
             return None
         child = self.child_epoch_iterator
@@ -278,7 +279,7 @@ class SeededTransformer(Transformer):
                 f'batch that is split over ranks, but {count} rows came of '
                 f'{len(rows.places)}: put it before the '
                 'stage that changes their number')
-        # A stage between this one and what was left out made other rows.
+        # A stage between this one and the left-out rows made other rows.
         return None
 
     def get_leftover(self) -> Any:
@@ -294,8 +295,10 @@ class SeededTransformer(Transformer):
 
 
 class RandomTransformer(SeededTransformer):
-    """Base of the stages that draw from an `rng`, as in Fuel 0.2.0, or by a
-    `seed`, as other stages do."""
+    """Base of the stages that draw from an `rng` or by a `seed`.
+
+    With an `rng` they draw as in Fuel 0.2.0.
+    """
 
     draws_by_seed = False
 
@@ -316,7 +319,7 @@ class RandomTransformer(SeededTransformer):
 
 def draw_integers(rng: Any, slack: int,
                   count: int | None = None) -> Any:
-    """Draw integers from 0 to `slack`, as the old stages did."""
+    """Draw integers from 0 to `slack`, as the stages of Fuel 0.2.0 did."""
     if type(rng) is numpy.random.RandomState and count is not None:
         return draws.draw_integers(rng._bit_generator, slack, count)
     if isinstance(rng, numpy.random.Generator):
@@ -336,5 +339,5 @@ def draw_uniform(rng: Any, most: float, count: int) -> Any:
 
 
 def _takes_shapes(rng: object) -> bool:
-    """Return whether a generator has NumPy's old methods; Python's has not."""
+    """Return whether a generator has the methods of NumPy's RandomState."""
     return hasattr(rng, 'get_state')

@@ -1,4 +1,4 @@
-"""Stages that cut sequences into pieces: their base, and chunks."""
+"""The base of the stages that cut sequences into pieces, and Chunk."""
 from __future__ import annotations
 
 import warnings
@@ -20,14 +20,15 @@ from fuel.utils.sparse import require_dense
 
 
 class SequenceStage(Expand):
-    """Cuts sequences, and warns if none of an epoch was long enough.
+    """Cuts sequences, and warns if no sequence of an epoch was long enough.
 
-    Subclasses implement what raises NotImplementedError here. A state says
-    where in the present sequence the next piece begins.
+    Subclasses implement the methods that raise NotImplementedError here. A
+    state holds the place in the current sequence at which the next piece
+    begins.
     """
 
     epoch_attributes = (*Expand.epoch_attributes, '_sequences', '_longest')
-    # The present sequence of each source.
+    # The current sequence of each source.
     _sequences: tuple[Any, ...] = ()
     # Length of the longest sequence of the epoch, if one was read.
     _longest: int | None = None
@@ -75,7 +76,7 @@ class SequenceStage(Expand):
         self._sequences, self._longest = (), None
         resumed = stage_of(self).resumed()
         if resumed is not None and resumed['position']:
-            # One was long enough before.
+            # A sequence before the saved position was long enough.
             self._longest = self._items_needed()
         super().start_epoch()
 
@@ -107,11 +108,11 @@ class SequenceStage(Expand):
         return self._cut()
 
     def _cut(self) -> LazyPieces:
-        """Return the pieces of the present sequence."""
+        """Return the pieces of the current sequence."""
         raise NotImplementedError
 
     def _begin_of(self, number: int) -> int:
-        """Return the start of a piece of the present sequence."""
+        """Return the start of a piece of the current sequence."""
         raise NotImplementedError
 
     def _number_of(self, begin: int) -> int:
@@ -130,7 +131,7 @@ class SequenceStage(Expand):
         return leftover
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the child's example again, and go on within it."""
+        """Read the child's example again, and continue within it."""
         begin = saved_count(leftover, 'begin')
         number = self._number_of(begin)
         super().set_leftover({**leftover, 'used': number})
@@ -141,8 +142,8 @@ class SequenceStage(Expand):
                 f'{len(self._sequences[0])} items: the data have changed')
 
     def _warn_if_empty(self) -> None:
-        """Warn that an epoch which read sequences delivers nothing."""
-        # Once, also where the warning is an error.
+        """Warn if an epoch has read sequences, but delivered no piece."""
+        # Only once, even if the warning is raised as an error.
         longest, self._longest = self._longest, None
         if longest is None or longest >= self._items_needed():
             return
@@ -157,7 +158,7 @@ class SequenceStage(Expand):
 
 
 def cut(items: Sequence[Any], begin: int, end: int) -> Any:
-    """Return some items, not as a view: neighbouring pieces may overlap."""
+    """Return a copy of some items, since neighbouring pieces may overlap."""
     part = items[begin:end]
     return part.copy() if isinstance(part, numpy.ndarray) else part
 
@@ -172,23 +173,23 @@ class Chunk(SequenceStage):
     ----------
     data_stream : AbstractDataStream
         Produces examples. All sources are sequences, lists or arrays, which
-        in an example have one length.
+        have equal lengths in an example.
     length : int
         Number of items of a chunk.
     stride : int, optional
-        How far the next chunk begins behind the one before; at most
-        `length`, so that nothing lies between two chunks. With a smaller one
-        chunks overlap. Defaults to `length`.
+        Distance from the start of a chunk to the start of the next; at most
+        `length`, so that no item lies between two chunks. With a smaller
+        stride, chunks overlap. Defaults to `length`.
     target_source : str, optional
-        Name of one source more: what follows each item, which a language
-        model learns to predict. It is the chunk moved on by one item, of the
-        one source that `data_stream` then has. Defaults to None: there is
-        none.
+        Name of an additional source with the item that follows each item of
+        the chunk, which a language model learns to predict. It is the chunk
+        shifted by one item. `data_stream` must have a single source then.
+        Defaults to None: no such source.
     last : {'short', 'drop', 'shift'}, optional
-        What to do with items at the end of a sequence that fill no chunk:
-        deliver them as a shorter one (the default), leave them out, or let
-        the last chunk begin earlier, so that it is full (which a sequence
-        shorter than `length` cannot be: it is delivered as it is).
+        What to do with items at the end of a sequence that do not fill a
+        chunk: deliver them as a shorter chunk (the default), leave them out,
+        or let the last chunk begin earlier, so that it is full. A sequence
+        shorter than `length` cannot be full: it is delivered unchanged.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`; the target has those of its source.
@@ -196,23 +197,23 @@ class Chunk(SequenceStage):
     Raises
     ------
     ValueError
-        If `data_stream` produces batches, or with `target_source` has
-        several sources or one of that name; if `stride` is larger than
-        `length` or `last` none of the above; when data are asked for, if the
-        sources of an example differ in length.
+        If `data_stream` produces batches; if, with `target_source`, it has
+        several sources or a source of that name; if `stride` is larger than
+        `length`; if `last` has another value; when data are requested, if
+        the sources of an example differ in length.
 
     See Also
     --------
     Pack : Fills rows with chunks of different lengths.
-    Window : Pairs of windows that move on by one item.
+    Window : Pairs of windows that move by one item at a time.
 
     Notes
     -----
-    Chunks are copies. With a target, the last item of a sequence is in no
-    chunk but in a target, and each other one in some chunk if all are kept.
-    Sequences without items (with a target, of a single one) make no chunk,
-    and with ``last='drop'`` all that are shorter than one: if they are all
-    of an epoch, a warning says so.
+    Chunks are copies. With a target, the last item of a sequence comes only in
+    a target. An empty sequence makes no chunk; with a target, a sequence of
+    one item makes none either; with ``last='drop'``, a sequence shorter than a
+    chunk makes none. If no sequence of an epoch makes a chunk, a warning is
+    given.
 
     Examples
     --------

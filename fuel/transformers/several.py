@@ -26,8 +26,10 @@ from fuel.utils.checks import in_order
 
 def as_streams(reader: str,
                streams: Iterable[StreamLike]) -> tuple[StreamLike, ...]:
-    """Return streams as a tuple; refuse an empty one, a single stream, and
-    other objects."""
+    """Return streams as a tuple; raise an error unless there are streams.
+
+    A single stream that is not in a tuple or a list is an error too.
+    """
     if is_stream(streams):
         raise TypeError(f'{reader} takes its streams as one argument: write '
                         f'{reader}((one, other), ...)')
@@ -78,7 +80,7 @@ class SeveralStreams(AbstractDataStream):
         for place, stream in enumerate(self.data_streams):
             part = pending and pending['children'][place]
             if part and part['epoch'] == RUNNING:
-                # Only now, for one stream may be there twice.
+                # Not earlier, since one stream may be read twice.
                 stage_of(stream).load(part)
             iterators.append(stream.get_epoch_iterator())
         return iterators
@@ -117,7 +119,7 @@ class SeveralStreams(AbstractDataStream):
 
 def _refuse_to_skip(reader: SeveralStreams,
                     streams: Iterable[StreamLike]) -> None:
-    """Refuse streams that leave out examples, so that items would not fit."""
+    """Raise ValueError for streams that may leave out examples."""
     for stream in streams:
         if stage_of(stream).most_skipped:
             raise ValueError(
@@ -128,7 +130,7 @@ def _refuse_to_skip(reader: SeveralStreams,
 
 
 class Chain(SeveralStreams):
-    """Reads several streams one after the other, in each epoch.
+    """Reads several streams one after another, in each epoch.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ class Chain(SeveralStreams):
         super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
-        """Return the next data of the stream whose turn it is.
+        """Return the next data of the stream that is read now.
 
         Parameters
         ----------
@@ -202,11 +204,11 @@ class Chain(SeveralStreams):
         return ChainedOrder(inputs)
 
     def get_leftover(self) -> int:
-        """Return which stream has its turn."""
+        """Return the number of the stream that is read now."""
         return self._place
 
     def set_leftover(self, leftover: int) -> None:
-        """Go on with that stream."""
+        """Continue with the stream of the saved number."""
         if not 0 <= leftover <= len(self.data_streams):
             raise ValueError(f'there is no stream number {leftover}')
         self._place = leftover
@@ -218,7 +220,7 @@ class Chain(SeveralStreams):
 
 
 class MergedPlan(OrderPlan):
-    """Items made of one of each of several streams that can be sought."""
+    """Makes an item by its number, from one item of each stream."""
 
     def read(self, item: int) -> Any:
         """Return an item."""
@@ -233,15 +235,15 @@ class MergedPlan(OrderPlan):
 
 
 class Merge(SeveralStreams):
-    """Puts the data of several streams together.
+    """Joins the data of several streams to one item.
 
     Parameters
     ----------
     data_streams : iterable of AbstractDataStream
         All produce examples, or all batches.
     sources : iterable of str
-        Names of the merged data: those of the first stream, those of the
-        second, and so on.
+        Names of the merged data: of the sources of the first stream, then of
+        the second stream, and so on.
     axis_labels : dict, optional
         See :class:`~fuel.streams.AbstractDataStream`.
     strict : bool, optional
@@ -257,9 +259,9 @@ class Merge(SeveralStreams):
 
     Notes
     -----
-    To see whether the streams end together, one item more is read of the
-    others when the first has ended. If reading one stream fails, the others
-    leave out the same item, so that what belongs together stays together.
+    To check whether the streams end together, one more item is read of the
+    other streams when a stream has ended. If reading one stream fails, the
+    others skip the same item, so that their items stay aligned.
 
     Examples
     --------

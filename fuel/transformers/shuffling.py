@@ -26,7 +26,7 @@ from fuel.utils.checks import not_negative, positive, saved_count
 
 __all__ = ['ShuffleBuffer']
 
-# Random numbers are drawn for so many examples at once.
+# Number of examples for which random numbers are drawn at once.
 DRAWN_AT_ONCE = 256
 # Number of the child's positions that are recorded while a buffer is read.
 POSITIONS = 8
@@ -69,7 +69,7 @@ class BufferPlan(ItemPlan):
         """Return an example."""
         held = self.held
         if item < held.popped:
-            # One of the first of the epoch, for padding.
+            # One of the first examples of the epoch, for padding.
             held = _Held(0, None)
             while held.popped < item:
                 self._pop(held)
@@ -90,18 +90,18 @@ class BufferPlan(ItemPlan):
 class ShuffleBuffer(SeededTransformer):
     """Shuffles a stream of examples that can only be read in order.
 
-    Each example is held back by a random number of steps; what is held back
-    is the buffer. Where a data set takes
-    indices, a :class:`~fuel.schemes.ShuffledScheme` shuffles it completely
-    and holds nothing.
+    Each example is held back by a random number of steps. The buffer holds the
+    examples that are held back. If a data set takes indices, use a
+    :class:`~fuel.schemes.ShuffledScheme` instead: it shuffles the data set
+    completely and needs no buffer.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         Produces examples.
     buffer_size : int
-        Most examples in the buffer. Behind the first ones of an
-        epoch it is half of that on average.
+        Largest number of examples in the buffer. After the first examples of
+        an epoch it holds half of that number on average.
     seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -114,11 +114,11 @@ class ShuffleBuffer(SeededTransformer):
     -----
     The first example is any of the first `buffer_size`, with equal
     probability. An example comes less than `buffer_size` steps early, and at
-    most as many late (twice as many among the first). The order depends on
-    the seed and the epoch alone. So a state need not hold the buffer: it
-    says how far the order has come, and which example is the oldest that is
-    held. Taking up a state reads again what came since, at most some
-    ``2 * buffer_size`` examples.
+    most `buffer_size` steps late (twice as many among the first examples).
+    The order depends only on the seed and the epoch. So a state does not hold
+    the buffer, but the position in the order and the number of the oldest
+    example held. Restoring a state reads the examples from that one on again,
+    at most about ``2 * buffer_size``.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class ShuffleBuffer(SeededTransformer):
         return example
 
     def _read(self, held: _Held) -> None:
-        """Read an example, and draw when it will come out."""
+        """Read an example, and draw when it will be delivered."""
         if held.next % max(1, self.buffer_size // POSITIONS) == 0:
             held.add_position(position_of(self.child_epoch_iterator))
         try:
@@ -200,7 +200,7 @@ class ShuffleBuffer(SeededTransformer):
             self._read(held)
 
     def resume_plan(self, leftover: dict[str, Any]) -> None:
-        """Go on from left-overs without reading examples."""
+        """Restore left-overs without reading examples."""
         super().set_leftover(leftover)
         self._held = _held_from(leftover)
         self._held.popped = saved_count(leftover, 'item')
@@ -224,14 +224,19 @@ class _Held:
         self.draws: list[float] = []
 
     def is_first_known(self, size: int) -> bool:
-        """Return whether no example still to be read can come before the held
-        ones, in a buffer of a size."""
+        """Return whether the first held example comes before all unread ones.
+
+        `size`: size of the buffer.
+        """
         return self.is_over or (
             bool(self.heap) and self._is_known(self.heap[0][0], size))
 
     def is_last_known(self, size: int) -> bool:
-        """Return whether as much was read as the example that was delivered
-        last needed; the stream that is read stands there."""
+        """Return whether all examples were read that the last one needed.
+
+        The last one is the example that was delivered last. The input has
+        this position when it is delivered.
+        """
         return (self.is_over or self.last is None
                 or self._is_known(self.last[0], size))
 
@@ -256,11 +261,11 @@ class _Held:
 
     def pop_place(self, key: int, size: int,
                   is_there: Callable[[int], bool]) -> int:
-        """Return the place of the first example, where only places are held.
+        """Return the place of the first example; only places are held.
 
-        `key`: of the epoch.
-        `size`: of the buffer.
-        `is_there`: whether there is an example at a place.
+        `key`: key of the epoch.
+        `size`: size of the buffer.
+        `is_there`: function that returns whether a place has an example.
         """
         while not self.is_first_known(size):
             if is_there(self.next):
@@ -302,10 +307,10 @@ def _held_from(leftover: dict[str, Any]) -> _Held:
 def _when(key: int, size: int, held: _Held, place: int) -> float:
     """Return the sort key of the moment at which an example is delivered.
 
-    The first buffer comes out one for one with what is read behind it,
-    in an order in which all are equally likely. What follows is held
-    back evenly, and the earliest moment moves on with the place; so
-    what is still to be read comes out later than a known moment.
+    The examples of the first buffer come in a random order, one for each
+    example that is read after them. Each later example is held back by a
+    uniformly random time, from an earliest moment that grows with its place.
+    So examples that are not yet read come later than a known moment.
     """
     if place < size:
         draws = _draws(key, held, 0, lambda generator: (
@@ -331,8 +336,8 @@ def _draws(key: int, held: _Held, block: int,
 class BufferOrder(EpochOrder):
     """Examples in the order in which they leave a buffer.
 
-    `size`: of the buffer.
-    `place`: of the key, among what the pipeline draws.
+    `size`: size of the buffer.
+    `place`: place of the key among the draws of the pipeline.
     """
 
     own_kind = 'replayed'
@@ -347,7 +352,7 @@ class BufferOrder(EpochOrder):
         self._forget()
 
     def _forget(self) -> None:
-        # The examples held before every so many items, and some items.
+        # The held examples at every `_every`-th item; the places of one part.
         self._every = max(DRAWN_AT_ONCE, 4 * self.size_of_buffer)
         self._marks = [_Held(0, None)]
         self._part = -1, [0]
@@ -366,14 +371,14 @@ class BufferOrder(EpochOrder):
         return self.inputs[0].num_items
 
     def pop(self, held: _Held) -> int:
-        """Return the place of the next example, of those below."""
+        """Return the place of the next example in the input."""
         below = self.inputs[0]
         return held.pop_place(
             self.draws.at(self.place), self.size_of_buffer,
             lambda place: below.count_to(place + 1) > place)
 
     def find(self, item: int) -> int:
-        """Return the place of an example, of those below."""
+        """Return the place of an example in the input."""
         part, within = divmod(item, self._every)
         if part != self._part[0]:
             while len(self._marks) <= part:
@@ -382,7 +387,7 @@ class BufferOrder(EpochOrder):
         return self._part[1][within]
 
     def _replay(self, part: int) -> None:
-        """Find the places of some examples behind a mark."""
+        """Find the places of the examples that follow a mark."""
         held = copy.deepcopy(self._marks[part])
         start = part * self._every
         self._part = part, [self.pop(held) for _ in range(
@@ -392,7 +397,7 @@ class BufferOrder(EpochOrder):
             self._marks.append(held)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the example below."""
+        """Return the example of the input."""
         return ItemPart(0, (self.find(item),)),
 
     def before(self, item: int) -> tuple[Any, list[int]]:

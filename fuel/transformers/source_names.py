@@ -23,14 +23,14 @@ def as_names(argument: str, names: object) -> tuple[str, ...]:
 
 
 def as_tuple_of_names(names: object) -> Any:
-    """Return a bare string as a tuple of one name, other names as they are."""
+    """Return a bare string as a tuple of one name, other names unchanged."""
     return (names,) if isinstance(names, str) else names
 
 
 def check_known(argument: str, names: Iterable[str],
                 available: Iterable[str],
                 error: type[Exception] = ValueError) -> None:
-    """Refuse names of sources that a stream does not have."""
+    """Raise an error for names of sources that a stream does not have."""
     available = tuple(available)
     for name in names:
         if name not in available:
@@ -41,7 +41,7 @@ def check_known(argument: str, names: Iterable[str],
 
 
 def labels_of(data_stream: StreamLike) -> Any:
-    """Return the axis labels of a stream, for a stage to keep as its own."""
+    """Return a copy of a stream's axis labels, for a stage that keeps them."""
     labels = labels_in(data_stream)
     return None if labels is None else {
         source: None if as_labels(part) is None else part
@@ -59,7 +59,7 @@ def labels_of_batches(data_stream: StreamLike) -> Any:
 def as_labels(labels: Sequence[str] | None) -> Any:
     """Return the labels of one source as a tuple; None if not known.
 
-    A file without labels has an empty one for each axis, which says nothing.
+    A file without labels has an empty label for each axis; that means None.
     """
     if labels is None:
         return None

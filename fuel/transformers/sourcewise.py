@@ -1,5 +1,5 @@
-"""Base classes of stages that treat examples and batches alike, or
-transform the sources one by one."""
+"""Base classes of stages that treat examples and batches alike, or that
+transform sources one by one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -143,20 +143,20 @@ class SourcewiseTransformer(Transformer):
 
     def type_after(self, known: SourceType,
                    source_name: str) -> SourceType | None:
-        """Return type and shape of a source that is transformed.
+        """Return the type and shape of a source after the stage.
 
         A hook for descriptions.
 
         Parameters
         ----------
         known : SourceType
-            Their type before.
+            Its type and shape before.
         source_name : str
 
         Returns
         -------
         SourceType or None
-            None, the default, if nothing is known of them.
+            None if nothing is known. By default, the properties in `keeps`.
         """
         return known.kept(stage_of(self).keeps)
 
@@ -184,7 +184,7 @@ class SourcewiseTransformer(Transformer):
             self, data, *self._chosen_places(), transform)
 
     def _chosen_places(self) -> tuple[Sequence[str], Places]:
-        """Return the names of all sources, and places of those chosen."""
+        """Return the names of all sources, and places of chosen sources."""
         sources = tuple(self.data_stream.sources)
         chosen = sources if self.which_sources is None else (
             as_tuple_of_names(self.which_sources))
@@ -225,7 +225,7 @@ def transform_chosen(stage: SourcewiseTransformer, data: Batch,
 
 def _refuse_kinds(stage: SourcewiseTransformer, part: Any,
                   source: str) -> None:
-    """Refuse the kinds of arrays that a stage does not take."""
+    """Raise an error for sparse or masked data that a stage does not take."""
     name = type(stage).__name__
     if not stage.takes_sparse:
         require_dense(part, source, name)

@@ -1,4 +1,4 @@
-"""Standardization: mean 0 and deviation 1, fitted on the training data."""
+"""Standardization: mean 0 and deviation 1, fitted to training data."""
 from __future__ import annotations
 
 import math
@@ -29,11 +29,11 @@ class StandardizationParameters(FittedParameters):
     Attributes
     ----------
     source : str
-        The source that they were fitted to.
+        The source that the parameters were fitted to.
     mean, deviation : tuple of float
         In the order of the elements of an array of `shape`.
     shape : tuple of int
-        It broadcasts with an example.
+        Shape of the means, which broadcasts with an example.
     num_examples : int
         Number of examples.
     """
@@ -45,7 +45,7 @@ class StandardizationParameters(FittedParameters):
     num_examples: int
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not fit each other."""
+        """Raise ValueError if means or deviations do not fit `shape`."""
         size = math.prod(self.shape)
         if not (len(self.mean) == len(self.deviation) == size) or not all(
                 map(math.isfinite, (*self.mean, *self.deviation))):
@@ -67,20 +67,20 @@ def fit_standardization(
         over: str = 'element', *,
         which_sources: Sequence[str] | str | None = None
         ) -> StandardizationParameters:
-    """Learn mean and deviation of a source from one epoch of a stream.
+    """Fit the mean and deviation of a source in one epoch of a stream.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         The training data: batches or examples, all of one shape.
     source : str, optional
-        Defaults to the first.
+        The source to fit to. Defaults to the first.
     over : {'element', 'channel', 'source'}, optional
-        Whether each element of an example has its own mean (the default),
-        each index of its first axis, such as the channel of an image, or
-        all have one.
+        Whether each element of an example has a mean of its own (the
+        default), each index of its first axis has one, such as the channel
+        of an image, or all elements share one.
     which_sources : str or tuple of str, optional
-        Another name of `source`, as stages have it: one source.
+        Another name of the argument `source`: it names one source.
 
     Returns
     -------
@@ -90,21 +90,21 @@ def fit_standardization(
     ------
     ValueError
         If there are no examples, or they differ in shape or are not finite
-        numbers; the text names the first example that is not. If
-        `which_sources` are several.
+        numbers; the text names the first such example. If `which_sources`
+        names several sources.
 
     Notes
     -----
-    Sums are kept exactly, and only the results are rounded. So the
-    deviation of equal values is 0, that of values around a large offset
-    loses no digits, and neither the order of the examples nor the size of
-    the batches matters. Long doubles count as float64.
+    Sums are kept exactly, and only the results are rounded. So the deviation
+    of equal values is 0, the deviation of values around a large offset loses
+    no digits, and neither the order of the examples nor the size of the
+    batches matters. Long doubles are rounded to float64.
 
-    That takes about 15 to 20 nanoseconds of one core for each number, and 5
+    Sums take about 15 to 20 nanoseconds of one core for each number, and 5
     microseconds for each mean and deviation at the end: 0.3 seconds for
     20,000 examples of 784 float32, where sums in float64 take 0.04, and 0.9
     seconds for 64 of 150,528. Numbers of very different sizes in a column
-    take more memory, and time at the end, for up to 4,096 columns beside it.
+    take more memory, and time at the end, for up to 4,096 columns around it.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Standardization(FittedStage):
 
     Notes
     -----
-    What does not vary has the deviation 0, and becomes 0.
+    Values that do not vary have the deviation 0, and become 0.
     """
 
     pure = True

@@ -1,4 +1,4 @@
-"""A stage that makes arrays of sparse batches."""
+"""A stage that converts sparse batches to arrays."""
 from __future__ import annotations
 
 from typing import Any, Unpack
@@ -13,7 +13,7 @@ from fuel.utils.sparse import SparseRows, is_sparse, to_dense
 
 
 class ToDense(SourcewiseTransformer):
-    """Makes arrays of sparse batches, with the zeros in them.
+    """Converts sparse batches to arrays, which hold the zeros too.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class ToDense(SourcewiseTransformer):
 
     Notes
     -----
-    A batch becomes an array of shape (batch, columns), an example one of
-    shape (columns,), of the type of the values. Elements of a row that have
+    A batch becomes an array of shape (batch, columns), an example an array
+    of shape (columns,), of the type of the values. Elements of a row that have
     the same column are added, as in SciPy.
 
     Examples
@@ -53,7 +53,7 @@ class ToDense(SourcewiseTransformer):
             data_stream, data_stream.produces_examples, **kwargs)
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the type and shape, which stay."""
+        """Return the type and shape, which do not change."""
         return known._replace(is_sparse=False)
 
     def transform_source_example(self, source_example: Any,

@@ -15,8 +15,10 @@ from fuel.typing import StreamLike
 
 
 def unchanged_sources(stream: StreamLike) -> dict[str, str]:
-    """Return the sources whose numbers are those of a data set, through all
-    stages; for each its name in the data set."""
+    """Return the sources that all stages pass on unchanged from a data set.
+
+    Returns: dict from the stream's names to the names in the data set.
+    """
     children = child_streams(stream)
     if not children:
         return {source: source for source in stream.sources}
@@ -29,12 +31,12 @@ def unchanged_sources(stream: StreamLike) -> dict[str, str]:
 
 
 def _handed_on(stream: Any, sources: tuple[str, ...]) -> dict[str, str]:
-    """Return the sources that one stage hands on, and their names below.
+    """Return the sources that a stage passes on, and their names upstream.
 
-    `sources`: those of the stream below.
+    `sources`: sources of the stream that the stage reads.
     """
     same = dict(zip(sources, sources, strict=True))
-    # A class that is derived from these may do something else.
+    # A class that is derived from these stages may change the data.
     kind = type(stream)
     if kind is Rename:
         return dict(zip(stream.sources, sources, strict=True))

@@ -43,10 +43,10 @@ class WhiteningParameters(PlainArgument):
     matrix : numpy.ndarray, shape (features, components), dtype float64
         The matrix to multiply centred data with.
     shape : tuple of int
-        Of an example; ``features`` is the product.
+        Shape of an example; ``features`` is its product.
     provenance : dict
-        Where they come from: the ``source``, how many ``examples``, their
-        ``dtype``, ``epsilon``, the ``stages`` of the stream, and the
+        Origin of the parameters: the ``source``, the number of ``examples``,
+        their ``dtype``, ``epsilon``, the ``stages`` of the stream, and the
         version of ``fuel``.
     """
 
@@ -58,12 +58,15 @@ class WhiteningParameters(PlainArgument):
 
     @property
     def source(self) -> str:
-        """Source that they were fitted to (str)."""
+        """The source that the parameters were fitted to (str)."""
         return str(self.provenance['source'])
 
     def plain(self) -> Mapping[str, object]:
-        """Return the values that a saved state must match, without the
-        matrix: processors may find different axes of equal variance."""
+        """Return the values that a saved state must match.
+
+        The matrix is left out, since processors may find different axes of
+        equal variance.
+        """
         mean = numpy.asarray(self.mean, numpy.float64)
         return {'kind': self.kind, 'shape': self.shape,
                 'mean': numpy.array([f'{one:.9g}' for one in mean.flat])}
@@ -101,7 +104,7 @@ class WhiteningParameters(PlainArgument):
         FileNotFoundError
             If there is no such file.
         ValueError
-            If it holds anything else.
+            If the file does not hold such parameters.
         """
         name = os.fspath(path)
         try:
@@ -132,7 +135,7 @@ class WhiteningParameters(PlainArgument):
         return found
 
     def _check(self) -> None:
-        """Refuse parts that do not fit each other."""
+        """Raise ValueError for fields that do not fit each other."""
         features = math.prod(self.shape)
         if self.kind not in KINDS or 'source' not in self.provenance:
             raise ValueError(f'the kind {self.kind!r}, the provenance '
@@ -153,7 +156,7 @@ class WhiteningParameters(PlainArgument):
 def fit_whitening(data_stream: StreamLike, source: str | None = None,
                   kind: str = 'zca', epsilon: float = 1e-5,
                   num_components: int | None = None) -> WhiteningParameters:
-    """Learn from one epoch of a stream how to whiten its data.
+    """Fit the whitening of a source in one epoch of a stream.
 
     Parameters
     ----------
@@ -162,12 +165,12 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     source : str, optional
         The source to whiten. Defaults to the first.
     kind : {'pca', 'zca'}, optional
-        ``'pca'`` gives uncorrelated components, those of largest variance
-        first. ``'zca'`` (the default) turns them back, so that images still
-        look like images.
+        ``'pca'`` gives uncorrelated components, the largest variance first.
+        ``'zca'`` (the default) rotates them back to the original axes, so
+        that images still look like images.
     epsilon : float, optional
-        Added to variances, so that directions in which nothing varies are
-        not blown up. Defaults to 1e-5; the variance of pixels from 0 to 1 is
+        Added to variances, so that directions of almost no variance are not
+        amplified. Defaults to 1e-5; the variance of pixels from 0 to 1 is
         about 0.06.
     num_components : int, optional
         Number of components of largest variance to keep. Defaults to all.
@@ -181,16 +184,15 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
 
     Notes
     -----
-    Neither offsets nor the scales of features cost digits: the covariance is
-    that of differences from the first example, and where features have very
-    different scales the axes are found from their correlations. A feature
+    Neither offsets nor the scales of features cost precision: the covariance
+    is computed from differences to the first example, and if features have
+    very different scales the axes are found from correlations. A feature
     whose values are all equal has the variance 0, and becomes 0.
 
-    The axes take time with the third power of the number of features. Where
-    the variances, with `epsilon`, differ by 1,000 times or more, they take
-    2.5 times as long as otherwise: 0.4 seconds of one core for 800 features,
-    in place of 0.16. Features that Standardization has brought to one scale
-    do not take that.
+    The time to find the axes grows with the third power of the number of
+    features. If the variances, with `epsilon`, differ by a factor of 1,000 or
+    more, it is 2.5 times as long: 0.4 seconds of one core for 800 features,
+    instead of 0.16. Standardization before whitening avoids that.
 
     Examples
     --------
@@ -240,7 +242,7 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
         raise ValueError(f'num_components must be from 1 to {features}, got '
                          f'{num_components!r}')
     variances, axes = _principal_axes(covariance, epsilon)
-    # The sign, which is arbitrary, is made definite.
+    # The sign of an axis is arbitrary: make its largest element positive.
     variances, axes = variances[:num_components], axes[:, :num_components]
     largest = axes[abs(axes).argmax(axis=0), numpy.arange(num_components)]
     axes = axes * numpy.where(largest < 0, -1, 1)
@@ -292,7 +294,7 @@ def _factor(correlations: NDArray[Any]) -> NDArray[Any]:
     try:
         factor: NDArray[Any] = numpy.linalg.cholesky(correlations)
     except numpy.linalg.LinAlgError:
-        # Some depend on others.
+        # Some features depend on others.
         squares, vectors = numpy.linalg.eigh(correlations)
         factor = vectors * numpy.sqrt(numpy.maximum(squares, 0))
     return factor
@@ -319,8 +321,8 @@ class Whitening(FittedStage):
         From :func:`fit_whitening`, or the name of the file that they were
         saved in.
     dtype : dtype, optional
-        Type of the results. Defaults to ``'floatX'``, which is what
-        ``config.floatX`` is when the stage is built.
+        Type of the results. Defaults to ``'floatX'``, the value of
+        ``config.floatX`` when the stage is built.
     which_sources : tuple of str, optional
         Defaults to the source that the parameters were fitted to.
     iteration_scheme, axis_labels
@@ -331,13 +333,13 @@ class Whitening(FittedStage):
     Raises
     ------
     ValueError
-        When data are asked for, if examples have another shape than those
-        that the parameters were fitted to.
+        When data are requested, if examples have another shape than the
+        examples that the parameters were fitted to.
 
     Notes
     -----
-    With ZCA examples keep their shape; with PCA each becomes a vector of
-    components. See :func:`fit_whitening` for an example.
+    With ZCA examples keep their shape; with PCA each example becomes a vector
+    of components. See :func:`fit_whitening` for an example.
     """
 
     pure = True
@@ -384,7 +386,7 @@ class Whitening(FittedStage):
                 f'{parameters.shape}, but these have the shape '
                 f'{batch.shape[1:]}: fit it to data that were prepared in '
                 'the same way')
-        # In single precision where that is what is wanted: twice as fast.
+        # Single precision for single-precision results is twice as fast.
         kind = (numpy.float32 if self.dtype == numpy.float32
                 else numpy.float64)
         rows = as_matrix(batch) - parameters.mean

@@ -19,9 +19,10 @@ class Window(SequenceStage):
     """Pairs of windows, source and target, that slide over sequences.
 
     To train an n-gram model, set `source_window` to n and `target_window`
-    to 1, with no offset and not overlapping: this gives items 1 to n, and
-    item n + 1. For a recurrent network set both windows to one size,
-    overlapping, with an offset of 1: items 1 to n, and 2 to n + 1.
+    to 1, `offset` to 0 and `overlapping` to False: the source is items 1 to
+    n, the target is item n + 1. For a recurrent network set both windows to
+    one size, `offset` to 1 and `overlapping` to True: the source is items 1
+    to n, the target is items 2 to n + 1.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class Window(SequenceStage):
         Whether `offset` is measured from the beginning of the source, as
         opposed to its end.
     data_stream : AbstractDataStream
-        Produces examples of one source. They are lists, arrays or whatever
-        else can be sliced.
+        Produces examples of one source: lists, arrays or other objects that
+        can be sliced.
     target_source : str, optional
         Name of the target. Defaults to ``'targets'``.
     iteration_scheme, axis_labels
@@ -46,9 +47,9 @@ class Window(SequenceStage):
     Attributes
     ----------
     sentence : sequence
-        The present sequence; empty before the first.
+        The current sequence; empty before the first.
     index : int
-        Where in it the next source window begins.
+        The place in the sequence at which the next source window begins.
 
     Raises
     ------
@@ -58,10 +59,11 @@ class Window(SequenceStage):
 
     Notes
     -----
-    Windows are made as long as both of them lie inside a sequence. Each is
-    a copy. No window goes from one sequence to the next, and what is left of
-    a sequence never comes in another epoch. So sequences that are shorter
-    than the windows give nothing; if all of an epoch are, a warning says so.
+    A pair of windows is made if both lie inside a sequence. Windows are
+    copies. No window extends from one sequence to the next, and the rest of a
+    sequence does not come in another epoch. So sequences that are shorter than
+    the windows give no pair; if all sequences of an epoch are, a warning is
+    given.
 
     Examples
     --------
@@ -73,7 +75,7 @@ class Window(SequenceStage):
     """
 
     epoch_attributes = (*SequenceStage.epoch_attributes, '_assigned')
-    # The index that a user has assigned, and how many windows were made then.
+    # The index that a user assigned, and the number of windows made before.
     _assigned: tuple[int, int] | None = None
 
     def __init__(self, offset: int, source_window: int, target_window: int,
@@ -104,7 +106,7 @@ class Window(SequenceStage):
 
     @property
     def sentence(self) -> Any:
-        """The present sequence; empty before the first."""
+        """The current sequence; empty before the first."""
         return self._sequences[0] if self._sequences else ()
 
     @sentence.setter
@@ -117,7 +119,7 @@ class Window(SequenceStage):
         if not self._sequences:
             return 0
         used = self._num_used()
-        # An index that was assigned stands until a window is made.
+        # An assigned index is valid until a window is made.
         if self._assigned is not None and self._assigned[1] == used:
             return self._assigned[0]
         return self._begin_of(used)
@@ -200,11 +202,11 @@ class NGrams(Window):
     Raises
     ------
     ValueError
-        As :class:`Window` does.
+        In the same cases as :class:`Window`.
 
     Notes
     -----
-    Unlike that of :class:`Window`, the target is an item, not a window.
+    The target is an item, not a window as in :class:`Window`.
 
     Examples
     --------

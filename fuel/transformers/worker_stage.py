@@ -1,4 +1,4 @@
-"""Base of the stages that workers run: of this host, or of a cluster."""
+"""Base of the stages that workers run, on this host or on a cluster."""
 from __future__ import annotations
 
 from contextlib import suppress
@@ -24,12 +24,12 @@ from fuel.workers.team import Team, WorkerSession
 
 
 class TeamStage(RemoteStage):
-    """A stream whose epochs a team of workers makes.
+    """The stage of a stream whose epochs a team of workers makes.
 
-    A state is that of the stream that is read, so it fits that stream too.
+    Its state is the state of its input, so it fits the input too.
 
     `team`: the workers that were started last; None if there are none.
-    `upcoming`: the session of the next epoch, if its state was asked for.
+    `upcoming`: the session of the next epoch, if its state was requested.
     """
 
     __slots__ = 'team', 'upcoming'
@@ -40,7 +40,7 @@ class TeamStage(RemoteStage):
         self.upcoming: WorkerSession | None = None
 
     def get_team(self) -> Team:
-        """Return running workers, started if there are none."""
+        """Return the running workers; start them if there are none."""
         # Another thread may close the stream meanwhile.
         team = self.team
         if team is None or not team.is_usable():
@@ -52,7 +52,7 @@ class TeamStage(RemoteStage):
         return team
 
     def open_session(self) -> WorkerSession:
-        """Begin the epoch that comes next, if its state was not asked for."""
+        """Return the session of the next epoch; begin it unless it exists."""
         session, self.upcoming = self.upcoming or self._make_session(), None
         if session.after:
             self.stream._after, self.stream._calls = None, ()
@@ -67,7 +67,7 @@ class TeamStage(RemoteStage):
         elif last is None:
             state = self.after
         elif not self.is_left() and last.is_connected():
-            # Its workers run both.
+            # The workers run both epochs.
             state = None
         else:
             state = last.last_state()
@@ -80,7 +80,7 @@ class TeamStage(RemoteStage):
         else:
             session = WorkerSession(state)
         session.is_exact = self.meter.is_exact
-        # A state that was loaded need not be the one where the workers stand.
+        # A loaded state may differ from the position of the workers.
         session.begin(self.get_team(), last if pending is None else None)
         return session
 
@@ -90,7 +90,7 @@ class TeamStage(RemoteStage):
         try:
             last = last_session(self.stream)
             if is_locked and last is not None:
-                # The next epoch iterator comes after what was delivered.
+                # The next epoch iterator continues after delivered batches.
                 last.state()
             team, self.team, self.upcoming = self.team, None, None
             if team is not None:
@@ -116,7 +116,7 @@ class TeamStage(RemoteStage):
                 epoch.position = resumed['position']
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch the last one, and hold it."""
+        """Make an epoch the current one, and hold it."""
         super().adopt(epoch, iterator)
         session_of(epoch).most_skipped = self.most_skipped
         self.hold(epoch, iterator)
@@ -130,7 +130,7 @@ class TeamStage(RemoteStage):
             state, Exception) else Skipped.in_state(state)
 
     def position(self, epoch: Epoch) -> State:
-        """Return the state of its input in the epoch, also at its end."""
+        """Return the state of its input in an epoch, even at its end."""
         return as_state(self._session(epoch).position())
 
     def state_of(self, epoch: Epoch) -> State:
@@ -149,7 +149,7 @@ class TeamStage(RemoteStage):
             return self._input.state_between(epoch)
         if state['epoch'] != RUNNING:
             return as_state(state)
-        # That epoch was left, so the state is that of the next.
+        # That epoch was left, so return the state of the next epoch.
         if self.upcoming is None:
             self.upcoming = self._make_session()
         return as_state(self.upcoming.state())
@@ -165,7 +165,7 @@ class TeamStage(RemoteStage):
 
     @property
     def state_owner(self) -> Stage | None:
-        """The stage whose pipeline a state is of: that of its input."""
+        """The stage whose pipeline a saved state describes: its input's."""
         return self._input.state_owner
 
     @property
@@ -266,7 +266,7 @@ class WorkerStage(RemoteStream, Transformer):
         team_stage(self).upcoming = None
 
     def close(self) -> None:
-        """End the workers; batches that were delivered stay.
+        """End the workers; delivered batches stay valid.
 
         A thread that waits for a batch gets an error.
         """

@@ -2,7 +2,7 @@
 
 A batch of images is an array of shape (batch, channel, height, width), or,
 if sizes differ, a list or an array of objects with one image each. Stages
-return the form that they got.
+return a batch in the form in which they received it.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLOURS = (1, 3, 4)
 #: An image with the axes (channel, height, width).
 Image: TypeAlias = 'NDArray[Any]'
 
-#: A batch of images: one array, or one for each image.
+#: A batch of images: one array, or one array for each image.
 Images: TypeAlias = 'NDArray[Any] | Sequence[NDArray[Any]]'
 
 
@@ -64,7 +64,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
-        """Return a transformed batch of images, as an array or list as before.
+        """Return a transformed batch of images, in the form of the given one.
 
         Stages that give all images one size return one array.
         """
@@ -79,8 +79,10 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     def _verify(self, axes: tuple[str, ...], source: str,
                 images: Images) -> None:
-        """Check the labels of a source; without labels, warn of images that
-        look transposed."""
+        """Check the axis labels of a source.
+
+        Without labels, warn of images that look transposed.
+        """
         labels = stage_of(self.data_stream).labels
         is_first = source not in vars(self).get('_verified_sources', ())
         self.verify_axis_labels(axes, labels.get(source), source)
@@ -97,14 +99,13 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
 
 def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """Return whether the last axis, not the first, is as long as colours
-    are many."""
+    """Return whether the last axis, not the first, seems to be the channel."""
     return len(shape) == 3 and shape[2] in COLOURS and min(
         shape[:2]) > max(COLOURS)
 
 
 def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
-    """Return a height and a width, checked."""
+    """Check a height and a width, and return them."""
     try:
         height, width = shape
         return positive(name, height), positive(name, width)
@@ -114,12 +115,12 @@ def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
 
 
 def is_stacked(batch: Images) -> TypeGuard[NDArray[Any]]:
-    """Return whether a batch is one array, not one for each image."""
+    """Return whether a batch is one array, not one array for each image."""
     return isinstance(batch, numpy.ndarray) and batch.dtype != object
 
 
 def check_image(image: object, where: str = 'an image') -> Any:
-    """Return an image, checked."""
+    """Return an image; raise ValueError unless it has three axes."""
     if not isinstance(image, numpy.ndarray) or image.ndim != 3:
         got = (f'the shape {image.shape}' if isinstance(image, numpy.ndarray)
                else f'{image!r:.60} ({type(image).__name__})')
@@ -130,7 +131,7 @@ def check_image(image: object, where: str = 'an image') -> Any:
 
 
 def images_of(batch: Images) -> Any:
-    """Return a batch as something whose items are checked images."""
+    """Check the images of a batch, and return them as an array or a list."""
     if is_stacked(batch):
         if batch.ndim != 4:
             raise ValueError(

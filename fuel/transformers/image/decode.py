@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The modes of Pillow whose images are arrays of one byte or four a pixel.
+# Number of channels of the modes in which Pillow stores one or four bytes for
+# each pixel.
 CHANNELS_OF_BYTES = {'L': 1, 'P': 1, 'RGB': 3, 'RGBA': 4, 'CMYK': 4}
 
 # Stands for an image that cannot be decoded.
@@ -41,10 +42,10 @@ class ImagesFromBytes(DecodingStage):
     ----------
     data_stream : AbstractDataStream
         Its examples are the bytes of image files, in any format that Pillow
-        reads itself (it has another program run EPS, so that is refused).
-        An array of bytes, as an HDF5 file stores it, is taken as well.
-        An image of Hugging Face, ``{'bytes': ..., 'path': ...}``, is that of
-        its bytes, or of the file where it has none.
+        reads itself. EPS is refused, since Pillow runs another program for
+        it. An array of bytes, as an HDF5 file stores it, is accepted too.
+        An image in the form of Hugging Face, ``{'bytes': ..., 'path': ...}``,
+        is read from the bytes, or from the file if there are no bytes.
     color_mode : str or None, optional
         The mode of Pillow to convert images to, such as ``'RGB'`` (the
         default) or ``'L'`` for grey. None keeps the mode of each file:
@@ -55,11 +56,11 @@ class ImagesFromBytes(DecodingStage):
         eighth of its size, which is much faster, but never below
         `shrink_to`. Default is None: full size.
     upright : bool, optional
-        Whether images whose EXIF data name an orientation, as those of
-        telephones do, are turned, as ``fuel-convert image_folder`` and
-        Hugging Face turn them; `shrink_to` is of the image that is turned.
-        Defaults to None: pixels are as they are stored, and the first image
-        that is not upright is logged as a warning.
+        Whether to rotate images by the orientation in their EXIF data, which
+        phones write, as ``fuel-convert image_folder`` and Hugging Face do.
+        `shrink_to` is then the size of the rotated image. Defaults to None:
+        pixels stay as they are stored, and a warning is logged for the first
+        image that is not upright.
     on_error : {'raise', 'skip'}, optional
         Deprecated: give ``on_error='skip'`` to the
         :class:`~fuel.streams.DataStream`, which covers all stages, keeps a
@@ -69,9 +70,8 @@ class ImagesFromBytes(DecodingStage):
     num_threads : int, optional
         Number of threads that decode. Default is ``config.num_threads``.
     produces_examples, which_sources, iteration_scheme, axis_labels
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
-        the chosen sources default to (batch, channel, height, width).
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        of the chosen sources default to (batch, channel, height, width).
 
     Attributes
     ----------
@@ -83,17 +83,18 @@ class ImagesFromBytes(DecodingStage):
     ValueError
         If `color_mode` or `on_error` is not known.
     fuel.exceptions.UndecodableImageError
-        When a batch is asked for, if an image cannot be decoded: it is cut
-        off, or no image, or has more than ``PIL.Image.MAX_IMAGE_PIXELS``.
+        When a batch is requested, if an image cannot be decoded: the file is
+        cut off, is not an image, or has more pixels than
+        ``PIL.Image.MAX_IMAGE_PIXELS``.
     TypeError
-        When a batch is asked for, if it does not hold bytes.
+        When a batch is requested, if it does not hold bytes.
 
     Notes
     -----
     An image becomes a uint8 array with the axes (channel, height, width); a
-    batch becomes a list of them. An image with one channel has one all the
-    same. The result does not depend on the number of threads. Pillow turns
-    TIFF files whatever `upright` is.
+    batch becomes a list of such arrays. An image with one channel has the
+    channel axis too. The result does not depend on the number of threads.
+    Pillow rotates TIFF files for any value of `upright`.
 
     Examples
     --------
@@ -109,7 +110,7 @@ class ImagesFromBytes(DecodingStage):
     ((3, 3, 4), array([255,   0,   0], dtype=uint8))
     """
 
-    # Again, since it is said of :meth:`get_data` of this class.
+    # Declared again, since this class overrides get_data.
     keeps_rows = True
     noun = 'image'
     undecodable = UndecodableImageError
@@ -136,7 +137,7 @@ class ImagesFromBytes(DecodingStage):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one item, as workers need (bool)."""
+        """Whether each item is made of exactly one item (bool)."""
         return self.on_error == 'raise'
 
     @property
@@ -165,8 +166,10 @@ class ImagesFromBytes(DecodingStage):
                 return data
 
     def known_types(self) -> SourceTypes:
-        """Return the known types; the number of skipped images is not
-        known."""
+        """Return the known types of each source.
+
+        The size of a batch is not known if images may be skipped.
+        """
         types = super().known_types()
         if self.on_error != 'skip' or self.produces_examples:
             return types
@@ -260,7 +263,7 @@ def decode_image(file: bytes | bytearray | memoryview,
                  shrink_to: tuple[int, int] | None = None,
                  upright: bool = False,
                  warn_of: Callable[[int], object] | None = None) -> Any:
-    """Return an image file as an array.
+    """Decode an image file, and return it as an array.
 
     `warn_of`: called with the orientation of an image that is not upright.
     """
@@ -284,7 +287,7 @@ def decode_image(file: bytes | bytearray | memoryview,
         if shrink_to is not None:
             if turned in SWAPPED:
                 shrink_to = shrink_to[::-1]
-            # Only JPEG files know how; for others this does nothing.
+            # Only JPEG can be decoded at a smaller size; others ignore this.
             image.draft(None, shrink_to[::-1])
         if color_mode is None or image.mode == color_mode:
             return _to_array(turned_upright(image, turned))

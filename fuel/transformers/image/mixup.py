@@ -1,7 +1,7 @@
 """Stages that mix the examples of a batch with one another, and the targets.
 
-All is drawn for a whole batch: how much of each example stays, and which other
-one takes the place of the rest.
+Random numbers are drawn for a whole batch: the share of each example that
+stays, and the other example that it is mixed with.
 """
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
     """Base of the stages that mix the examples of a batch.
 
     Subclasses implement ``_mix(arrays, share, partners, generator)``, which
-    changes arrays in place, and returns the share of itself that each example
-    has then.
+    changes arrays in place, and returns the share of its own data that each
+    example keeps.
     """
 
     takes_masked = False
@@ -98,7 +98,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         for place, source in places:
             require_unmasked(parts[place], source, type(self).__name__)
             part = self._checked(parts[place], source)
-            # A function below may give one array twice.
+            # An upstream function may return one array for two sources.
             others = parts[:place] + parts[place + 1:]
             parts[place] = part.copy() if any(
                 isinstance(other, numpy.ndarray)
@@ -126,7 +126,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         raise NotImplementedError
 
     def _checked(self, part: object, source: str) -> Any:
-        """Return the data of a source, which may be changed."""
+        """Return the data of a source as an array that may be changed."""
         if not isinstance(part, numpy.ndarray) or part.dtype.hasobject:
             raise ValueError(
                 f'{type(self).__name__} needs a batch of {source!r} in one '
@@ -168,15 +168,14 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
 
 
 class MixUp(ExampleMixer):
-    """Blends each example of a batch with another one, and their targets.
+    """Blends each example of a batch, and its target, with another example.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         Produces batches.
     num_classes : int, optional
-        Number of classes. Needed where targets are numbers of
-        classes.
+        Number of classes. Needed if targets are numbers of classes.
     alpha : float, optional
         The share of itself that an example keeps is drawn from
         Beta(`alpha`, `alpha`), once for each batch. Defaults to 0.2.
@@ -185,10 +184,10 @@ class MixUp(ExampleMixer):
         of each class, of the shape (batch, num_classes), such as those of
         another such stage. Defaults to ``'targets'``; None if there are none.
     probability : float, optional
-        That a batch is changed. Defaults to 1.
+        Probability that a batch is changed. Defaults to 1.
     which_sources : tuple of str or str, optional
-        What is blended, all with the same draws. Defaults to all sources but
-        the targets.
+        The sources to blend, all with the same draws. Defaults to all
+        sources but the targets.
     seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -196,18 +195,18 @@ class MixUp(ExampleMixer):
     ------
     ValueError
         If an argument is invalid, or `data_stream` produces examples; when
-        data are asked for, if the data to blend are not an array of
+        data are requested, if the data to blend are not an array of
         floating-point numbers, or the targets are invalid.
     NotImplementedError
-        If ranks split each batch; by `shard`, if they are to.
+        By `shard`, and when data are requested, if ranks split each batch.
 
     Notes
     -----
     An example becomes ``share * example + (1 - share) * other``, in its own
-    type, and its target, as float32 of the shape (batch, num_classes), the
-    same of both targets. The others are those of the batch in another
-    order, so one may be its own. What is drawn depends on the seed, the epoch
-    and the number of the batch alone.
+    dtype. Its target becomes the same blend of both targets, as float32 of
+    the shape (batch, num_classes). The other examples are those of the batch
+    in a random order, so an example may be blended with itself. The draws
+    depend only on the seed, the epoch and the number of the batch.
 
     After H. Zhang, M. Cisse, Y. N. Dauphin and D. Lopez-Paz, *mixup: Beyond
     Empirical Risk Minimization*, ICLR 2018.
@@ -250,8 +249,9 @@ class MixUp(ExampleMixer):
 
 
 class CutMix(ExampleMixer, ExpectsAxisLabels):
-    """Pastes a part of another image of the batch into each image, and shares
-    the targets by the areas.
+    """Pastes a part of another image of the batch into each image.
+
+    Its target becomes a blend of both targets, by the areas of the images.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
         Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, which
         draws it evenly from 0 to 1.
     which_sources : tuple of str or str, optional
-        The images. All get the same draws, so that an image and its mask
+        The sources of images. All get the same draws, so an image and its mask
         stay aligned. Defaults to all sources but the targets.
     seed, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
@@ -273,11 +273,11 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     ------
     ValueError
         If an argument is invalid, or `data_stream` produces examples; when
-        data are asked for, if images are not in one array, or of several
-        sources differ in height or width, or the targets are not as
-        :class:`MixUp` takes them.
+        data are requested, if the images of a source are not one array, if
+        those of several sources differ in height or width, or if the targets
+        are invalid for :class:`MixUp`.
     NotImplementedError
-        If ranks split each batch; by `shard`, if they are to.
+        By `shard`, and when data are requested, if ranks split each batch.
 
     Notes
     -----
@@ -285,8 +285,8 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     type. The part has the proportions of the image, and its centre is drawn
     evenly; what lies beyond the border is cut off, and the share of each
     target, float32 of the shape (batch, num_classes), follows from the area
-    that is left. What is drawn depends on the seed, the epoch and the number
-    of the batch alone.
+    that is left. The draws depend only on the seed, the epoch and the number
+    of the batch.
 
     After S. Yun, D. Han, S. J. Oh, S. Chun, J. Choe and Y. Yoo, *CutMix:
     Regularization Strategy to Train Strong Classifiers with Localizable
@@ -340,7 +340,10 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
 
 def _blend(array: NDArray[Any], share: float,
            partners: NDArray[numpy.int64]) -> None:
-    """Add, in place, so much of an array's rows and the rest of others."""
+    """Blend each row of an array with the row of its partner, in place.
+
+    `share`: the share of its own data that a row keeps.
+    """
     others = array.take(partners, 0, empty(array.shape, array.dtype), 'clip')
     others *= array.dtype.type(1 - share)
     array *= array.dtype.type(share)
@@ -349,7 +352,7 @@ def _blend(array: NDArray[Any], share: float,
 
 def _part(length: int, side: float,
           generator: numpy.random.Generator) -> slice:
-    """Return the places along an axis of a part around a drawn centre."""
+    """Return the slice of an axis that a part with a drawn centre covers."""
     half = int(length * side) // 2
     centre = int(generator.integers(length))
     return slice(max(centre - half, 0), min(centre + half, length))

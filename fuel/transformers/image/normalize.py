@@ -1,4 +1,4 @@
-"""A stage that makes normalized numbers of pixels."""
+"""A stage that normalizes pixels."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ class Normalize(ImageStage):
     Parameters
     ----------
     mean : float or sequence of float, optional
-        One for all channels, or one for each. Defaults to 0.
+        One number for all channels, or one for each channel. Defaults to 0.
     deviation : float or sequence of float, optional
-        One for all channels, or one for each. Defaults to 1.
+        One number for all channels, or one for each channel. Defaults to 1.
     scale : float, optional
         Factor of the pixels, applied first, such as ``1 / 255``. Defaults
         to 1.
     dtype : {'floatX', 'float32', 'float64'}, optional
-        Type of the results. Defaults to ``'floatX'``, which is what
-        ``config.floatX`` is when the stage is built.
+        Type of the results. Defaults to ``'floatX'``, the value of
+        ``config.floatX`` when the stage is built.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -42,14 +42,14 @@ class Normalize(ImageStage):
     Raises
     ------
     ValueError
-        If an argument is invalid; when data are asked for, if an example
+        If an argument is invalid; when data are requested, if an example
         is not an image, or has another number of channels.
 
     Notes
     -----
     Images have the axes (channel, height, width) and are booleans, integers
-    or floats. A batch keeps its form. Arithmetic is that of `dtype`, with
-    one factor and one summand for each channel.
+    or floats. A batch keeps its form. The results are computed in `dtype`,
+    with one factor and one summand for each channel.
 
     Examples
     --------

@@ -13,16 +13,16 @@ WIDTH_TAG, HEIGHT_TAG, ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
 TRANSPOSES = {2: 'FLIP_LEFT_RIGHT', 3: 'ROTATE_180', 4: 'FLIP_TOP_BOTTOM',
               5: 'TRANSPOSE', 6: 'ROTATE_270', 7: 'TRANSVERSE',
               8: 'ROTATE_90'}
-# Those that exchange height and width.
+# The orientations that exchange height and width.
 SWAPPED = (5, 6, 7, 8)
 
 
 def orientation(image: Any) -> int:
     """Return the orientation, 1 to 8, in the EXIF data of an opened image.
 
-    It is 1 where there is none, or an invalid one, and for TIFF files, which
-    Pillow turns itself. Pixels are decoded only of a PNG file whose EXIF data
-    come after them.
+    It is 1 if the orientation is missing or invalid, and for TIFF files, which
+    Pillow rotates itself. Pixels are decoded only for PNG files whose EXIF
+    data come after the pixels.
     """
     if image.format == 'TIFF' or (
             image.format == 'PNG' and not _png_has_exif(image)):
@@ -35,8 +35,10 @@ def orientation(image: Any) -> int:
 
 
 def _png_has_exif(image: Any) -> bool:
-    """Return whether a PNG file has EXIF data, before its pixels or after
-    them, where Pillow does not look until it decodes."""
+    """Return whether a PNG file has EXIF data, before or after its pixels.
+
+    Pillow finds EXIF data after the pixels only when it decodes the pixels.
+    """
     file = image.fp  # None once the pixels are decoded
     if 'exif' in image.info or file is None:
         return 'exif' in image.info
@@ -51,7 +53,7 @@ def _png_has_exif(image: Any) -> bool:
 
 
 def turned_upright(image: Any, number: int) -> Any:
-    """Return an image of an orientation, turned upright."""
+    """Return an image rotated upright, given its orientation's number."""
     if number not in TRANSPOSES:
         return image
     from PIL import Image

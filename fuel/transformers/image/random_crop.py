@@ -1,6 +1,6 @@
 """Stages that crop images at random places.
 
-All is drawn before any thread starts.
+All random numbers are drawn before any thread starts.
 """
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         Height and width of the crops.
     stack : bool, optional
         Whether to return the crops of a list of images as one array.
-        Defaults to False: they are a list.
+        Defaults to False: as a list.
     rng : numpy.random.RandomState, optional
-        The source of random numbers. A :class:`numpy.random.Generator` or
-        a :class:`random.Random` will do. Default is a new
+        The source of random numbers. A :class:`numpy.random.Generator` or a
+        :class:`random.Random` is accepted too. Default is a new
         ``RandomState(config.default_seed)``, unless there is a `seed`.
     seed : int, optional
-        Of what is drawn instead, for whole batches, so that it depends on
-        the seed, the epoch and the number of the batch alone: then workers
-        and ranks can share the stage.
+        Used instead of `rng`. The draws for a batch then depend only on the
+        seed, the epoch and the number of the batch, so that workers and
+        ranks can share the stage.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -55,17 +55,17 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
     ------
     ValueError
         If `window_shape` is invalid, or both `rng` and `seed` are given;
-        when data are asked for, if an image is smaller than the window, or
-        no image.
+        when data are requested, if an image is smaller than the window, or
+        is not an image.
 
     Notes
     -----
     Images have the axes (channel, height, width) and any type. A batch in
     one array becomes one array; the columns of all windows are drawn first,
     then the rows. A list, or an array of objects, becomes a list; row and
-    column are drawn image by image, and nothing where there is no choice.
-    With a `seed` the form of a batch makes no difference, and sources of one
-    stage get the same draws.
+    column are drawn image by image, but not if only one value is possible.
+    With a `seed` the draws do not depend on the form of a batch, and sources
+    of one stage get the same draws.
 
     Examples
     --------
@@ -133,8 +133,10 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         return self._crop_each(images, offsets)
 
     def _draw_shares(self, count: int) -> Any:
-        """Draw where in their range the top and the left of windows lie;
-        with an `rng` they are drawn image by image."""
+        """Draw the positions of windows, as shares of their ranges.
+
+        With an `rng` nothing is drawn here, but image by image.
+        """
         return self.draw_rows(count, lambda generator, total: (
             generator.random((total, 2)))) if self.draws_by_seed else ()
 
@@ -178,8 +180,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     ratio : (float, float), optional
         Least and largest ratio of width to height. Defaults to (3/4, 4/3).
     resample : str or dict, optional
-        The filter, or that of each source, as for :class:`Resize`. Defaults
-        to ``'bilinear'``.
+        The filter, or a dict with the filter of each source, as for
+        :class:`Resize`. Defaults to ``'bilinear'``.
     seed, num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -188,15 +190,15 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     Raises
     ------
     ValueError
-        If an argument is invalid; when a batch is asked for, if its images
+        If an argument is invalid; when a batch is requested, if its images
         differ in channels or type.
 
     Notes
     -----
-    What is drawn depends on the seed, the epoch and the number of the batch
-    alone. Sources of one stage get the same draws, so an image and its mask
-    stay aligned. Ten parts are tried for each image; if none lies inside,
-    the largest in the middle that has an allowed ratio is taken.
+    The draws depend only on the seed, the epoch and the number of the batch.
+    Sources of one stage get the same draws, so an image and its mask stay
+    aligned. Ten parts are tried for each image; if none fits into the image,
+    the largest part with an allowed ratio is cut from the middle.
 
     Examples
     --------
@@ -210,7 +212,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     """
 
     keeps_rows = True
-    # Of other sources all that is known stays.
+    # This is about the chosen sources; other sources keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
@@ -241,7 +243,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 def choose_part(height: int, width: int, scale: tuple[float, float],
                 ratio: tuple[float, float],
                 draws: NDArray[Any]) -> tuple[int, int, int, int]:
-    """Choose a part of an image."""
+    """Choose a part of an image: its top, left, height and width."""
     logs = math.log(ratio[0]), math.log(ratio[1])
     for for_area, for_ratio, for_top, for_left in draws.tolist():
         area = height * width * (

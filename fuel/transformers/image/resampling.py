@@ -1,7 +1,7 @@
 """Resizing and rotating one image, of any type, with the filters of Pillow.
 
 Images are arrays of shape (height, width) or (channel, height, width).
-Channels are independent of each other; none is taken for transparency.
+Channels are independent of each other; none is treated as transparency.
 """
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ RESIZE_FILTERS = (
     'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos')
 ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
-#: The name of a filter, or that of each source.
+#: The name of a filter, or a dict with the name of each source's filter.
 Filter: TypeAlias = 'str | Mapping[str, str]'
 
 
 def check_filter(resample: Filter, filters: Sequence[str],
                  sources: Sequence[str]) -> Filter:
-    """Return the name of a filter, or that of each source, checked."""
+    """Check the name of a filter, or of each source's filter; return it."""
     if isinstance(resample, Mapping):
         if resample.keys() != set(sources):
             raise ValueError(
@@ -44,7 +44,7 @@ def filter_of(resample: Filter, source: str) -> str:
 
 
 def check_size(shape: tuple[int, int]) -> None:
-    """Refuse an image that would be too large to be meant."""
+    """Raise ValueError if an image would have more pixels than allowed."""
     from PIL import Image
     most = Image.MAX_IMAGE_PIXELS
     if most is not None and shape[0] * shape[1] > most:
@@ -85,9 +85,10 @@ def _constant(resample: str) -> Any:
 
 
 def _nearest(size: int, new_size: int) -> Any:
-    """Return which row each new row is taken from.
+    """Return the number of the old row that each new row is a copy of.
 
-    Pillow adds up the distances one by one, so ties fall as they do here.
+    Distances are added up one by one, as in Pillow, so that ties are rounded
+    as in Pillow.
     """
     step = size / new_size
     places = numpy.full(new_size, step)

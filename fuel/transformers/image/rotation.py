@@ -24,7 +24,7 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     Parameters
     ----------
     probability : float, optional
-        That an image is flipped. Defaults to 0.5.
+        Probability that an image is flipped. Defaults to 0.5.
     seed, num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -33,15 +33,15 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     Raises
     ------
     ValueError
-        If `probability` is not from 0 to 1; when data are asked for, if an
+        If `probability` is not from 0 to 1; when data are requested, if an
         example is not an image.
 
     Notes
     -----
     Images have the axes (channel, height, width) and any type. A batch
-    keeps its form. What is drawn depends on the seed, the epoch and the
-    number of the batch alone; sources of one stage get the same draws, so
-    an image and its mask stay aligned.
+    keeps its form. The draws depend only on the seed, the epoch and the
+    number of the batch; sources of one stage get the same draws, so an image
+    and its mask stay aligned.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class Random2DRotation(RandomTransformer, ImageStage):
     maximum_rotation : float, optional
         The largest angle, in radians, in either direction. Defaults to pi.
     resample : {'nearest', 'bilinear', 'bicubic'} or dict, optional
-        The filter; a dict has that of each source. Defaults to
+        The filter; a dict has the filter of each source. Defaults to
         ``'nearest'``.
     rng : numpy.random.RandomState, optional
         The source of random numbers; see :class:`RandomFixedSizeCrop`.
     seed : int, optional
-        Of what is drawn instead; see :class:`RandomFixedSizeCrop`.
+        Used instead of `rng`; see :class:`RandomFixedSizeCrop`.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -96,13 +96,13 @@ class Random2DRotation(RandomTransformer, ImageStage):
     ------
     ValueError
         If `maximum_rotation` is not above 0 and at most pi, `resample` is
-        not known, or both `rng` and `seed` are given; when data are asked
-        for, if an example is not an image.
+        not known, or both `rng` and `seed` are given; when data are
+        requested, if an example is not an image.
 
     Notes
     -----
     Images have the axes (channel, height, width), keep their shape and
-    type, and are zero where nothing was. Types other than uint8 are
+    type, and are zero outside the rotated image. Types other than uint8 are
     resampled in float32, except with ``'nearest'``. With a `seed`, sources of
     one stage get the same draws.
 

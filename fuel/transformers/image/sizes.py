@@ -1,4 +1,4 @@
-"""Stages that give images a height and a width, or the least of them."""
+"""Stages that give images a fixed or a minimum height and width."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -61,12 +61,12 @@ class Resize(FixedSizeStage):
     Parameters
     ----------
     shape : (int, int)
-        Height and width. Proportions are not kept; for that, put
-        :class:`MinimumImageDimensions` and :class:`CenterCrop` in its place.
+        Height and width. Proportions are not kept; to keep them, use
+        :class:`MinimumImageDimensions` and :class:`CenterCrop` instead.
     resample : str or dict, optional
         The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
-        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has that of each
-        source, such as ``{'image': 'bilinear', 'mask': 'nearest'}``.
+        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has the filter
+        of each source, such as ``{'image': 'bilinear', 'mask': 'nearest'}``.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -75,7 +75,7 @@ class Resize(FixedSizeStage):
     Raises
     ------
     ValueError
-        If `shape` or `resample` is invalid; when a batch is asked for, if
+        If `shape` or `resample` is invalid; when a batch is requested, if
         its images differ in channels or type.
 
     Notes
@@ -127,13 +127,13 @@ class CenterCrop(FixedSizeStage):
     Raises
     ------
     ValueError
-        If `window_shape` is invalid; when data are asked for, if an image
+        If `window_shape` is invalid; when data are requested, if an image
         is smaller, or if the images of a batch differ in channels or type.
 
     Notes
     -----
-    Where the margins cannot be equal, that above and that on the left are
-    one pixel smaller. A batch becomes one array.
+    If opposite margins cannot be equal, the top or the left margin is one
+    pixel smaller. A batch becomes one array.
 
     Examples
     --------
@@ -201,8 +201,8 @@ class MinimumImageDimensions(ImageStage):
         Images that are large enough pass through as they are.
     resample : str or dict, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
-        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has that of each
-        source.
+        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has the filter
+        of each source.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -211,11 +211,11 @@ class MinimumImageDimensions(ImageStage):
     Raises
     ------
     ValueError
-        If `minimum_shape` or `resample` is invalid; when data are asked
-        for, if an image is so narrow that it would have more than
+        If `minimum_shape` or `resample` is invalid; when data are
+        requested, if an image is so narrow that it would have more than
         ``PIL.Image.MAX_IMAGE_PIXELS`` afterwards.
     NotImplementedError
-        When data are asked for, if an image has other than two or three
+        When data are requested, if an image does not have two or three
         axes.
 
     Notes
@@ -240,7 +240,7 @@ class MinimumImageDimensions(ImageStage):
 
     pure = True
     keeps_rows = True
-    # Of other sources all that is known stays.
+    # This is about the chosen sources; other sources keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
@@ -292,7 +292,7 @@ class MinimumImageDimensions(ImageStage):
 
 def enlarged(shape: tuple[int, int],
              minimum: tuple[int, int]) -> tuple[int, int]:
-    """Return the smallest similar shape that is at least the minimum."""
+    """Return the smallest proportional shape that is at least the minimum."""
     height, width = shape
     least_height, least_width = minimum
     if not height or not width:

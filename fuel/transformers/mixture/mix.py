@@ -43,66 +43,68 @@ class Mix(SeveralStreams, CarriesInputs):
         examples, or all batches. A dict gives them names, for `weights` and
         errors.
     weights : optional
-        Frequency of each stream, from 0 on; only their proportions
-        count. A list of numbers, one for each stream, or a dict from their
-        names to numbers. A list of such is for one epoch after another, and
-        the last of them for all that follow. A function takes the number of
-        an epoch, from 0 on, and returns such weights. Defaults to None:
-        equal weights.
+        Frequency of each stream, not negative; only the proportions matter.
+        Weights are a list with a number for each stream, or a dict from
+        names to numbers. A list of weights gives the weights of one epoch
+        after another; all later epochs have the last ones. A function takes
+        the number of an epoch, from 0 on, and returns its weights. Defaults
+        to None: equal weights.
     stop : {'first', 'last', 'forever'}, optional
         What to do when the stream that is chosen has ended. The epoch ends
         (``'first'``, the default); the stream leaves the mixture, which ends
         with the last one (``'last'``); or the stream begins its next epoch,
         and the mixture never ends (``'forever'``).
     epoch_size : int, optional
-        The most items that an epoch has. Defaults to None: no limit.
+        Largest number of items of an epoch. Defaults to None: no limit.
     seed : int, optional
         Not negative. Defaults to ``config.default_seed``.
     origin_source : str, optional
-        Name of one source more, which says which stream an example is from:
-        its number, from 0 on; in a batch an array of it, as long as the
-        batch. Defaults to None: there is none.
+        Name of an additional source, which has the number of the stream that
+        an example is from, from 0 on; in a batch it is an array with this
+        number for each example. Defaults to None: no such source.
     axis_labels : dict, optional
-        See :class:`~fuel.streams.AbstractDataStream`. Default to those of
-        the streams, where these agree.
+        See :class:`~fuel.streams.AbstractDataStream`. Default to the labels
+        on which all streams agree.
 
     Attributes
     ----------
     names : tuple of str
         The names of the streams; their numbers if they have none.
     taken : dict of str to int
-        How many items of each stream the present epoch has had, those
-        included whose reading failed.
+        Number of items that the current epoch has taken of each stream,
+        including items that could not be read.
     restarts : dict of str to int
-        Number of restarts of each stream in the present epoch.
+        Number of restarts of each stream in the current epoch.
 
     Raises
     ------
     ValueError
         If streams differ in their sources, or some produce examples and
-        others batches; if weights are negative, no numbers, all zero or not
-        one for each stream; if `stop` is none of the above; when data are
-        asked for, with ``'forever'``, if an epoch of a stream is empty.
+        others batches; if weights are negative, not numbers, all zero or not
+        one for each stream; if `stop` has another value; when data are
+        requested, with ``'forever'``, if an epoch of a stream is empty.
 
     Notes
     -----
-    Which stream an item comes from depends on the seed, the epoch and the
-    number of the item alone, and is computed, not stored. The choices are
-    spread evenly: every 16 items, counted from the beginning of an epoch,
-    hold what the weights say, to within one item a stream, in random order.
-    When a stream leaves, the weights of the others keep their proportions.
+    Which stream an item comes from depends only on the seed, the epoch and
+    the number of the item, and is computed, not stored. The choices are
+    spread evenly: in each 16 items from the beginning of an epoch, the number
+    of items of a stream differs by at most one from what its weight demands,
+    and the order is random. When a stream leaves, the weights of the others
+    keep their proportions.
 
-    With ``'forever'`` a stream goes on where it stood when the next epoch of
-    the mixture begins, so that all of it is seen whatever `epoch_size` is.
-    With the others each stream begins an epoch when the mixture does.
+    With ``'forever'`` a stream continues from its position when the next
+    epoch of the mixture begins, so that all its items come for any
+    `epoch_size`. With the other values of `stop` each stream begins an epoch
+    when the mixture does.
 
     A state holds the positions of the streams and their counters. If reading
     an item fails, it counts as taken.
 
-    Of a mixture that is sharded, a rank skips the items of the others, which
-    reads nothing where the streams have schemes and one-to-one stages; of
-    other streams it reads them and leaves them out. Of those a rank reads a
-    whole round, one item for each rank, before it gives its own.
+    In a sharded mixture a rank skips the items of the other ranks. It does
+    not read them if the streams have schemes and one-to-one stages. Otherwise
+    it reads a whole round, one item for each rank, before it returns its own
+    item of the round.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class Mix(SeveralStreams, CarriesInputs):
     _mixture: Mixture | None = None
     # True if a plan reads the items, in any order.
     is_sought = False
-    # With 'forever', the iterators that the next epoch goes on with.
+    # With 'forever', the iterators with which the next epoch continues.
     _carried: list[Any] | None = None
 
     def __init__(self, data_streams: Streams, weights: Weights | None = None,
@@ -272,7 +274,7 @@ class Mix(SeveralStreams, CarriesInputs):
 
     @property
     def carried_iterators(self) -> Sequence[Any]:
-        """The iterators with which the next epoch goes on."""
+        """The iterators with which the next epoch continues."""
         return self._carried or ()
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
@@ -303,7 +305,7 @@ class Mix(SeveralStreams, CarriesInputs):
 
     def _beginning_fields(self, begun: StageEpoch, mixture: Mixture | None,
                           ) -> Any:
-        """Return the other fields of the beginning of an epoch."""
+        """Return the fields of Beginning that follow the inputs."""
         none = [0] * len(self.names)
         if self.stop != 'forever':
             return none, begun.draws
@@ -321,18 +323,20 @@ class Mix(SeveralStreams, CarriesInputs):
                      for one in children_of(begun.epoch)]
         if counts is not None and any(counts['restarts']):
             return given, begun.draws, counts['taken']
-        # They stood there when the epoch began.
+        # The positions of the streams when the epoch began.
         taken = none if counts is None else counts['taken']
         return [place - count for place, count in zip(
             given, taken, strict=True)], begun.draws
 
     def read_in_order(self) -> str:
-        """Return the reason why items are read in order: the stream that
-        requires it; '' if any item is found by its number."""
+        """Return why items must be read in order, '' if they need not.
+
+        The reason is the stream that must be read in order.
+        """
         for name, stream in zip(self.names, self.data_streams, strict=True):
             if not can_seek(stream, forward=True):
                 return f'the stream {name!r}'
-        # Mix itself says what was asked just now.
+        # The property of Mix itself checks the same as the loop above.
         return '' if type(self).one_to_one is Mix.one_to_one or (
             stage_of(self).one_to_one) else BY_METHOD
 
@@ -366,7 +370,7 @@ class Mix(SeveralStreams, CarriesInputs):
             total, self.epoch_size)
 
     def get_leftover(self) -> Any:
-        """Return the number of items taken of each stream, and the like."""
+        """Return the counters of the mixture, None without an epoch."""
         if self._mixture is None:
             return None
         # A state is that of all ranks, at the position of the requests.
@@ -405,7 +409,7 @@ def _with_origin(count: int, is_example: bool, data: Batch,
 
 def _check_streams(streams: tuple[Any, ...], names: tuple[str, ...],
                   origin_source: str | None) -> None:
-    """Refuse streams whose items cannot stand for each other."""
+    """Raise ValueError if streams differ in sources or kind of items."""
     first = tuple(streams[0].sources)
     kind = bool(streams[0].produces_examples)
     for name, stream in zip(names, streams, strict=True):

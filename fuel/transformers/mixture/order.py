@@ -1,5 +1,8 @@
-"""The stream of a mixture that each item comes from: of the next item, where
-an epoch is read, and of any item, unread."""
+"""Find the stream of a mixture that an item comes from.
+
+:class:`Mixture` finds it for the next item of an epoch that is read,
+:class:`MixedOrder` for any item, without reading.
+"""
 from __future__ import annotations
 
 import copy
@@ -22,21 +25,21 @@ from fuel.typing import State
 Counts: TypeAlias = 'NDArray[numpy.int64]'
 Stop: TypeAlias = Literal['first', 'last', 'forever']
 
-# So many items are counted first, where the end of a mixture is looked for.
+# Number of items in the first range that is searched for a mixture's end.
 _FIRST_COUNTED = 256
 
 
 class Mixture:
-    """The streams that an epoch mixes, and how far each of them has come.
+    """The streams that an epoch mixes, and the position of each stream.
 
     `points`: the requests of the epoch.
     `taken`: number of items taken of each stream; their sum is the
         position of the next one.
     `restarts`: number of restarts of each stream.
-    `lengths`: number of items of each stream's present epoch; None
-        until that is asked.
-    `ended_at`: the position at which a stream had nothing left to give, None
-        where none was found yet.
+    `lengths`: number of items of each stream's current epoch; None
+        until it is needed.
+    `ended_at`: position of the mixture at which each stream had no item left;
+        None for a stream that has not ended.
     `thresholds`: the end of each stream's interval, among the points of
         the requests; all zero when the mixture is over.
     """
@@ -53,31 +56,35 @@ class Mixture:
         self.lengths: list[Any] = [None] * count
         self.ended_at: list[int | None] = [None] * count
         self.thresholds = as_thresholds(self.points.weights)
-        # From here on no stream has ended or begun anew.
+        # After this position no stream has ended or restarted.
         self.since = 0
         self._total: int | None = None
         self.first_epochs = FirstEpochs()
 
     def choose(self, point: int) -> int:
-        """Return the stream whose interval a point lies in; StopIteration if
-        the mixture is over."""
+        """Return the stream whose interval a point lies in.
+
+        Raise StopIteration if the mixture is over.
+        """
         place = int(numpy.searchsorted(self.thresholds, point, side='right'))
         if place == len(self.thresholds):
             raise StopIteration
         return place
 
     def position(self) -> int:
-        """Return the number of the next item, of those of all ranks."""
+        """Return the number of the next item among those of all ranks."""
         return int(self.taken.sum())
 
     def counts(self, start: int, stop: int) -> Counts:
-        """Return the number of items of each present stream in a range."""
+        """Return how many items of a range come from each stream left."""
         return self.points.counts(start, stop, self.thresholds)
 
     def first_beyond(self, start: int, stop: int, left: Counts,
                      thresholds: Counts | None = None) -> int:
-        """Return which position of a range is that of the first item that
-        its stream has not, of those that each has left."""
+        """Return the first position in a range whose stream has run out.
+
+        `left`: number of items that each stream has left at `start`.
+        """
         if thresholds is None:
             thresholds = self.thresholds
         last = stop - 1
@@ -103,8 +110,10 @@ class Mixture:
         return self._total
 
     def find_end(self, start: int, left: Counts, thresholds: Counts) -> int:
-        """Return which position from `start` on is the first of an item
-        that its stream has not, of those that each has left."""
+        """Return the first position from `start` whose stream has run out.
+
+        `left`: number of items that each stream has left at `start`.
+        """
         chosen = numpy.diff(thresholds, prepend=0) > 0
         if (left[chosen] >= ENDLESS).all():
             return ENDLESS
@@ -132,7 +141,7 @@ class Mixture:
     def restart(self, place: int, iterators: Sequence[Any]) -> None:
         """Record that a stream begins its next epoch.
 
-        `iterators`: the present epochs of all streams.
+        `iterators`: the current epochs of all streams.
         """
         first = self.first_epochs
         if first is not None and (first.given or not any(self.restarts)):
@@ -142,8 +151,10 @@ class Mixture:
         self.since = self.position()
 
     def go_back(self, position: int) -> Counts:
-        """Go back to an earlier position; return how many items each stream
-        has to go back."""
+        """Go back to an earlier position.
+
+        Returns: how many items each stream has to go back.
+        """
         if position < self.since:
             if self.stop == 'forever':
                 raise ValueError(
@@ -163,15 +174,15 @@ class Mixture:
         ended = [place is not None for place in self.ended_at]
         left = numpy.where(ended, 0, self.points.weights)
         is_over = not left.any() or (self.stop == 'first' and any(ended))
-        # In place: a reader looks at them.
+        # In place, since a reader holds the array.
         self.thresholds[:] = 0 if is_over else as_thresholds(left)
 
     def state(self) -> State:
         """Return the counters as plain data.
 
-        They depend on the items before the position alone: a rank that looked
-        for the next one, and found that a stream had ended, has the state of
-        one that did not look.
+        They depend only on the items before the position. So a rank that
+        looked for the next item, and found that a stream had ended, has the
+        same state as a rank that did not look.
         """
         position = self.position()
         return {'weights': self.points.weights.tolist(),
@@ -206,14 +217,14 @@ class Mixture:
 
 
 class Stretch(NamedTuple):
-    """Items between which no stream ends or restarts.
+    """A range of items in which no stream ends or restarts.
 
-    `start`: number of the first of them.
-    `taken`: number of items that each stream has given before.
-    `begun`: number of these before its present epoch.
-    `inputs`: the orders of these epochs.
-    `weights`: those of the streams that are left.
-    `draws`: the draws of further epochs of the streams.
+    `start`: number of the first item of the range.
+    `taken`: number of items that each stream has given before the range.
+    `begun`: number of these items that came before its current epoch.
+    `inputs`: the orders of the streams' current epochs.
+    `weights`: weights of the streams, 0 of those that have ended.
+    `draws`: the draws of later epochs of the streams.
     """
 
     start: int
@@ -233,11 +244,11 @@ class Stretch(NamedTuple):
 class Beginning(NamedTuple):
     """The streams of a mixture as its epoch begins.
 
-    `inputs`: the orders of their epochs.
-    `given`: number of items of these that each stream has given.
-    `draws`: the draws of their further epochs.
-    `taken`: how many items of the mixture came of each stream before, where
-        its beginning is not known.
+    `inputs`: the orders of the streams' epochs.
+    `given`: number of items of its epoch that each stream has given.
+    `draws`: the draws of later epochs of the streams.
+    `taken`: number of items that the mixture has taken of each stream, if the
+        beginning of the mixture's epoch is not known.
     """
 
     inputs: Sequence[EpochOrder]
@@ -250,7 +261,7 @@ class MixedOrder(EpochOrder):
     """The items of several inputs, chosen by weights.
 
     `place`: the place of the mixture scheme's draws.
-    `most`: the most items, None if there is no limit.
+    `most`: largest number of items, None if there is no limit.
     """
 
     takes_share = True
@@ -261,7 +272,7 @@ class MixedOrder(EpochOrder):
         self.inputs = tuple(beginning.inputs)
         self.draws = draws
         self.place = place
-        # Further epochs of the inputs are drawn from this.
+        # Later epochs of the inputs are drawn from this.
         self.later = beginning.draws
         self.stop = stop
         self.most = most
@@ -278,12 +289,12 @@ class MixedOrder(EpochOrder):
 
     @property
     def own_kind(self) -> Kind:
-        """The way to an item."""
+        """The method that finds the stream of an item (Kind)."""
         return 'replayed' if self.stop == 'forever' else 'computed'
 
     @property
     def goes_on(self) -> bool:
-        """True if an input goes on in the next epoch where it stands."""
+        """True if an input continues from its position in the next epoch."""
         return self.stop == 'forever' or super().goes_on
 
     @property
@@ -302,7 +313,7 @@ class MixedOrder(EpochOrder):
             lambda: [len(part) for part in self.inputs]))
 
     def _stretch_of(self, item: int) -> Stretch:
-        """Return the stretch in which an item is."""
+        """Return the stretch that holds an item."""
         if not self._stretches:
             taken = numpy.array(self.taken, numpy.int64)
             self._stretches.append(Stretch(
@@ -354,8 +365,11 @@ class MixedOrder(EpochOrder):
         return int(numpy.searchsorted(thresholds, point, side='right'))
 
     def find(self, item: int) -> tuple[int, int, EpochOrder]:
-        """Return the stream of an item, the number of the item there, and
-        the order of its epoch."""
+        """Return the stream of an item, and where the item is in it.
+
+        Returns: number of the stream, number of the item in the stream's
+            epoch, and the order of that epoch.
+        """
         stretch = self._stretch_of(item)
         thresholds = as_thresholds(stretch.weights)
         place = self._choose(item, thresholds)
@@ -379,8 +393,7 @@ class MixedOrder(EpochOrder):
         return part.full_size(number)
 
     def padded(self, item: int, count: int) -> Made:
-        """Return a batch to which rows of the start of its stream are
-        added."""
+        """Return a batch, padded with rows from the start of its stream."""
         _, number, part = self.find(item)
         return part.padded(number, count)
 

@@ -1,2 +1,2 @@
-"""Pickles name the class of a mixture's position in this module."""
+"""Old module of the position in a mixture; pickles import it from here."""
 from fuel.transformers.mixture.order import Mixture  # noqa: F401

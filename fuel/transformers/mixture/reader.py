@@ -1,4 +1,4 @@
-"""The stage of a mixture, and what reads its items: in order, or a rank's."""
+"""The stage of a mixture, and the readers of its items."""
 from __future__ import annotations
 
 import functools
@@ -26,19 +26,19 @@ from fuel.transformers.mixture.order import Counts, Mixture
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.overrides import covers
 
-#: Takes an item and the number of the stream that it is from.
+#: Function of an item and the number of its stream; returns the item to give.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
 
-# The reason to read a mixture in order whose streams can be sought.
+# Why a mixture is read in order although its streams can seek.
 BY_METHOD = 'its streams by a method of its own'
 
 
 class MixtureItems:
     """Reads the items of one epoch of a mixture.
 
-    `iterators`: the present epoch of each stream; a restarted one replaces
-        its epoch there.
-    `is_sought`: whether items come in any order; all streams can seek.
+    `iterators`: the current epoch of each stream; a stream that restarts
+        replaces its epoch there.
+    `is_sought`: whether items are read in any order; all streams can seek.
     """
 
     def __init__(self, mixture: Mixture, streams: tuple[Any, ...],
@@ -72,34 +72,34 @@ class MixtureItems:
             request = next(self.mixture.points)
         except StopIteration:
             if self.mixture.stop == 'forever':
-                # The next epoch goes on there, on all ranks.
+                # The next epoch continues there, on all ranks.
                 self.skip_to(int(self.mixture.points.num_requests))
             raise
         return self.read_request(request)
 
     def read_request(self, request: tuple[int, int]) -> Batch:
-        """Return the item of a request, and skip those before it."""
+        """Return the item of a request; skip the items before it."""
         position, point = request
         self.skip_to(position)
         return self._take(point)
 
     def read_at(self, position: int) -> Batch:
-        """Return an item of streams that can be sought."""
+        """Return an item by its position; all streams can seek."""
         self.skip_to(position)
         return self._take(self.mixture.points.request_at(position)[1])
 
     def find(self, position: int) -> int:
-        """Return the stream of an item, of streams that can be sought.
+        """Return the stream of an item; all streams can seek.
 
-        That one stands before the item then.
+        Afterwards the item is the next one of that stream.
         """
         self.skip_to(position)
         return self._choose(self.mixture.points.request_at(position)[1])
 
     def _choose(self, point: int) -> int:
-        """Return the stream that a point chooses of those with items left.
+        """Return the stream with items left that a point chooses.
 
-        None is read to its end, after which it could not go back.
+        No stream is read to its end, since it could not go back from there.
         """
         restarted = -1
         while True:
@@ -111,7 +111,8 @@ class MixtureItems:
     def _end(self, place: int, restarted: int) -> int:
         """Restart a stream that has ended, or leave it out.
 
-        Returns: which stream began anew, to be passed the next time.
+        `restarted`: the stream that was restarted last for this item, or -1.
+        Returns: the same for the next call.
         """
         if place == restarted:
             raise self._empty(place)
@@ -165,13 +166,13 @@ class MixtureItems:
             "cannot be mixed for ever: leave it out, or use stop='last'")
 
     def skip_to(self, position: int) -> bool:
-        """Skip items up to a position, and those of the streams.
+        """Skip the items before a position, in the mixture and its streams.
 
-        Returns False if the mixture ends before it.
+        Returns False if the mixture ends before the position.
 
-        They are other ranks', or were left out by hand. Where an item of a
-        stream has to be read to be skipped, an error is not raised here.
-        Streams that can be sought are put back to an earlier position.
+        The items are those of other ranks, or were skipped by the user. If
+        an item must be read to be skipped, its error is not raised here.
+        Streams that can seek may also go back to an earlier position.
         """
         start = self.mixture.position()
         if position < start and all(map(can_seek, self._streams)):
@@ -204,7 +205,7 @@ class MixtureItems:
             if not (counts > left).any():
                 self._skip_counts(counts)
                 return True
-            # Streams may share a generator, so they begin anew in turn.
+            # Streams may share a generator, so they restart one by one.
             end = mixture.first_beyond(start, stop, left)
             self._skip_counts(mixture.counts(start, end))
             place = int(mixture.counts(end, end + 1).argmax())
@@ -222,14 +223,16 @@ class MixtureItems:
 
 
 class MixStage(StreamStage):
-    """A mixture, whose order several ranks share, and whose streams may go
-    on in the next epoch."""
+    """The stage of a mixture.
+
+    Its streams may continue from their positions in the next epoch.
+    """
 
     __slots__ = ()
 
     @property
     def has_plan(self) -> bool:
-        """Whether a plan makes its items where ranks share them (bool)."""
+        """Whether the stream has a plan, for ranks that share items (bool)."""
         return bool(self.stream.is_sought)
 
     def state_between(self, epoch: str) -> State:
@@ -242,7 +245,7 @@ class MixStage(StreamStage):
         return state
 
     def copy(self, is_sought: bool | None = False) -> Any:
-        """Return a copy: the epochs to go on with are not its own."""
+        """Return a copy, without the iterators for the next epoch."""
         ours = super().copy()
         vars(ours).pop('_carried', None)
         ours.is_sought = (has_numbered_items(self) if is_sought is None
@@ -282,11 +285,11 @@ class MixStage(StreamStage):
 
 
 class MixtureInOrder(ItemsInOrder):
-    """The items of a mixture of streams that cannot be sought.
+    """The items of a mixture whose streams cannot seek.
 
-    An item that cannot be read counts, and is the error of its rank.
+    An item that cannot be read counts as an item; its rank gets the error.
 
-    `get`: returns the item of a request.
+    `get`: function that returns the item of a request.
     """
 
     reader: MixtureItems
@@ -309,11 +312,11 @@ class MixtureInOrder(ItemsInOrder):
             return None, error
 
     def skip(self, count: int) -> None:
-        """Leave out items, without reading them where that is possible."""
+        """Leave out items, if possible without reading them."""
         mixture = self.reader.mixture
         stop = int(min(self.position + count, mixture.points.num_requests))
         if self.reader.skip_to(stop):
-            # An item that could not be read may count as none of a stream.
+            # An item that could not be read may not be counted by a stream.
             self.position = stop
         else:
             self.position = max(self.position, mixture.position())
@@ -328,7 +331,7 @@ class MixtureInOrder(ItemsInOrder):
 
 
 class MixturePlan(ItemPlan):
-    """Items of a mixture of streams that can be sought."""
+    """Makes an item by its number, of a mixture whose streams can seek."""
 
     def __init__(self, reader: MixtureItems, num_items: int) -> None:
         self.reader = reader
@@ -358,7 +361,7 @@ class MixturePlan(ItemPlan):
 
     @staticmethod
     def fits(stream: Any) -> bool:
-        """Return whether any item is known without those before it."""
+        """Return whether each item can be made without earlier ones."""
         return not stream.read_in_order()
 
     @staticmethod
@@ -368,8 +371,10 @@ class MixturePlan(ItemPlan):
 
     @staticmethod
     def split_size(stream: Any) -> int | None:
-        """Return the size of the smallest batches, None if ranks cannot
-        split those of each stream."""
+        """Return the size of the smallest batches of the streams.
+
+        None if ranks cannot split the batches of each stream.
+        """
         sizes = [batch_size_below(child) for child in stream.data_streams]
         return None if None in sizes else min(filter(None, sizes))
 
@@ -379,8 +384,10 @@ class MixturePlan(ItemPlan):
         stream.set_leftover(leftover)
 
     def _find(self, item: int) -> tuple[int, int, RowPlan]:
-        """Return the stream of a batch, its number there, and the plan of
-        that stream's rows."""
+        """Return a batch's stream, its number there, and a plan of rows.
+
+        The plan makes rows of the batches of that stream.
+        """
         if self._found[0] != item:
             place = self.reader.find(item)
             child = self.reader.iterators[place]
@@ -408,7 +415,7 @@ class MixturePlan(ItemPlan):
         try:
             batch = plan.read_rows(number, rows, padding)
         finally:
-            # Back from the start, if it was padded.
+            # Padding has moved the stream to its start.
             seek(plan.children[0], number + 1)
         finish = self.reader.finish
         return batch if finish is None else finish(batch, place)
@@ -425,7 +432,7 @@ class MixturePlan(ItemPlan):
 
 
 class _RowsOfBatches(RowPlan):
-    """The rows of the batches of a stream that is mixed."""
+    """The rows of the batches of one stream of a mixture."""
 
     def __init__(self, child: Any) -> None:
         below = BatchesBelow(child)
@@ -434,6 +441,6 @@ class _RowsOfBatches(RowPlan):
             child.data_stream)
 
     def make(self, parts: list[Any]) -> Batch:
-        """Return the rows of a batch; if it is padded, with others."""
+        """Return the rows of a batch, joined with the rows that pad it."""
         return parts[0] if len(parts) == 1 else join_batches(
             parts, self.sources)

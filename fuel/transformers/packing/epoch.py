@@ -1,4 +1,4 @@
-"""One epoch of packing: the open rows, and where they can be read again."""
+"""One epoch of packing: its open rows, and the position to read them again."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from fuel.transformers.packing.sequences import (
 from fuel.typing import State
 from fuel.utils.sparse import iterate_rows
 
-#: Of each row the sequences of every source.
+#: For each row and each source, the list of the sequences in the row.
 Rows: TypeAlias = list[list[list[NDArray[Any]]]]
 TooLong: TypeAlias = Literal['error', 'cut', 'split']
 
-# So many examples are read together.
+# Number of examples that are read together.
 EXAMPLES = 64
 
 
@@ -34,7 +34,7 @@ class PackingReport(NamedTuple):
     Attributes
     ----------
     length : int
-        Of a row.
+        Length of a row.
     rows : int
         Number of rows that were delivered.
     items : int
@@ -83,9 +83,9 @@ class Counts(NamedTuple):
 class Block(NamedTuple):
     """Sequences that were read together.
 
-    `parts`: for each source the sequences; those that were split, in pieces.
-    `refused`: those of them that are too long.
-    `first`: number of sequences read before.
+    `parts`: the sequences of each source; split sequences are in pieces.
+    `refused`: places of the sequences that are too long.
+    `first`: number of sequences that were read before.
     """
 
     parts: tuple[list[Any], ...]
@@ -97,11 +97,10 @@ class Block(NamedTuple):
 class PackedEpoch(Leftover):
     """Packs the sequences of one epoch.
 
-    `position`: a position of the stream below at which packing can resume.
+    `position`: position of the input at which packing can resume.
     `kinds`: type and shape of the items of each source; None until they are
         known.
-    `delivered_items`: how many items of sequences the rows have that were
-        delivered.
+    `delivered_items`: number of items of sequences in the delivered rows.
     """
 
     def __init__(self, length: int, window: int, too_long: TooLong,
@@ -121,7 +120,7 @@ class PackedEpoch(Leftover):
         self._counts = Counts()
         # Before each block: the child's position, and the open rows.
         self._begun: list[tuple[Any, State]] = []
-        # Examples that were read and make no block yet.
+        # Examples that were read, but are not in a block yet.
         self._examples: list[Any] | None = None
         self._block: Block | None = None
         # The next sequence of the block.
@@ -144,7 +143,7 @@ class PackedEpoch(Leftover):
         return rows
 
     def _pack(self, wanted: int, child: Iterator[Any]) -> None:
-        """Pack until `wanted` rows are closed in all, or to the end."""
+        """Pack until `wanted` rows of the epoch are closed, or to its end."""
         while self._packer.num_closed < wanted and not self._is_over:
             if self._block is None:
                 self._read_block(child)
@@ -152,7 +151,7 @@ class PackedEpoch(Leftover):
                 self._pack_block(self._block, wanted)
 
     def _pack_block(self, block: Block, wanted: int) -> None:
-        """Pack sequences of a block up to its end, or one that is refused."""
+        """Pack sequences of a block up to its end, or to a too long one."""
         stop = next((place for place in block.refused if place >= self._next),
                     len(block.lengths))
         self._next = self._packer.add(
@@ -198,7 +197,7 @@ class PackedEpoch(Leftover):
             return [list(iterate_rows(part))
                     for part in batch[:len(self._sources)]]
         while len(examples) < EXAMPLES:
-            # If reading one fails, those before it wait.
+            # If reading an example fails, the ones before it are kept.
             try:
                 example = tuple(next(child))
             except StopIteration:
@@ -210,7 +209,7 @@ class PackedEpoch(Leftover):
         return [list(part) for part in zip(*examples, strict=True)]
 
     def _block_of(self, parts: list[list[Any]]) -> Block:
-        """Return sequences as arrays, those that are too long seen to."""
+        """Return a block of sequences; cut or split those too long."""
         first = self._counts.sequences
         found: list[Any] = []
         for place, (source, part) in enumerate(
@@ -299,7 +298,7 @@ class PackedEpoch(Leftover):
 
 
 def _end(rows: State) -> int:
-    """Return the number after that of the last open row."""
+    """Return the number of the row that follows the last open row."""
     return int(rows['first']) + len(rows['used'])
 
 

@@ -1,4 +1,4 @@
-"""A stage that packs sequences of different lengths into rows of one."""
+"""A stage that packs sequences into rows of one length."""
 from __future__ import annotations
 
 import logging
@@ -28,16 +28,17 @@ log = logging.getLogger(__name__)
 class Pack(LeftoverStage):
     """Packs sequences of different lengths into rows of one length.
 
-    Several sequences follow each other in a row, so that little of it is
-    padding. Two sources more say which sequence an item is of, and where in
-    it: what a model needs so that sequences do not attend to each other.
+    Several sequences follow each other in a row, so that rows need little
+    padding. Two additional sources have the number of the sequence that an
+    item is from, and the position of the item in the sequence. A model needs
+    them so that sequences do not attend to each other.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
         All its sources are sequences: lists or arrays of numbers, of shape
-        (length, ...), which in an example have one length. It produces
-        examples, or batches of them, which takes less time.
+        (length, ...), which have equal lengths in an example. It produces
+        examples or batches; batches take less time.
     length : int
         Number of items of a row.
     batch_size : int, optional
@@ -45,8 +46,8 @@ class Pack(LeftoverStage):
         None: the stage produces single rows, as examples.
     window : int, optional
         Number of rows that are open at a time. A sequence goes into the first
-        of them with room for it; if there is none, the oldest is closed, and
-        delivered. A larger window needs less padding, but moves sequences
+        open row with room for it; if there is none, the oldest row is closed
+        and delivered. A larger window needs less padding, but moves sequences
         further, keeps more of them in memory, and reads more of them again
         when a state is restored. Defaults to 16.
     too_long : {'error', 'cut', 'split'}, optional
@@ -54,12 +55,12 @@ class Pack(LeftoverStage):
         ValueError (the default), cut it off, or split it into several,
         whose positions start at 0 again.
     padding_value : number, optional
-        The value behind the last sequence of a row, in all sources of
+        The value after the last sequence of a row, in all sources of
         `data_stream`. Defaults to 0.
     dtype : dtype, optional
-        Type of the rows. Defaults to None: of each source that of the first
-        sequence; sequences of types that cannot be converted to it without
-        loss are refused.
+        Type of the rows. Defaults to None: for each source, the type of its
+        first sequence. Sequences of types that cannot be converted to it
+        without loss are an error.
     segments_source, positions_source : str or None, optional
         Names of the sources that are added; None leaves one out. Default to
         ``'segments'`` and ``'positions'``.
@@ -70,31 +71,31 @@ class Pack(LeftoverStage):
     Attributes
     ----------
     report : PackingReport
-        Counts of the present epoch, and its share of padding. It is logged,
-        as information, at the end of an epoch.
+        Counts of the current epoch, and its share of padding. It is logged
+        at the level INFO at the end of an epoch.
 
     Raises
     ------
     ValueError
-        If an argument is invalid; when data are asked for, if a sequence is
-        too long, or if those of an example differ in length.
+        If an argument is invalid; when data are requested, if a sequence is
+        too long, or if the sequences of an example differ in length.
     TypeError
-        When data are asked for, if a sequence is of another type.
+        When data are requested, if a sequence is of another type.
 
     Notes
     -----
     Segments are counted from 1 on in each row and positions from 0 on, as
-    int32; behind the last sequence both are 0. Rows come in the order of
+    int32; after the last sequence both are 0. Rows come in the order of
     their first sequences. A sequence is left out only if it raised an error,
     and split only if `too_long` is ``'split'``. Sequences without items take
     no place in a row, and are counted.
 
-    A state says where in `data_stream` the open rows begin, and how much of
-    each was used there, never what is in them. Taking it up reads again what
-    they hold.
+    A state holds the position in `data_stream` where the open rows begin, and
+    the used length of each row there, but no data. Restoring it reads the
+    sequences of the open rows again.
 
-    Ranks that share the sequences have different numbers of batches, and
-    each a state of its own; see :ref:`packing-over-ranks`.
+    Ranks that share the sequences have different numbers of batches, and each
+    rank has a state of its own; see :ref:`packing-over-ranks`.
 
     Examples
     --------

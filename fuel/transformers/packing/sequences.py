@@ -20,8 +20,8 @@ def as_sequences(
         first: int) -> tuple[list[Any], NDArray[numpy.int64], Kind | None]:
     """Return the sequences of a source as C-contiguous arrays of one kind.
 
-    `kind`: that of the sequences before, if it is known.
-    `dtype`: the type that is asked for, if any is.
+    `kind`: kind of the earlier sequences, None if it is not known.
+    `dtype`: the requested type, None if no type is requested.
     `first`: number of the first sequence, for errors.
 
     Returns: the arrays, their lengths, and their kind, None if all were empty.
@@ -88,7 +88,7 @@ def _as_kind(array: NDArray[Any], source: str, kind: Kind,
 
 def check_lengths(sources: Sequence[str], lengths: list[Any],
                   first: int) -> None:
-    """Refuse examples whose sources differ in length."""
+    """Raise ValueError if the sources of an example differ in length."""
     for source, each in zip(sources[1:], lengths[1:], strict=True):
         if len(each) != len(lengths[0]):
             raise ValueError(
