@@ -375,10 +375,10 @@ class _Examples:
         if isinstance(self.indices, Iterator):
             if self._read_once:
                 raise ValueError(
-                    f'examples of {type(self).__name__} is an iterator '
-                    f'({type(self.indices).__name__}) and an earlier epoch '
-                    'has read it: pass list(examples) or the number of '
-                    'examples instead')
+                    f'{type(self).__name__} was given an iterator of examples '
+                    f'({type(self.indices).__name__}), which has been read '
+                    'in an earlier epoch: pass list(examples) or the number '
+                    'of examples instead')
             self._read_once = True
         return self.indices
 

@@ -39,8 +39,9 @@ class LabelEncodingParameters(FittedParameters):
         if not self.class_names or len(set(self.class_names)) < len(
                 self.class_names) or not all(
                 isinstance(name, (str, int)) for name in self.class_names):
-            raise ValueError('class_names must be different names or '
-                             f'integers, got {self.class_names!r:.200}')
+            raise ValueError('class_names must be at least one string or '
+                             'integer, all distinct, got '
+                             f'{self.class_names!r:.200}')
 
     @classmethod
     def _build(cls, found: Mapping[str, Any]) -> LabelEncodingParameters:

@@ -61,7 +61,8 @@ class SeveralStreams(AbstractDataStream):
             raise ValueError(
                 f'the streams that {name} reads must all '
                 'produce examples or all produce batches, but they produce '
-                f'{described}: put Batch or Unpack before some')
+                f'{described}: put Batch after the streams of examples, or '
+                'Unpack after the streams of batches')
         super().__init__(iteration_scheme, axis_labels)
         if iteration_scheme is None:
             self.produces_examples = kinds[0]

@@ -205,8 +205,9 @@ class Mixture:
                     or any(type(value) is not kind or value < 0
                            for value in values):
                 raise ValueError(
-                    f'{field} must be {len(present)} values of type '
-                    f'{kind.__name__} from 0 on, got {values!r:.200}')
+                    f'{field} must be a list with one value for each of the '
+                    f'{len(present)} streams, of type {kind.__name__} and '
+                    f'not negative, got {values!r:.200}')
         self.taken[:] = state['taken']
         self.restarts[:] = state['restarts']
         # At -1, since it was before the position, wherever that is.
@@ -352,8 +353,9 @@ class MixedOrder(EpochOrder):
         anew = part.following(draws)
         if not len(anew):
             raise UnknownOrderError(
-                f'an epoch of the stream number {place} of the mixture is '
-                'empty, so it cannot be mixed for ever')
+                f'stream number {place} of the mixture has an empty epoch, '
+                "which stop='forever' would restart without end: leave the "
+                "stream out, or use stop='last'")
         inputs, begun = list(stretch.inputs), stretch.begun.copy()
         inputs[place], begun[place] = anew, taken[place]
         return Stretch(
