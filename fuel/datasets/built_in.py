@@ -43,7 +43,7 @@ class BuiltInDataset(H5PYDataset):
     """
 
     fits_in_memory: ClassVar[bool] = False
-    # A template of the name of the file, where it depends on arguments.
+    # Template of the file's name, if the name depends on arguments.
     _filename: ClassVar[str]
 
     def __init__(self, which_sets: Sequence[str], *,
@@ -62,12 +62,12 @@ class BuiltInDataset(H5PYDataset):
 
     @classmethod
     def filename_for(cls, *arguments: object) -> str:
-        """Return the name of the file that a data set would open.
+        """Return the name of the file that a data set of this class opens.
 
         Parameters
         ----------
         *arguments
-            Those of the class on which the name depends, such as a format.
+            Arguments of the class on which the name depends, such as a format.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class DatasetInFormats(BuiltInDataset):
     Parameters
     ----------
     which_format : object
-        Completes the name of the file.
+        The format, which is a part of the file's name.
     which_sets : tuple of str
         The splits to use.
     load_in_memory, subset, driver, sort_indices, cache_bytes

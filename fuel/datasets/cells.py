@@ -1,5 +1,5 @@
-"""Cells of tables in text: their types, arrays of them, and the record that
-holds the names of the columns."""
+"""Cells of text tables: their types, arrays of them, and the header, the
+record that holds the names of the columns."""
 from __future__ import annotations
 
 import re
@@ -15,70 +15,76 @@ from fuel.datasets.times import as_times, type_of_times
 
 
 def _spellings(word: str) -> list[str]:
-    """Return a word in all mixtures of small and capital letters."""
+    """Return all spellings of a word in small and capital letters."""
     return [''.join(letters) for letters in product(*[
         {letter, letter.upper()} for letter in word])]
 
 
-# Of truth values; 0 and 1 are numbers, unless a type is given.
+# Words for truth values. 0 and 1 are numbers, unless a type is given.
 WORDS = {'true': True, 'false': False}
 TRUTHS = {**WORDS, '1': True, '0': False}
 # Well-known markers of missing values, in lower case.
 MARKERS = frozenset((
     '#n/a', '#na', '-', '--', '.', '<na>', '?', 'missing', 'n/a', 'na', 'nan',
     'nat', 'none', 'null'))
-# The same in all letters, so that the cells of a column are looked up in one
-# step, and no copy is made of a long one.
+# The markers in small and capital letters, so that the cells of a column are
+# looked up in one step, without a copy of a long cell.
 SPELLED_MARKERS = frozenset(
     spelled for marker in MARKERS for spelled in _spellings(marker))
 SPELLED_TRUTHS = {spelled: value for word, value in TRUTHS.items()
                   for spelled in _spellings(word)}
 SPELLED_WORDS = frozenset(SPELLED_TRUTHS) - {'1', '0'}
-# The types that are tried, the narrowest first; of times the coarsest.
+# The types that are tried, from the narrowest on; the type of times has the
+# coarsest unit.
 NARROW: tuple[numpy.dtype[Any], ...] = (
     numpy.dtype(numpy.int64), numpy.dtype(numpy.float64), numpy.dtype(bool),
     numpy.dtype('datetime64[D]'))
-# No floating number has more before its point.
+# Most digits of a floating number before its point.
 MOST_DIGITS = 400
 DIGITS_OF_EXACT = len(str(EXACT))
-# A longer cell that does not look like a number is not passed to Python: the
-# error would take many times the memory of the cell.
+# Cells of more characters are passed to Python only if they look like numbers:
+# the error about another cell would take many times its memory.
 LONG = 1000
 NUMBER = re.compile(r'\s*[\d.eE+-]+\s*')
 INTEGER = re.compile(r'\s*([+-]?\d+)\s*')
-# Longer cells are shown in part.
+# Characters of a cell that are shown.
 SHOWN = 60
 
 
 def is_marker(cell: str) -> bool:
-    """Return whether a cell, without blanks around it, is a well-known marker
-    of missing values."""
+    """Return whether a cell is a well-known marker of missing values.
+
+    The cell must not have blanks around it.
+    """
     return cell in SPELLED_MARKERS
 
 
 def short_cell(cell: str) -> str:
-    """Return a shortened cell, for an error."""
+    """Return a cell for an error, shortened if it is long."""
     return repr(cell) if len(cell) <= SHOWN else f'{cell[:SHOWN]!r}...'
 
 
 def without_markers(cells: Sequence[str],
                     markers: frozenset[str]) -> Sequence[str]:
-    """Return cells in which each marker is replaced by an empty text."""
+    """Return cells with an empty text in the place of each marker."""
     if markers.isdisjoint(map(str.strip, cells)):
         return cells
     return ['' if cell.strip() in markers else cell for cell in cells]
 
 
 def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return well-known markers of missing values, in the order in which
-    they come first, without which cells are not text; else none."""
+    """Return the markers of missing values that make cells text.
+
+    They are well-known markers, in the order in which they occur; none if the
+    cells are text without them too, or are not text.
+    """
     column = CellColumn()
     column.add(cells)
     return column.markers
 
 
 def filled(cells: Sequence[str], value: str) -> Sequence[str]:
-    """Return cells in which empty ones are replaced by a value."""
+    """Return cells with a value in the place of each empty cell."""
     if all(map(str.strip, cells)):
         return cells
     return [cell if cell.strip() else value for cell in cells]
@@ -86,7 +92,8 @@ def filled(cells: Sequence[str], value: str) -> Sequence[str]:
 
 def cell_array(cells: Sequence[str],
                dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return cells as an array of some type, where empty ones may be NaN."""
+    """Return cells as an array of a type. Empty cells are NaN in a floating
+    type, NaT among times."""
     if dtype.kind == 'f':
         cells = filled(cells, 'nan')
     if dtype == TEXT:
@@ -100,7 +107,8 @@ def cell_array(cells: Sequence[str],
     if dtype.kind == 'b':
         return _truths(cells)
     if dtype.kind in 'iu':
-        # By way of Python's integers: exact, and out of range is an error.
+        # Converted by Python, since it is exact and refuses what is out of
+        # range.
         numbers = list(map(int, cells))
         info = numpy.iinfo(dtype)
         if numbers and not (
@@ -112,13 +120,13 @@ def cell_array(cells: Sequence[str],
         if room and max(map(len, cells), default=0) > room:
             raise ValueError('it is longer')
         return numpy.array(cells).astype(dtype)
-    # An array of text would have the width of the longest for each.
+    # In an array of text, each cell would be as wide as the longest.
     return numpy.array(cells, object).astype(dtype)
 
 
 def _check_numbers(cells: Sequence[str]) -> None:
-    """Refuse cells that only Python takes for numbers, such as 1_000, and long
-    cells that are not numbers."""
+    """Refuse long cells that are not numbers, and cells such as 1_000, which
+    are numbers in Python alone."""
     if max(map(len, cells), default=0) > LONG and not all(
             len(cell) <= LONG or NUMBER.fullmatch(cell) for cell in cells):
         raise ValueError('it is not a number')
@@ -136,10 +144,10 @@ def _truths(cells: Sequence[str]) -> NDArray[numpy.bool_]:
 
 
 class Kinds:
-    """Find the type of the cells of a column, some after the others.
+    """Finds the type of a column whose cells are added in parts.
 
-    `is_blank`: whether all of them are empty.
-    `has_gaps`: whether some are empty.
+    `is_blank`: whether all cells are empty.
+    `has_gaps`: whether some cells are empty.
     """
 
     __slots__ = '_dtypes', 'has_gaps', 'is_blank'
@@ -147,11 +155,11 @@ class Kinds:
     def __init__(self) -> None:
         self.is_blank = True
         self.has_gaps = False
-        # Types that fit all cells so far, the narrowest first.
+        # Types that fit all cells so far, from the narrowest on.
         self._dtypes: tuple[numpy.dtype[Any], ...] = NARROW
 
     def add(self, cells: Sequence[str]) -> None:
-        """Count further cells, without blanks around them, for the type."""
+        """Add further cells, without blanks around them."""
         present = list(filter(None, cells))
         self.has_gaps |= len(present) < len(cells)
         if not present:
@@ -163,7 +171,8 @@ class Kinds:
             if fitting is None:
                 continue
             if fitting.kind in 'if':
-                # Integers are floating numbers, and numbers nothing else.
+                # An integer is a floating number too; a number has no type of
+                # another kind.
                 found = [one for one in self._dtypes[place:]
                          if one.kind in 'if']
                 break
@@ -171,7 +180,7 @@ class Kinds:
         self._dtypes = tuple(found)
 
     def join(self, other: Kinds) -> None:
-        """Count the cells of another object for the type."""
+        """Add the cells of another object."""
         self.has_gaps |= other.has_gaps
         self.is_blank &= other.is_blank
         self._dtypes = tuple([
@@ -179,8 +188,8 @@ class Kinds:
             for theirs in other._dtypes if ours.kind == theirs.kind])
 
     def differs(self, other: Kinds) -> bool:
-        """Return whether cells of a type other than text would become text
-        with another object's."""
+        """Return whether one of two objects has another type than text, and
+        both together are text."""
         both = self.copy()
         both.join(other)
         return both.is_text and not (
@@ -188,7 +197,7 @@ class Kinds:
             or (self.is_text and other.is_text))
 
     def copy(self) -> Kinds:
-        """Return another object of the same cells."""
+        """Return a copy of this object."""
         found = Kinds()
         found._dtypes = self._dtypes
         found.has_gaps, found.is_blank = self.has_gaps, self.is_blank
@@ -200,8 +209,10 @@ class Kinds:
         return not self._dtypes
 
     def dtype(self, with_gaps: bool = True) -> numpy.dtype[Any]:
-        """Return the narrowest type that fits; `with_gaps` if it has to hold
-        the empty cells too."""
+        """Return the narrowest type that fits the cells.
+
+        `with_gaps`: whether the type must hold empty cells too.
+        """
         if self.is_blank:
             return TEXT
         for dtype in self._dtypes:
@@ -212,8 +223,10 @@ class Kinds:
 
 def _fitting(cells: list[str],
              dtype: numpy.dtype[Any]) -> numpy.dtype[Any] | None:
-    """Return the type if it is that of some cells, of times one as fine as
-    they are; None if it is not."""
+    """Return the type if all cells have it; None if they do not.
+
+    Of times, the unit may become finer than that of `dtype`.
+    """
     if dtype.kind == 'b':
         return dtype if SPELLED_WORDS.issuperset(cells) else None
     try:
@@ -224,14 +237,14 @@ def _fitting(cells: list[str],
             dtype = max(dtype, found)
         cell_array(cells, dtype)
     except (ValueError, OverflowError):
-        # Such as the 31st of June.
+        # An invalid cell, such as the 31st of June.
         return None
     return dtype
 
 
 class CellColumn:
-    """The cells of a column of a table: their kinds, those without markers of
-    missing values, and these."""
+    """The cells of a column of a table: their kinds, with and without markers
+    of missing values, and the markers."""
 
     __slots__ = '_found', '_others', 'kinds', 'rounded'
 
@@ -239,17 +252,18 @@ class CellColumn:
         self.kinds = Kinds()
         # The first integer that a floating type does not hold exactly.
         self.rounded: int | None = None
-        # Kinds of the cells that are not markers, once there are markers.
+        # Kinds of the cells that are not markers; None as long as there are no
+        # markers.
         self._others: Kinds | None = None
         self._found: dict[str, None] = {}
 
     def add(self, cells: Sequence[str]) -> None:
-        """Count further cells for the type."""
+        """Add further cells."""
         cells = list(map(str.strip, cells))
         found = {} if SPELLED_MARKERS.isdisjoint(cells) else dict.fromkeys(
             filter(SPELLED_MARKERS.__contains__, cells))
         if found and self._others is None:
-            # As yet no cell was a marker.
+            # No cell was a marker before.
             self._others = self.kinds.copy()
         if self._others is not None and not self._others.is_text:
             self._found = {**self._found, **found}
@@ -259,7 +273,7 @@ class CellColumn:
             self.rounded = first_rounded(integers_in(cells))
 
     def join(self, other: CellColumn) -> None:
-        """Count the cells of another object for the type."""
+        """Add the cells of another object."""
         if self._others is not None or other._others is not None:
             ours = self._others or self.kinds.copy()
             ours.join(other._others or other.kinds)
@@ -271,15 +285,15 @@ class CellColumn:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Well-known markers of missing values, in the order in which they
-        come first, without which cells are not text; else none."""
+        """The markers of missing values that make the cells text; see
+        :func:`markers_in`."""
         if not self.kinds.is_text or self.unmarked_type() == TEXT:
             return ()
         return tuple(self._found)
 
     def unmarked_type(self) -> numpy.dtype[Any]:
-        """Return the type of the cells without markers; text if there are no
-        markers."""
+        """Return the type of the cells that are not markers; text if no cell
+        is a marker."""
         return TEXT if self._others is None else self._others.dtype(False)
 
 
@@ -288,13 +302,13 @@ def integers_in(cells: Iterable[str]) -> Iterator[int]:
     for cell in cells:
         if len(cell) >= DIGITS_OF_EXACT and (
                 found := INTEGER.fullmatch(cell)) is not None:
-            # Python makes no integer of thousands of digits.
+            # Python does not convert thousands of digits.
             yield int(found[1][:MOST_DIGITS])
 
 
 def cell_type(cells: Sequence[str]) -> numpy.dtype[Any]:
-    """Return the narrowest type that fits: integer, floating, truth values,
-    times or text."""
+    """Return the narrowest type that fits the cells: int64, float64, bool,
+    datetime64 or text."""
     kinds = Kinds()
     kinds.add(list(map(str.strip, cells)))
     return kinds.dtype()
@@ -304,12 +318,12 @@ def is_header(record: Sequence[str],
               groups: Iterable[Sequence[Sequence[str]]]) -> bool:
     """Return whether the first record holds names of columns.
 
-    It does if none of its cells is a number or empty, but for the first,
-    which programs leave empty above the numbers of rows; if it has text
-    above cells that are none; or if it counts the columns from 0, above
-    numbers that are not whole.
+    There are three signs of a header. All its cells are text; the first cell
+    may be empty, as programs write it above the numbers of rows. Or a cell is
+    text and the cells below it are not. Or the cells count the columns from 0,
+    and the first cell is empty or a column below is not of integers.
 
-    `groups`: of the records below it.
+    `groups`: the records below it, in groups.
     """
     first = [cell.strip() for cell in record]
     if not first or not any(first):
@@ -338,8 +352,11 @@ def is_header(record: Sequence[str],
 
 
 def names_of_columns(header: Sequence[str]) -> list[str]:
-    """Return the names in a header: 'index' for an empty first one, and
-    'column_3' for an empty one of number 3."""
+    """Return the names in a header.
+
+    An empty name becomes 'index' in the first column, and in others
+    'column_3', with the number of the column.
+    """
     names = list(header)
     for number, name in enumerate(header):
         if not name.strip():

@@ -26,13 +26,19 @@ def is_sequential(dataset: object) -> bool | None:
 
 
 def refuse_dataset(stream: object, reader: str) -> None:
-    """Raise NotAStreamError if a function was given a data set to read."""
+    """Raise NotAStreamError if a function got a data set, not a stream.
+
+    `reader`: name of the function.
+    """
     if is_dataset(stream):
         raise _not_a_stream(stream, reader)
 
 
 def not_a_stream(dataset: object) -> NotAStreamError:
-    """Return the error that a stage was given a data set to read."""
+    """Return the error that a stage got a data set, not a stream.
+
+    The name of the stage is found in the calling frames.
+    """
     frame = sys._getframe(1)
     stage: Any = None
     while frame.f_back is not None and not hasattr(
@@ -71,7 +77,11 @@ def refuse_unknown_sources(sources: Sequence[str],
 
 
 def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return names of sources and their data, from a dict or one of them."""
+    """Return the names of sources and their data.
+
+    `collections`: a dict from names to data, or the data of one source, which
+        gets the name 'data'.
+    """
     if isinstance(collections, Mapping):
         names, parts = tuple(collections), list(collections.values())
     else:
@@ -85,8 +95,8 @@ def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
 
 
 def refuse_labels(names: Iterable[str], parts: Iterable[object]) -> None:
-    """Raise an error for a column of pandas from which a list of numbers
-    takes rows by other labels."""
+    """Raise a TypeError for a Series of pandas whose labels are not the
+    numbers of its rows."""
     for name, part in zip(names, parts, strict=True):
         if is_labelled(part):
             raise TypeError(

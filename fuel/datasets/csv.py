@@ -36,7 +36,7 @@ from fuel.utils.warn import warn_user
 
 __all__ = ['CSVDataset']
 
-# Bytes of a record from which on it is parsed in a way that takes less memory.
+# Records of more bytes are parsed in a way that takes less memory.
 LONG = 1 << 20
 ANOTHER = (
     'a record begins inside of another one: a line ends in a carriage return '
@@ -48,22 +48,23 @@ ANOTHER = (
 class CSVDataset(RecordsDataset):
     """A data set in a CSV file, or in several, one after the other.
 
-    The file is searched once for where its records start, which takes 16
-    bytes of memory each; then the records of a request are read and parsed.
-    So it may be larger than memory. For many epochs over numbers,
-    converting it to HDF5 or ``.npy`` is faster.
+    The file is searched once for the starts of its records, which take 16
+    bytes of memory each; then only the records of a request are read and
+    parsed. So the file may be larger than memory. For many epochs over
+    numbers, converting it to HDF5 or ``.npy`` is faster.
 
     Parameters
     ----------
     path : str, path-like or list of them
-        A file, its URL, a pattern such as ``'data/*.csv'``, whose files come
-        in natural order, or a list of files. All have the same columns.
+        A file, its URL, a list of files, or a pattern such as
+        ``'data/*.csv'``: its files come in natural order. All files have the
+        same columns.
     columns : dict or list, optional
         Maps sources to a column or a list of columns, by name or by number
-        from 0. Several columns become the second axis of a batch. A list of
-        names makes a source of each. Defaults
-        to a source for each column, under its name, or ``column_0`` and so
-        on where there is no header.
+        from 0. Several columns become the second axis of a batch. A list
+        makes a source of each column that it names. Defaults to a source
+        for each column, under its name; without a header the names are
+        ``column_0`` and so on.
     dtypes : dict, optional
         Maps sources to types; `object` is text. A source that is not named
         is integer, floating, bool (``true`` and ``false``), datetime64 (ISO
@@ -75,20 +76,21 @@ class CSVDataset(RecordsDataset):
         and a zone may follow, which is read in UTC.
     masks : tuple of str, optional
         Sources that may lack values. Each gets another source,
-        ``NAME_mask``, which is False for empty cells. So integers stay
-        integers, and are 0 there, truth values False. Defaults to none.
+        ``NAME_mask``, which is False for empty cells. Integers then stay
+        integers: an empty cell is 0, and False among truth values. Defaults
+        to none.
     header : bool, optional
         Whether the first record of each file holds the names of the columns.
-        Defaults to None: it does if none of its cells is a number or empty,
-        or it has text above numbers; with a warning where others of its
-        cells are numbers, as in a first example that lacks a value.
-        An empty name, such as pandas writes above its index, is ``index`` in
-        the first column, and ``column_3`` in that of number 3.
+        Defaults to None: it does if all its cells are text, or if a cell is
+        text above numbers. If other cells are numbers, as in a first example
+        that lacks a value, there is a warning. An empty name, such as pandas
+        writes above its index, becomes ``index`` in the first column, and
+        ``column_3`` in column 3.
     missing : tuple of str, optional
-        Texts such as ``'NA'`` that stand for a missing value: a cell that is
-        one of them, but for blanks around it, is read as an empty one.
-        Defaults to none. A column that is text only because of such a text
-        that is well known is a warning.
+        Texts such as ``'NA'`` that stand for a missing value: a cell with
+        such a text, and perhaps blanks around it, is read as an empty cell.
+        Defaults to none. There is a warning if a column is text only because
+        of well-known texts of this kind.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
         0, without the header.
@@ -109,7 +111,8 @@ class CSVDataset(RecordsDataset):
     ----------
     num_examples : int
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        Options without credentials; options with credentials may be
+        assigned. None for local files.
     dtypes : dict of str to numpy.dtype
         The type of each source, found or given.
 
@@ -118,9 +121,9 @@ class CSVDataset(RecordsDataset):
     FileNotFoundError
         If there is no such file.
     ValueError
-        With file and line, if a record has more or fewer cells than the
-        first, or a cell is not of its source's type; if files have different
-        columns, or one that is text in some of them alone.
+        If a record has more or fewer cells than the first, or a cell is not
+        of its source's type: the error names file and line. If files have
+        different columns, or a column that is text in some files alone.
 
     Examples
     --------
@@ -189,7 +192,7 @@ class CSVDataset(RecordsDataset):
             raise ValueError(
                 f'{records.name} has no records beside its header')
         self._choose(fields, masks, dtypes)
-        # The name by which saved states know them.
+        # Saved states know the fields by this name.
         self._columns = fields
         super().__init__(num_rows, which_sets, splits, **kwargs)
         self.dtypes = self._find_types(sample)
@@ -207,8 +210,10 @@ class CSVDataset(RecordsDataset):
             raise ValueError(f'{files[file].path} is empty')
 
     def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
-        """Return the names of the columns, and find whether they are in the
-        first record if that was not said."""
+        """Return the names of the columns, and set `header`.
+
+        `header`: None to decide by the first records.
+        """
         first = sample.first
         self.header = is_header(first, (
             rows for _, rows in sample.groups(1))) if (
@@ -258,14 +263,14 @@ class CSVDataset(RecordsDataset):
         for places, rows in sample:
             file = int(index.file_of(places[0])) if places else 0
             first = index.firsts[file] + self.header
-            # Those of another length are bad records.
+            # Records of another length are bad records.
             whole = [row for place, row in zip(places, rows, strict=True)
                      if place >= first and len(row) == len(self._titles)]
             columns = self._transposed(whole)
             for number, column in by_file[file].items():
                 column.add(columns[number])
         found = by_file[0]
-        # Of each column the first file where it has cells.
+        # For each column, the first file in which it has cells.
         firsts = dict.fromkeys(found, 0)
         for file, others in enumerate(by_file[1:], 1):
             for number, column in others.items():
@@ -283,9 +288,10 @@ class CSVDataset(RecordsDataset):
         """Refuse a column that has another type in a file than in the files
         before it, if a source that is used reads it.
 
-        `places`: the first of the files before it, and the file.
-        `kinds`: of the cells in those, and in the file.
-        `markers`: without which the cells of all are not text.
+        `places`: numbers of the first file with cells in the column, and of
+            the file.
+        `kinds`: kinds of the cells in the files before, and in the file.
+        `markers`: markers of missing values that make the cells text.
         """
         source = next((
             source for source, (numbers, _) in self._fields.items()
@@ -331,7 +337,8 @@ class CSVDataset(RecordsDataset):
 
     def _check_markers(self, source: str,
                        found: Mapping[int, CellColumn]) -> None:
-        """Warn if only the markers of missing values make a source text."""
+        """Warn if a column of a source is text only because of markers of
+        missing values."""
         for number in self._fields[source][0]:
             markers = found[number].markers
             if markers:
@@ -376,7 +383,7 @@ class CSVDataset(RecordsDataset):
                 f'{error}: make the data set again') from error
 
     def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
-        """Return the columns of the records of these numbers."""
+        """Return the columns of the records with the given numbers."""
         found = super()._find(numbers)
         expected = len(self._titles)
         if not {expected}.issuperset(map(len, found)):
@@ -390,7 +397,7 @@ class CSVDataset(RecordsDataset):
 
     def _values(self, source: str, numbers: Iterable[int],
                 records: list[Any]) -> Sequence[str]:
-        """Return the cells of a source, those of a record together."""
+        """Return the cells of a source, one record after the other."""
         columns, is_list = self._fields[source]
         return list(chain.from_iterable(zip(
             *[records[number] for number in columns], strict=True))) if (
@@ -448,15 +455,16 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
           contents: Sequence[bytes]) -> list[list[str]]:
     """Return the cells of some records.
 
-    Raises: ValueError if one is bad, which is said if there is no other.
+    Raises: ValueError if a record is bad. The text is about the record only
+        if there is one record.
     """
     try:
         if len(contents) == 1 or max(map(len, contents), default=0) > LONG:
             return [_cells(encoding, delimiter, quote, content)
                     for content in contents]
-        # Each record is one line to the parser. So a record with two lines
-        # that are not in one cell is an error, and one that leaves a cell
-        # open goes on in the next.
+        # Each record is one line to the parser. So a record with a line break
+        # outside of a cell is an error. A record that leaves a cell open
+        # swallows the next record, so the numbers of records differ.
         found = list(csv.reader(
             [content.decode(encoding) for content in contents], strict=True,
             delimiter=delimiter, **_quotes(quote)))
@@ -472,7 +480,7 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
 
 
 def _quotes(quote: str | None) -> dict[str, Any]:
-    """Return the arguments of the parser that say how cells are quoted."""
+    """Return the arguments of the parser about quotation marks."""
     return ({'quoting': csv.QUOTE_NONE} if quote is None
             else {'quotechar': quote})
 
@@ -492,8 +500,8 @@ def _cells(encoding: str, delimiter: str, quote: str | None,
 
 def _parsed(lines: Iterable[str], delimiter: str,
             quote: str | None) -> list[str]:
-    """Return the cells of a record that consists of some lines."""
-    # Not `splitlines`: text may hold separators of Unicode.
+    """Return the cells of a record, given its lines."""
+    # `splitlines` would also split at Unicode's separators of lines.
     rows = csv.reader(
         lines, strict=True, delimiter=delimiter, **_quotes(quote))
     try:
@@ -509,10 +517,10 @@ def _parsed(lines: Iterable[str], delimiter: str,
 
 def _cells_of_long(encoding: str, delimiter: str, quote: str | None,
                    content: bytes) -> list[str]:
-    """Return the cells of a long record.
+    """Return the cells of a long record, with less memory.
 
-    Python's parser takes up to eight bytes for each character of a cell, and
-    a text with an emoji four bytes for each.
+    Python's parser takes up to eight bytes for each character of a cell. A
+    text with an emoji takes four bytes for each character.
     """
     content = content.rstrip(b'\r\n')
     if quote is None or quote.encode(encoding) not in content:
@@ -525,17 +533,21 @@ def _cells_of_long(encoding: str, delimiter: str, quote: str | None,
     with long_cells(len(content)):
         if (codecs.lookup(encoding).name == 'utf-8' and delimiter.isascii()
                 and quote.isascii()):
-            # A byte is a character: those of others have no ASCII in them.
+            # Each byte is parsed as a character: in UTF-8, the bytes of other
+            # characters are never those of ASCII characters.
             return [cell.encode('latin-1').decode(encoding) for cell in (
                 _parsed([content.decode('latin-1')], delimiter, quote))]
         return _parsed([content.decode(encoding)], delimiter, quote)
 
 
 def _other_delimiter(sample: FirstRecords, present: str) -> str:
-    """Return the advice to choose another delimiter, if each record has one
-    cell, with the same number of them."""
+    """Return the advice to choose another delimiter, or ''.
+
+    There is advice if each record is one cell, and all cells have the same
+    number of the other delimiter.
+    """
     counts: dict[str, set[int]] = {
-        # Cells that hold the present one are quoted.
+        # Cells that hold the present delimiter are quoted.
         delimiter: set() for delimiter in (';', '\t', '|')
         if delimiter != present}
     if len(sample.first) != 1 or sample.count < 2:
@@ -552,8 +564,8 @@ def _other_delimiter(sample: FirstRecords, present: str) -> str:
 
 def _numbers(columns: Mapping[str, Any] | Sequence[str] | None,
              names: list[str], path: str) -> dict[str, tuple[list[int], bool]]:
-    """Return the numbers of each source's columns, and whether a list was
-    given."""
+    """Return the numbers of each source's columns, and whether the user passed
+    a list of columns."""
     if columns is None:
         if len(set(names)) < len(names):
             raise ValueError(

@@ -43,9 +43,9 @@ class Dataset(NamedArguments):
 
     ``len(dataset)`` is the number of examples, ``dataset[3]`` and
     ``dataset[2:5]`` are copies of some, and a loop over a data set visits
-    all in order.  Data sets hold no position: what iterates over them (a
-    stream) keeps the state that :meth:`open` returns and passes it back.  So
-    one data set may serve several streams at once.
+    all in order.  Data sets hold no position: a stream that iterates over a
+    data set keeps the state that :meth:`open` returns, and passes it to each
+    read.  So one data set may serve several streams at once.
 
     Parameters
     ----------
@@ -59,19 +59,19 @@ class Dataset(NamedArguments):
     Attributes
     ----------
     provides_sources : tuple of str
-        All sources there are.  Subclasses set it on the class, or before
-        they call this constructor.
+        All sources of the data set.  Subclasses set the attribute on the
+        class, or before they call this constructor.
     sources : tuple of str
         The sources that :meth:`get_data` returns.
     num_examples : int, float or None
         Number of examples, where it is known.
     takes_requests : bool or None
-        Class attribute: whether :meth:`get_data` needs a request, so that
-        it is an error to read the data set without an iteration scheme, or
-        refuses one.  Defaults to None: not known.
+        Class attribute.  True if :meth:`get_data` needs a request: reading
+        the data set without an iteration scheme is then an error.  False if
+        it refuses requests.  Defaults to None: not known.
     class_names : tuple of str or None
-        Names of the classes, so that ``class_names[number]`` is that of a
-        class, where they are known.
+        Names of the classes: ``class_names[number]`` is the name of the
+        class with that number.  None if the names are not known.
     categories : dict of str to tuple
         For each source of categories, the name of each code.
     axis_labels : dict or None
@@ -83,14 +83,14 @@ class Dataset(NamedArguments):
     Raises
     ------
     ValueError
-        If the class provides no sources, or not those asked for.
+        If the class provides no sources, or lacks one of `sources`.
 
     Notes
     -----
     A data set whose state is not None may offer two hooks, which let a
     stream save its position as plain data: ``get_position(state)`` returns
-    it, ready for JSON, and ``open_at(position)`` returns a state that goes
-    on from there.
+    the position, ready for JSON, and ``open_at(position)`` returns a state
+    that resumes there.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Dataset(NamedArguments):
     (array([ 9, 16]),)
     """
 
-    # Methods that a reader made by `make_reader` is used instead of.
+    # Methods that are not called if `make_reader` returns a reader.
     read_hooks: tuple[str, ...] = ('get_data',)
     instead_of = DATASET_KEYWORDS
     provides_sources: Any = None
@@ -113,7 +113,7 @@ class Dataset(NamedArguments):
     num_examples: Any = None
     class_names: Any = None
     categories: Any = MappingProxyType({})
-    # Of rows that are not steps of a run: what to do for windows, a warning.
+    # Text of the warning about windows over rows that are not steps of a run.
     independent_rows = ''
     default_transformers: Any = ()
     axis_labels: Any = None
@@ -144,10 +144,10 @@ class Dataset(NamedArguments):
         """Return some examples to look at: images, texts, rows of a table,
         curves and histograms.
 
-        They are spread evenly over all, or are the first ones of a data set
-        that is read in order. Epochs that run and the global generators are
-        not disturbed, and nothing else is read: of a remote file, 8 examples
-        at most. What fails is shown, and does not raise.
+        The examples are spread evenly over the data set; if it is read in
+        order, they are its first ones. Running epochs and the global random
+        generators are not disturbed. No other examples are read, and at most
+        8 of a remote file. An error is shown and not raised.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Dataset(NamedArguments):
     def is_read_once(self) -> bool:
         """Return whether the data can be read only once.
 
-        A hook for previews, which would use them up.
+        A hook for previews: a preview would use up the data.
         """
         return False
 
@@ -198,9 +198,9 @@ class Dataset(NamedArguments):
         return {}
 
     def known_length(self) -> int | None:
-        """Return the number of examples, if nothing is read for it.
+        """Return the number of examples if it is known without reading.
 
-        A hook for descriptions.
+        A hook for descriptions. None if it is not known.
         """
         count = vars(self).get('num_examples')
         return count if isinstance(count, int) else None
@@ -257,8 +257,8 @@ class Dataset(NamedArguments):
         IndexError
             If there is no such example.
         TypeError
-            For anything else, such as a mask of booleans, and for data sets
-            that are read in order.
+            If the index is anything else, such as a mask of booleans, or if
+            the data set is read in order.
 
         """
         return _examples_at(self, index)
@@ -275,7 +275,7 @@ class Dataset(NamedArguments):
 
     @property
     def sources(self) -> Any:
-        """The sources that are returned, in order (tuple of str)."""
+        """The sources that a read returns, in order (tuple of str)."""
         if '_sources' in vars(self):
             return self._sources
         return self.provides_sources
@@ -286,8 +286,8 @@ class Dataset(NamedArguments):
         self._use_sources()
 
     def _use_sources(self) -> None:
-        """Update attributes that depend on the sources after they change: a
-        hook."""
+        """Update the attributes that depend on `sources`: a hook that is
+        called after `sources` was assigned."""
 
     @property
     def example_iteration_scheme(self) -> Any:
@@ -317,9 +317,10 @@ class Dataset(NamedArguments):
         return stream
 
     def _restrict(self, kwargs: dict[str, Any], stream: StreamLike) -> Any:
-        """Return arguments without the sources that were not asked for.
+        """Return a transformer's arguments, without sources that are not used.
 
-        The default transformers are for all sources.
+        The default transformers name all sources of the data set; the stream
+        may have fewer.
         """
         which = kwargs.get('which_sources')
         if not isinstance(which, (tuple, list)):
@@ -378,10 +379,10 @@ class Dataset(NamedArguments):
                    state: Any = None) -> EpochReader:
         """Return a reader of the data of one epoch.
 
-        A stream asks for it once an epoch.  The reader calls
-        :meth:`get_data` for each request, or does the same in less time: if
-        the class has a :meth:`make_reader` and no subclass overrides one of
-        the methods that `read_hooks` names.
+        A stream calls this method once an epoch.  The reader calls
+        :meth:`get_data` for each request.  A faster reader is returned if
+        :meth:`make_reader` makes one and no subclass overrides one of the
+        methods that `read_hooks` names.
 
         Parameters
         ----------
@@ -389,7 +390,7 @@ class Dataset(NamedArguments):
             The requests of the epoch.  A reader looks at their position
             before each read.  None if the data set takes no requests.
         options : ReadOptions, optional
-            Wishes of the stages that read the stream.
+            Options that the stages downstream set, such as conversions.
         state : object, optional
             The state that :meth:`open` returned.
 
@@ -419,46 +420,46 @@ class Dataset(NamedArguments):
     def find_source(self, source: str) -> FoundSource:
         """Return the reader of a source, or the order of its rows in files.
 
-        The order is for a source that only :meth:`get_data` can read. None if
-        neither is known. A hook for data sets over others, such as
-        :class:`~fuel.datasets.Windows`.
+        The order is returned for a source that only :meth:`get_data` can read,
+        None if the order is not known either. A hook for data sets over other
+        data sets, such as :class:`~fuel.datasets.Windows`.
         """
         return None
 
     def find_stored_rows(self, source: str) -> FoundSource:
         """Return the reader of a source's rows as they are stored.
 
-        A hook for :meth:`chunk_of_examples`, of data sets whose examples are
-        not what :meth:`find_source` reads.
+        A hook for :meth:`chunk_of_examples`. It is overridden by data sets
+        whose :meth:`find_source` reads anything but the stored rows.
         """
         return self.find_source(source)
 
     def chunk_of_examples(self, source: str | None = None) -> IndexArray:
         """Return the number of the stored piece that each example lies in.
 
-        These are chunks of HDF5 or Zarr, row groups of Parquet, record batches
-        of Arrow; and where a contiguous source is in a remote file, pieces of
-        a megabyte, which are fetched at a time.
+        A stored piece is a chunk of HDF5 or Zarr, a row group of Parquet, or a
+        record batch of Arrow. A contiguous source in a remote file has pieces
+        of a megabyte, and each piece is fetched as a whole.
 
         Parameters
         ----------
         source : str, optional
-            Defaults to the source whose pieces cost most to read: the one
-            with the largest examples, among those that are decoded if there
-            are any.
+            Defaults to the source whose pieces cost most to read: chunks
+            cost more than contiguous data, decoded chunks more than others,
+            and large examples more than small ones.
 
         Returns
         -------
         numpy.ndarray, shape (num_examples,), dtype intp
             Numbers of pieces along the first axis. An example of several
-            rows, such as a window, has that of its first row.
+            rows, such as a window, has the number of its first row.
 
         Raises
         ------
         ValueError
-            If there is no such source, or its rows lie by themselves, in
-            memory or in a contiguous array: then any order of the examples
-            is as fast as another.
+            If there is no such source, or if its rows are not stored in
+            pieces but in memory or in a contiguous array: every order of
+            the examples is then equally fast.
         TypeError
             If the data set does not say how its rows are stored.
         """
@@ -486,8 +487,8 @@ class Dataset(NamedArguments):
     def read_stored(self, name: str) -> Any:
         """Return a whole array of the files by its name, regardless of splits.
 
-        A hook for :class:`~fuel.datasets.Windows`. By default those of
-        `sources` are there.
+        A hook for :class:`~fuel.datasets.Windows`. By default the names are
+        those of `sources`.
         """
         refuse_unknown_sources((name,), self.sources)
         return _read_whole(self, name)
@@ -503,9 +504,9 @@ class Dataset(NamedArguments):
         Returns
         -------
         numpy.ndarray
-            All examples of the source. Where a value is missing, None, or
-            the code -1 of a source of `categories`, they are masked: a
-            :class:`numpy.ma.MaskedArray`.
+            One class for each example. If some are missing (None, or the
+            code -1 of a source of `categories`), the array is a
+            :class:`numpy.ma.MaskedArray` that masks them.
 
         Raises
         ------
@@ -531,7 +532,7 @@ class Dataset(NamedArguments):
         """
 
     def filter_sources(self, data: Iterable[Any]) -> tuple[Any, ...]:
-        """Return, out of the data of all sources, those asked for.
+        """Return the data of `sources` from the data of all sources.
 
         Parameters
         ----------
@@ -629,7 +630,8 @@ def _examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
 
 
 def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
-    # All take batches; those that name a scheme for examples take these.
+    # Every data set takes a list of indices. Only a data set with an example
+    # iteration scheme takes a single index.
     is_alone = isinstance(request, int) and not hasattr(
         dataset, 'example_iteration_scheme')
     state = dataset.open()

@@ -1,8 +1,7 @@
 """Read the sources of a data set in an epoch: arrays in memory, and files.
 
-What the next requests need of a file is prefetched in the background: readers
-of rows decode chunks, read pages from the disk, or fetch bytes from where the
-file is.
+The data of the next requests are prefetched in the background: readers of rows
+decode chunks, read pages from the disk, or fetch bytes of a remote file.
 """
 from __future__ import annotations
 
@@ -36,10 +35,10 @@ from fuel.typing import Batch, EpochReader
 def read_collections(dataset: Any, requests: RequestIterator | None,
                      options: ReadOptions, collections: list[Any],
                      attribute: str) -> EpochReader | None:
-    """Return a reader of arrays and lists in memory, as they are.
+    """Return a compiled reader of arrays and lists in memory.
 
-    Returns: None if what the data set's `get_data` returns is more than copies
-        of rows.
+    Returns: None if the requests have no random access, or if the reader
+        cannot copy the rows of a collection.
     """
     if requests is None or not requests.is_random_access or not all(
             is_readable(part) or (requests.requests_examples
@@ -71,29 +70,31 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
 class RequestPrefetcher:
     """Prefetches the data of the next requests of an epoch.
 
-    `upcoming`: takes the number of a request and returns it, None after the
-        last.
-    `prefetch`: takes a list of requests and how many bytes may be spent on
-        them; returns how many are, None if that is too little.
-    `budget`: bytes that may be spent on what was prefetched and not yet read.
-    `release`: takes what the oldest request ahead has cost, when it is read,
-        and returns how much of it is free again. Defaults to all of it.
+    `upcoming`: takes the number of a request and returns the request; None
+        after the last one.
+    `prefetch`: takes a list of requests and the bytes that may be spent on
+        them; returns the bytes that it spends, None if more are needed.
+    `budget`: bytes that prefetched data may take until they are read.
+    `release`: called when the oldest prefetched request is read; takes the
+        bytes spent on it and returns how many of them are free again.
+        Defaults to all of them.
     """
 
-    # Requests that are looked at beyond the present one: more than most
-    # windows of blocks last, so that there is always something to decode.
+    # Number of requests after the present one that may be prefetched: more
+    # than most windows of shuffled blocks last, so that there is always a
+    # chunk to decode.
     DEPTH = 32
-    # Requests looked at in one go: to look at a request takes time.
+    # Requests that one call examines: to examine a request takes time.
     STEPS = 8
     # Requests that are prefetched together, as one.
     GROUP = 1
-    # Once the budget was used up, further requests are looked at only when
+    # Once the budget was used up, further requests are examined only when
     # at most this part of it is spent.
     SPENT = .75
-    # The first one that is looked at, beyond the present one.
+    # Distance from the present request to the first one that is prefetched.
     FIRST = 1
-    # The method of readers that does it, and the one that says how many bytes
-    # it may take.
+    # The method of readers that prefetches, and the one that returns its
+    # budget in bytes.
     METHOD = 'prefetch'
     BUDGET = 'prefetch_budget'
 
@@ -105,13 +106,13 @@ class RequestPrefetcher:
         self._prefetch = prefetch
         self._budget = budget
         self._release = release
-        # The number of the next request to look at, and what those between
-        # it and the present one cost.
+        # The number of the next request to examine, and the bytes spent on the
+        # requests between it and the present one.
         self._next = 0
         self._costs: collections.deque[int] = collections.deque()
         self._cost = 0
-        # Their cost when the next one was more than the budget, so that it is
-        # looked at again when they cost less; -1 if it was not yet.
+        # The spent bytes when the next request exceeded the budget: it is
+        # examined again when fewer are spent. -1 if none has exceeded it.
         self._refused_at = -1
 
     def __call__(self, position: int) -> None:
@@ -154,8 +155,9 @@ class RequestPrefetcher:
 class ChunkPrefetcher(RequestPrefetcher):
     """Decodes chunks of many rows, such as row groups, in advance.
 
-    Decoding one takes longer than many requests, which need the same few: it
-    decodes for many together, as many as the budget allows.
+    To decode such a chunk takes longer than many requests, and neighbouring
+    requests need the same few chunks. So the chunks of as many requests as the
+    budget allows are decoded together.
     """
 
     DEPTH = 1 << 12
@@ -170,7 +172,7 @@ class BytePrefetcher(RequestPrefetcher):
 
     A network has a high latency and serves many requests at once. Rows of one
     batch are far from each other, and many small requests take longer than a
-    few large ones: it fetches for many batches together.
+    few large ones. So the bytes of many batches are fetched together.
     """
 
     DEPTH = 1 << 20
@@ -183,11 +185,11 @@ class BytePrefetcher(RequestPrefetcher):
 
 def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
                   num_examples: int) -> Callable[[int], None] | None:
-    """Return a prefetcher of an epoch's requests: a function of the number of
-    the present one.
+    """Return a function that prefetches an epoch's requests; it takes the
+    number of the present request.
 
-    `upcoming`: takes the number of a request in the epoch and returns it, None
-        after the last.
+    `upcoming`: takes the number of a request in the epoch and returns the
+        request; None after the last one.
     """
     fetch = make_prefetcher(BytePrefetcher, upcoming, sources, num_examples)
     decode = make_prefetcher(
@@ -207,8 +209,8 @@ def make_prefetcher(kind: type[RequestPrefetcher],
                     upcoming: Callable[[int], Any], sources: Sequence[Source],
                     num_examples: int) -> RequestPrefetcher | None:
     """Return a prefetcher over the readers that have a budget for it."""
-    # Whoever closes the file in the middle of an epoch does not wait for
-    # its end.
+    # Held weakly: a file that is closed during an epoch does not stay open
+    # until the epoch ends.
     needed, budgets, have_large_chunks = [], [], True
     for source in sources:
         budget = getattr(source.reader, kind.BUDGET)(source.rows)
@@ -232,7 +234,7 @@ def make_prefetcher(kind: type[RequestPrefetcher],
             positions = numpy.concatenate([
                 as_rows(request, num_examples) for request in requests])
         except ValueError:
-            # It is raised when the request is made.
+            # The same error is raised when the request is read.
             return None
         total = 0
         for reference, rows in needed:
@@ -255,12 +257,12 @@ def make_prefetcher(kind: type[RequestPrefetcher],
 class VersionedData(RequestedData):
     """Reads the data of an epoch from one version of the files.
 
-    A file that an epoch has begun to read may be closed, and be another one
-    when it is opened again: by somebody else who uses the data set.
+    Another user of the data set may close a file during an epoch. When the
+    file is opened again, it may have been replaced.
 
-    `find_files`: returns what has the files that the data set reads now, the
-        same object as long as it reads these.
-    `version`: of the files that it read last.
+    `find_files`: returns an object whose attribute `files` has the files that
+        the data set reads now; the same object as long as the files stay.
+    `version`: version of the files that were read last.
     """
 
     def __init__(self, dataset: Any, requests: RequestIterator,
@@ -268,7 +270,8 @@ class VersionedData(RequestedData):
         super().__init__(dataset, requests, None)
         self._find_files = find_files
         self.version: Version = ()
-        # Held weakly: who closes a data set may want to write to its files.
+        # Held weakly: a user who closes a data set may want to write to its
+        # files.
         self._checked: weakref.ref[ReadsFiles] | None = None
         self._identities: dict[str, tuple[int, ...]] = {}
 
@@ -287,7 +290,7 @@ class VersionedData(RequestedData):
 
     def _check_files(self, found: ReadsFiles) -> None:
         if self._checked is not None and self._checked() is found:
-            # There may be thousands of files, which each batch would look at.
+            # There may be thousands of files: too many to check each batch.
             return
         for file in found.files:
             if self._identities.setdefault(
@@ -304,8 +307,9 @@ class FileBatches(VersionedData):
         super().__init__(dataset, requests, dataset.open_sources)
         self._prefetch: Callable[[int], None] | None = None
         self._is_open = False
-        # Reads on where nothing is to be prefetched.  Held weakly, since it
-        # has this reader: both let go of the file when an epoch is dropped.
+        # Reads the batches where nothing is prefetched.  Held weakly, since
+        # it refers to this reader: both release the file when an epoch is
+        # dropped.
         self._compiled: weakref.ref[BatchReader] | None = None
 
     @property
@@ -314,7 +318,8 @@ class FileBatches(VersionedData):
         return None if self._compiled is None else self._compiled()
 
     def hand_over(self, compiled: BatchReader) -> None:
-        """Let a compiled reader continue, which falls back to this one."""
+        """Let a compiled reader read the batches, which falls back to this
+        reader."""
         self._compiled = weakref.ref(compiled)
 
     def read(self) -> Batch:
@@ -355,7 +360,7 @@ class FileBatches(VersionedData):
         data = super().get(request)
         compiled = self.compiled
         if compiled is not None:
-            # Other sources may have been chosen, in other files.
+            # The user may have chosen other sources, in other files.
             compiled.version = self.version
         return data
 
@@ -403,7 +408,7 @@ class FileExamples(PrefetchedExamples):
         self._is_open = False
 
     def prefetch(self) -> None:
-        """Read the next examples, and have others fetched."""
+        """Read the next examples, and fetch the bytes of later ones."""
         if not self._is_open:
             self._fetch = make_prefetcher(
                 BytePrefetcher, self._group, self._dataset.open_sources(),
@@ -415,7 +420,7 @@ class FileExamples(PrefetchedExamples):
         super().prefetch()
 
     def _group(self, number: int) -> list[int] | None:
-        """Return a number of examples that follow each other."""
+        """Return the indices of a group of consecutive requests."""
         # A rank counts its own requests.
         step = self.requests.step
         first = (self.requests.position % step
@@ -432,8 +437,8 @@ class FileExamples(PrefetchedExamples):
 
 def read_file(dataset: Any, requests: RequestIterator | None,
               options: ReadOptions) -> EpochReader | None:
-    """Return a reader of the rows of a file, the one of now if the epoch
-    begins.
+    """Return a reader of the rows of a file. At the beginning of an epoch a
+    file that was changed or replaced is opened again.
 
     `dataset`: a :class:`~fuel.datasets.source_dataset.SourceDataset`.
     """
@@ -456,8 +461,8 @@ def read_file(dataset: Any, requests: RequestIterator | None,
 class OpenSources(list[Source]):
     """The sources that a data set uses, while their readers are open.
 
-    `names`: of the sources.
-    `opened`: their origin, which holds the files open.
+    `names`: names of the sources.
+    `opened`: the object that the sources come from; it keeps the files open.
     """
 
     def __init__(self, sources: Iterable[Source], names: Sequence[str],
@@ -472,13 +477,13 @@ class OpenSources(list[Source]):
         return [file for source in self for file in source.reader.files]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A data set is pickled without its open files, and looks again.
+        # A data set is pickled without its open files, and opens them again.
         return type(None), ()
 
 
 def direct_batches(sources: OpenSources, num_examples: int) -> Batches | None:
-    """Return a compiled reader of plain batches, which needs one call for
-    each."""
+    """Return a compiled reader that reads a plain batch in one call; None if
+    a source cannot be read in this way."""
     plain = []
     for source in sources:
         part = source.reader.direct()

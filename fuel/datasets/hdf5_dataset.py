@@ -1,4 +1,4 @@
-"""Data sets in HDF5 files of any layout, as they are."""
+"""Data sets in HDF5 files of any layout, read in place."""
 from __future__ import annotations
 
 import weakref
@@ -45,40 +45,41 @@ class HDF5Dataset(RowsDataset):
     Parameters
     ----------
     files : str, path-like or list of them
-        A file, several, whose rows follow each other, or a pattern such as
-        ``'data/*.h5'``, whose files come in natural order (``2.h5`` before
-        ``10.h5``). A file may be a URL.
+        A file, a list of files whose rows follow each other, or a pattern
+        such as ``'data/*.h5'``: its files come in natural order (``2.h5``
+        before ``10.h5``). A file may be a URL.
     columns : list or dict, optional
         The sources: paths of arrays in the file, or below each part, or
-        columns such as :class:`~fuel.datasets.columns.CSR`; a dict names
-        the sources otherwise. Defaults to every array, which all must have
-        the same length.
+        columns such as :class:`~fuel.datasets.columns.CSR`. A dict gives the
+        sources other names. Defaults to all arrays, which must then have the
+        same length.
     parts : str, optional
         Pattern of the groups that are parts, such as ``'data/demo_*'`` or
-        ``'*'``; rows are numbered through all parts, which come in natural
-        order. Defaults to None: each file is a part.
+        ``'*'``. Parts come in natural order, and rows are numbered through
+        all parts. Defaults to None: each file is a part.
     runs : str or dict, optional
-        Which rows belong together: ``{'lengths': path}``, ``{'offsets':
-        path}``, ``{'ends': path}`` (or several paths), ``{'numbers': path}``,
-        of arrays in each part; or ``'all'``. Defaults to None: each part is
-        a run.
+        The rows that belong together: ``{'lengths': path}``, ``{'offsets':
+        path}``, ``{'ends': path}`` (or several paths) or ``{'numbers':
+        path}``, with the path of an array in each part; or ``'all'``; see
+        :class:`~fuel.datasets.Runs`. Defaults to None: each part is a run.
     splits : dict or str, optional
-        Maps names of splits to ``(start, stop)``, to a list or array of rows
-        or to a list of names of parts; or the path of a group of such lists
-        in the files, or of a column of categories, whose names are the
-        splits. Defaults to None: there are none.
+        Maps names of splits to ``(start, stop)``, to a list or array of rows,
+        or to a list of names of parts. Or a path in the files: of a group of
+        such lists, or of a column of categories, whose names are then the
+        splits. Defaults to None: there are no splits.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.
     missing : {'error', 'skip'}, optional
-        Of a part that lacks a column: an error, or to leave out the part.
+        Whether a part that lacks a column is an error (the default) or is
+        left out.
     cache_bytes : int, optional
         See :class:`~fuel.datasets.hdf5.H5PYDataset`.
     storage_options : dict, optional
         See :class:`~fuel.datasets.hdf5.H5PYDataset`.
     follow : {'folder', 'anywhere'}, optional
-        Where other files lie that a file may name by external links and
-        virtual data sets: in or below its folder, or anywhere.
+        Which other files may be read through external links and virtual data
+        sets: files in or below the folder of the linking file, or any.
     sources, axis_labels
         Arguments of :class:`Dataset`, `sources` and `axis_labels`, which
         default to those of the files.
@@ -96,10 +97,10 @@ class HDF5Dataset(RowsDataset):
     FileNotFoundError
         If a file is missing, or a pattern fits none.
     ValueError
-        If a file is one of Fuel's own (see
-        :class:`~fuel.datasets.hdf5.H5PYDataset`), a part lacks an array or
-        has one of another type or shape than others have, columns have
-        different lengths, or splits or runs are not within the rows.
+        If a file is in Fuel's own format (see
+        :class:`~fuel.datasets.hdf5.H5PYDataset`), if a part lacks an array
+        or has an array of another type or shape than other parts, if columns
+        have different lengths, or if splits or runs exceed the rows.
     DamagedFileError
         If a file is damaged, or changed in use.
 
@@ -163,7 +164,7 @@ class HDF5Dataset(RowsDataset):
     def load(self) -> None:
         """Open the files."""
         for access in self._accesses:
-            # Not as it was when it was opened before.
+            # Close the file first, so that a replaced file is opened anew.
             access.close()
         opened = open_all(self._accesses)
         for access, file in zip(self._accesses, opened, strict=True):
@@ -195,7 +196,8 @@ class HDF5Dataset(RowsDataset):
             self.columns, self._used, self._splits, self.which_sets,
             self.missing))
         for name in names_in(self._runs):
-            # Other parts that lack it raise the error when runs are looked up.
+            # Only the first part is checked here; the others raise the error
+            # when runs are looked up.
             parts.array(0, name)
         self.readers, self._order = readers, readers.order
 
@@ -205,8 +207,8 @@ class HDF5Dataset(RowsDataset):
         return order
 
     def read_stored(self, name: str) -> Any:
-        """Return all rows of a source, or an array of the files: of all
-        parts, one after the other."""
+        """Return all rows of a source, or of an array in the files, one part
+        after the other."""
         if name in self.columns:
             return self.readers[name].read(slice(None))
         parts = self.readers.parts
@@ -217,7 +219,7 @@ class HDF5Dataset(RowsDataset):
         """Return the file and the group that a row lies in."""
         parts = self.readers.parts
         part = int(parts.bounds.searchsorted(row, 'right')) - 1
-        # After all rows, there may be runs without any.
+        # There may be runs without rows after the last row.
         part = min(part, len(parts) - 1)
         return RowPlace(parts.path_of(part), parts.names.names[part],
                         row - int(parts.bounds[part]))
@@ -267,18 +269,18 @@ class HDF5Dataset(RowsDataset):
         """The bounds of the runs: run i has the examples ``runs[i]`` to
         before ``runs[i + 1]`` (array of shape (runs + 1,), dtype intp).
 
-        Where splits are used, these are the longest stretches of following
-        rows of one run.
+        If splits are used, the runs are the longest stretches of
+        consecutive rows of one run.
         """
         return self.find_uncut_runs()[0]
 
     def find_uncut_runs(self) -> tuple[IndexArray, IndexArray]:
         """Return the bounds of the runs of the examples, and the number of
-        each among the runs of all rows."""
+        each run among the runs of all rows."""
         return cut_runs(self.readers.parts.find_runs(), self._order)
 
     def run_attributes(self, name: str) -> list[Any]:
-        """Return an attribute of the group, or file, that each run is in.
+        """Return an attribute of the group or file of each run.
 
         Parameters
         ----------
@@ -305,8 +307,8 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories, the name of each code (dict); the
-        code -1, where a value is missing, has none."""
+        """Names of the codes, by source of categories (dict). The code -1,
+        for a missing value, has no name."""
         readers: OpenColumns = self.readers
         return readers.categories(self.columns)
 
@@ -349,8 +351,8 @@ class HDF5Dataset(RowsDataset):
 
 
 def _let_go(dataset: HDF5Dataset) -> None:
-    """Drop the files that a forked child has of its parent: it opens its
-    own."""
+    """Drop the files that a forked child has inherited; it opens them for
+    itself."""
     dataset._forget()
     vars(dataset).pop('_readers', None)
 
@@ -406,8 +408,8 @@ def default_columns(parts: FileParts, besides: Sequence[str],
     """Return a column for each array of the first part that has the common
     length.
 
-    `besides`: paths that are not sources, and neither is what is below.
-    `wanted`: arrays that must be there; the length is that of one of them.
+    `besides`: paths that are not sources, nor are the arrays below them.
+    `wanted`: names of arrays: the common length is the length of one of them.
     """
     hidden = tuple([f'{path.strip("/")}/' for path in besides])
     lengths: dict[int, list[str]] = {}

@@ -43,14 +43,14 @@ class IndexableDataset(Dataset):
     Attributes
     ----------
     indexables : list
-        Those of `sources`, in that order, from `start` to `stop`.
+        The indexables of `sources`, in that order, from `start` to `stop`.
     num_examples : int
 
     Raises
     ------
     ValueError
-        If something cannot be indexed, the lengths differ, or `start` and
-        `stop` do not lie within them.
+        If an object cannot be indexed, if the lengths differ, or if `start`
+        and `stop` exceed the length.
 
     Notes
     -----
@@ -119,10 +119,10 @@ class IndexableDataset(Dataset):
         return sorted({*super().__dir__(), *(vars(self).get('_names') or ())})
 
     def _get_indexable(self, source: str) -> Any:
-        """Return the indexable of a source, in any order of sources."""
+        """Return the indexable of a source, in any order of `sources`."""
         names = vars(self).get('_names')
         if names is None:
-            # A subclass has set `indexables` itself: those of `sources`.
+            # A subclass has set `indexables`, in the order of `sources`.
             names = tuple(self.sources)
         if source not in names:
             refuse_unknown_sources((source,), names)
@@ -130,7 +130,8 @@ class IndexableDataset(Dataset):
 
     @property
     def example_iteration_scheme(self) -> Any:
-        """The scheme that visits single examples, in order unless set."""
+        """The scheme that visits single examples; in order, unless one was
+        assigned."""
         if hasattr(self, '_example_iteration_scheme'):
             return self._example_iteration_scheme
         return SequentialExampleScheme(self.num_examples)
@@ -151,7 +152,7 @@ class IndexableDataset(Dataset):
         return {source: known for source, known in found.items() if known}
 
     def known_length(self) -> int | None:
-        """Return the number of examples, unless they are not loaded."""
+        """Return the number of examples; None if they are not loaded."""
         rows = vars(self).get('indexables')
         return len(rows[0]) if rows else None
 
@@ -188,7 +189,7 @@ class IndexableDataset(Dataset):
         Returns
         -------
         tuple
-            For each source new arrays (lists, where the data are a list).
+            A new array for each source, or a new list if the data are a list.
 
         Raises
         ------
@@ -202,7 +203,8 @@ class IndexableDataset(Dataset):
 
 
 def _warn_of_columns(indexables: object) -> None:
-    """Warn of arrays that are examples, and look like sources."""
+    """Warn of a tuple of arrays: each array is an example, but may have been
+    meant as a source."""
     if isinstance(indexables, tuple) and len(indexables) > 1 and all(
             isinstance(part, numpy.ndarray) and part.ndim
             for part in indexables):

@@ -21,11 +21,11 @@ ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
 
 class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
-    """The state of an :class:`IterableDataset`: where reading stands.
+    """The state of an :class:`IterableDataset`: the position of a reader.
 
-    Nothing is read before the first example is asked for.  Pickled, it is a
-    position; only an iterator that cannot be started anew goes into the
-    pickle itself.
+    Nothing is read before the first example is asked for.  A pickle holds
+    the position and the data set; an iterator that cannot be started anew
+    must itself be in the pickle.
     """
 
     def __init__(self, dataset: IterableDataset, position: int = 0) -> None:
@@ -40,7 +40,7 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         if iterator is not iterable:
             return islice(iterator, self.position, None)
         if self._resumed:
-            # The pickled iterator stands after the examples that were read.
+            # The unpickled iterator is after the examples that were read.
             return iterator  # type: ignore[no-any-return]
         self.dataset.claim(place)
         return islice(iterator, self.position, None)
@@ -61,7 +61,7 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         return tuple([own(part) for part in row])
 
     def _explain(self, error: ValueError) -> None:
-        """Return the error that one iterable ended before another."""
+        """Raise an error if one iterable ended before another."""
         if str(error).startswith('zip() argument'):
             raise ValueError(
                 'all sources must have the same number of examples, but '
@@ -133,7 +133,7 @@ class IterableDataset(Dataset):
     def num_examples(self) -> Any:
         """Number of examples (int), or NaN if it is not known."""
         for iterable in self.iterables:
-            # Some have a length, but do not know it.
+            # Some classes have a method for the length that raises an error.
             with suppress(TypeError):
                 return len(iterable)
         return float('nan')
@@ -148,17 +148,17 @@ class IterableDataset(Dataset):
         return any(isinstance(part, Iterator) for part in self.iterables)
 
     def claim(self, place: int) -> None:
-        """Note that an iterable which can be read only once is being read.
+        """Record that an iterable which can be read only once is being read.
 
         Parameters
         ----------
         place : int
-            Its number among `iterables`.
+            Number of the iterable among `iterables`.
 
         Raises
         ------
         ValueError
-            If it was read before.
+            If the iterable was read before.
         """
         # Subclasses may have skipped every __init__.
         claimed = vars(self).setdefault('_claimed', set())
@@ -176,13 +176,13 @@ class IterableDataset(Dataset):
         return imap(self)
 
     def get_position(self, state: imap) -> int:
-        """Return how many examples were read."""
+        """Return the number of examples that were read."""
         if state.position:
             self.check_order()
         return state.position
 
     def check_order(self) -> None:
-        """Raise a TypeError if another process would read another order."""
+        """Raise a TypeError if the order differs from process to process."""
         for iterable in self.iterables:
             if isinstance(iterable, (set, frozenset)):
                 raise TypeError(
@@ -192,7 +192,7 @@ class IterableDataset(Dataset):
                     'sorted(...)')
 
     def open_at(self, position: Any) -> imap:
-        """Return an iterator that leaves out as many examples."""
+        """Return an iterator that starts after a number of examples."""
         return imap(self, saved_count({'position': position}, 'position'))
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:

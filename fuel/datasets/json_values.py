@@ -1,8 +1,8 @@
-"""Values of JSON documents: where they are, their types, and arrays of them.
+"""Values of JSON documents: their places, their types, and arrays of them.
 
-The type of a source is a :class:`SourceType`: of text its shape is ``()``
-and its dtype `object`, of lists of any length the shape is ``(None,)``, and
-of values as JSON has them, whatever they are, the shape is None.
+The type of a source is a :class:`SourceType`. For text, its shape is ``()``
+and its dtype `object`. For lists of any length, the shape is ``(None,)``. For
+values that are kept as JSON has them, the shape is None.
 """
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ ALLOWED: dict[str, tuple[type, ...]] = {
     'S': (str,), 'O': (str, type(None))}
 NAMES = {bool: 'a truth value', int: 'an integer', float: 'a number',
          str: 'text', list: 'a list', dict: 'an object', type(None): 'null'}
-# Far less deep than Python's functions may call each other.
+# Far below Python's limit of recursion.
 MOST_LEVELS = 200
 TOO_DEEP = (f'it is nested more than {MOST_LEVELS} levels deep, and no deeper '
             f'values are read: write it flatter, or as text')
-# NumPy's arrays have no more axes, one of them that of the batch, in all
-# releases.
+# Most axes of an example: all releases of NumPy have arrays of 32 axes, and
+# one of them is the axis of the batch.
 MOST_AXES = 31
-# Bytes of a line that tell whether it may be an object.
+# First bytes of a line that are read to see whether it may be an object.
 HEAD = 4096
-# Between two objects of JSON.
+# White space between two objects of JSON.
 BLANK = b' \t\r\n'
 BLANKS = BLANK.decode()
 DECODER = json.JSONDecoder()
@@ -49,9 +49,9 @@ MISSING = object()
 
 
 def parse_object(content: bytes) -> dict[str, Any]:
-    """Return the object of one line.
+    """Return the JSON object in one line.
 
-    Raises: ValueError if it is none.
+    Raises: ValueError if the line does not hold an object.
     """
     try:
         found = json.loads(content.decode('utf-8'))
@@ -71,10 +71,10 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 
 def parse_objects(contents: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Return the objects of some lines, without a call of Python for each.
+    """Return the JSON objects in some lines, faster than one by one.
 
-    Raises: ValueError if one is bad; that of `parse_object` if there is no
-        other.
+    Raises: ValueError if a line is bad; of a single line, the error of
+        `parse_object`.
     """
     if len(contents) == 1:
         return [parse_object(contents[0])]
@@ -95,7 +95,7 @@ def parse_objects(contents: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def is_object(line: bytes) -> bool:
-    """Return whether a line is an object of JSON with a field."""
+    """Return whether a line is a JSON object that has fields."""
     line = line.removeprefix(codecs.BOM_UTF8).strip()
     if not (line.startswith(b'{') and line.endswith(b'}')):
         return False
@@ -106,8 +106,10 @@ def is_object(line: bytes) -> bool:
 
 
 def begins_with_object(stream: IO[bytes]) -> bool:
-    """Return whether the first line of a file is an object of JSON with a
-    field; a line of any length is read whole only if it begins like one."""
+    """Return whether the first line of a file is a JSON object with fields.
+
+    A long line is read whole only if it begins with a brace.
+    """
     head = stream.readline(HEAD)
     if not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b'{'):
         return False
@@ -116,7 +118,7 @@ def begins_with_object(stream: IO[bytes]) -> bool:
 
 
 def _check_levels(value: Any) -> None:
-    """Raise a ValueError if a value has too many levels."""
+    """Raise a ValueError if a value is nested too deeply."""
     levels, level = 0, [value]
     while level := [each for part in level if isinstance(part, (dict, list))
                     for each in (part.values() if isinstance(part, dict)
@@ -128,8 +130,12 @@ def _check_levels(value: Any) -> None:
 
 def fields_in(record: Mapping[str, Any], above: Keys = (),
            ) -> list[tuple[Keys, Any]]:
-    """Return the values in an object, those of objects in it by
-    themselves."""
+    """Return the keys and the value of each field in an object.
+
+    Fields of nested objects are listed by themselves.
+
+    `above`: the keys that lead to the object.
+    """
     found: list[tuple[Keys, Any]] = []
     for key, value in record.items():
         if isinstance(value, dict) and value:
@@ -140,9 +146,9 @@ def fields_in(record: Mapping[str, Any], above: Keys = (),
 
 
 def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
-    """Return the fields of some records by name.
+    """Return the keys of the fields of some records, by name.
 
-    Raises: ValueError if two have one name.
+    Raises: ValueError if two fields have one name.
     """
     known: dict[str, Keys] = {}
     with_values: set[str] = set()
@@ -157,21 +163,21 @@ def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
                 with_values.add(name)
     within = {'/'.join(keys[:end]) for keys in known.values()
               for end in range(1, len(keys))}
-    # Null in the place of an object is not a field.
+    # Null in the place of a nested object is not a field.
     return {name: keys for name, keys in known.items()
             if name in with_values or name not in within}
 
 
 def value_at(record: Any, keys: Keys) -> Any:
-    """Return a value of an object, `MISSING` if there is none.
+    """Return the value that keys lead to in an object, or `MISSING`.
 
-    Within null all values are null.
+    If the value of a key before the last is null, the result is None.
     """
     return values_at([record], keys)[0]
 
 
 def values_at(records: Sequence[Any], keys: Keys) -> list[Any]:
-    """Return a value of each of some objects; see `value_at`."""
+    """Return the value that keys lead to in each object; see `value_at`."""
     found = records
     for key in keys:
         found = [None if one is None else one.get(key, MISSING)
@@ -180,18 +186,18 @@ def values_at(records: Sequence[Any], keys: Keys) -> list[Any]:
 
 
 class ValueKinds:
-    """Find the type of values, some after the others; see `find_type`."""
+    """Finds the type of values that are added in parts; see `find_type`."""
 
     def __init__(self) -> None:
         self._kinds: set[type] = set()
-        # Of the elements of lists; whether there are any; their shapes.
+        # Types of the elements of lists, and the shapes of the lists.
         self._elements: set[type] = set()
         self._shapes: set[tuple[int, ...]] = set()
         self._ndim = 0
         self._has_empty = self._is_uneven = False
 
     def add(self, values: Iterable[Any]) -> None:
-        """Count further values for the type."""
+        """Add further values, which the type must fit too."""
         values = list(values)
         kinds = _kinds_of(values)
         self._kinds |= kinds
@@ -225,8 +231,8 @@ class ValueKinds:
             self._has_empty = True
 
     def found(self) -> SourceType | None:
-        """Return the narrowest type that fits; None if values are of several
-        kinds."""
+        """Return the narrowest type that fits the values; None if they are
+        of several kinds."""
         kinds = self._kinds - {type(None)}
         if kinds == {list}:
             return self._type_of_lists() or ANYTHING
@@ -236,8 +242,8 @@ class ValueKinds:
         return None if dtype is None else SourceType(dtype, ())
 
     def _type_of_lists(self) -> SourceType | None:
-        """Return the type of lists of numbers; None if they hold others, or
-        lists of different lengths."""
+        """Return the type of lists of numbers; None if they have other
+        elements, or nested lists of different lengths."""
         if self._is_uneven or self._ndim > MOST_AXES or any(
                 len(shape) != self._ndim for shape in self._shapes):
             return None
@@ -255,8 +261,10 @@ class ValueKinds:
 
 
 def _kinds_of(values: Sequence[Any]) -> set[type]:
-    """Return the types of values; an integer beyond int64 is a floating
-    number, as it is in CSV."""
+    """Return the types of values.
+
+    An integer beyond int64 counts as a floating number too, as in CSV.
+    """
     kinds = set(map(type, values))
     if int in kinds:
         integers = values if kinds == {int} else [
@@ -267,7 +275,7 @@ def _kinds_of(values: Sequence[Any]) -> set[type]:
 
 
 def integers_within(values: Iterable[Any]) -> Iterator[int]:
-    """Yield the integers among values and in lists of them."""
+    """Yield the integers among values and in nested lists."""
     for value in values:
         if isinstance(value, list):
             yield from integers_within(value)
@@ -276,15 +284,15 @@ def integers_within(values: Iterable[Any]) -> Iterator[int]:
 
 
 def find_type(values: Iterable[Any]) -> SourceType | None:
-    """Return the narrowest type that fits; None if values are of several
-    kinds."""
+    """Return the narrowest type that fits the values; None if they are of
+    several kinds."""
     kinds = ValueKinds()
     kinds.add(values)
     return kinds.found()
 
 
 def _type_of_kinds(kinds: AbstractSet[type]) -> numpy.dtype[Any] | None:
-    """Return the type of scalars; None if they are of several kinds."""
+    """Return the dtype for scalars of some types; None if no dtype fits."""
     if kinds <= {str, type(None)}:
         return TEXT.dtype
     if kinds - {type(None)} == {bool}:
@@ -296,7 +304,7 @@ def _type_of_kinds(kinds: AbstractSet[type]) -> numpy.dtype[Any] | None:
 
 def _shape_of(value: list[Any], ndim: int,
               kinds: set[type]) -> tuple[int, ...]:
-    """Return the shape of nested lists, and add the kinds of their elements
+    """Return the shape of nested lists, and add the types of their elements
     to a set; see `nested_elements`."""
     shape, level = [len(value)], value
     for _ in range(ndim - 1):
@@ -311,7 +319,7 @@ def _shape_of(value: list[Any], ndim: int,
 
 
 def _depth(value: Any) -> int:
-    """Return how many axes nested lists have, by the first of each."""
+    """Return how many axes nested lists have, by their first elements."""
     axes = 0
     while isinstance(value, list):
         axes += 1
@@ -321,10 +329,12 @@ def _depth(value: Any) -> int:
 
 def nested_elements(value: Any, ndim: int,
                     ) -> tuple[list[Any], tuple[int, ...]]:
-    """Return the elements of nested lists, and their shape.
+    """Return the elements of nested lists, and the shape of the lists.
 
-    Raises: ValueError if it is not a list of so many axes, or a list in it
-        has another length than its neighbour.
+    `ndim`: number of axes.
+
+    Raises: ValueError if the lists have fewer axes, or if two lists of one
+        level have different lengths.
     """
     if not isinstance(value, list):
         raise ValueError('it is null' if value is None else
@@ -342,9 +352,9 @@ def nested_elements(value: Any, ndim: int,
 
 
 def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
-    """Return values of a type as an array, with one row for each.
+    """Return values of a type as an array, with one row for each value.
 
-    Raises: ValueError or OverflowError if one is not of the type.
+    Raises: ValueError or OverflowError if a value is not of the type.
     """
     if known.shape is None:
         return _objects(map(own, values))
@@ -370,8 +380,8 @@ def array_of_values(values: Sequence[Any], known: SourceType) -> NDArray[Any]:
 
 def _flattened(values: Sequence[Any], shape: Iterable[int | None],
                ) -> list[Any] | None:
-    """Return the elements of nested lists of one shape; None if their shapes
-    differ."""
+    """Return the elements of nested lists that all have the given shape; None
+    if one has another shape."""
     level = list(values)
     for length in shape:
         if not ({list}.issuperset(map(type, level))
@@ -383,7 +393,10 @@ def _flattened(values: Sequence[Any], shape: Iterable[int | None],
 
 def _list_of(value: Any, expected: tuple[int | None, ...],
              ) -> tuple[list[Any], tuple[int, ...]]:
-    """Return the elements of nested lists of a shape, and their shape."""
+    """Return the elements of nested lists, and the shape of the lists.
+
+    `expected`: the shape that they must have; None stands for any length.
+    """
     elements, shape = nested_elements(value, len(expected))
     if not shape[0]:
         shape = (0, *[length or 0 for length in expected[1:]])
@@ -431,6 +444,6 @@ def _elements(values: Sequence[Any],
 
 
 def in_json(value: Any) -> str:
-    """Return a value as it is written in JSON, the beginning of a long one."""
+    """Return a value in JSON, shortened if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f'{text[:57]}...'

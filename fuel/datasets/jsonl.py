@@ -30,39 +30,39 @@ __all__ = ['JSONLDataset']
 class JSONLDataset(RecordsDataset):
     """A data set in files of JSON lines: one object in each line.
 
-    The file is searched once for where its lines start, which takes 16
-    bytes of memory each; then the lines of a request are read and parsed.
-    So it may be larger than memory. For many epochs over numbers,
-    converting it to HDF5 is faster.
+    The file is searched once for the starts of its lines, which take 16
+    bytes of memory each; then only the lines of a request are read and
+    parsed. So the file may be larger than memory. For many epochs over
+    numbers, converting it to HDF5 is faster.
 
     Parameters
     ----------
     path : str, path-like or list of them
-        A file in UTF-8, not compressed, its URL, a pattern such as
-        ``'data/*.jsonl'``, whose files come in natural order, or a list of
-        files.
+        A file in UTF-8, not compressed, its URL, a list of files, or a
+        pattern such as ``'data/*.jsonl'``: its files come in natural order.
     columns : dict or list of str, optional
-        Maps sources to a field or a list of fields, or names the fields that
-        become sources. A field of an object within the record is named by
-        its path, such as ``'meta/lang'``. Several fields, of numbers, become
-        the second axis of a batch. Defaults to all fields of the first 1000
-        records of each file, those of objects by themselves.
+        Maps sources to a field or a list of fields, or lists the fields that
+        become sources. A field of a nested object is named by its path, such
+        as ``'meta/lang'``. Several fields of numbers become the second axis
+        of a batch. Defaults to all fields of the first 1000 records of each
+        file, with each field of a nested object as a source.
     dtypes : dict, optional
-        Maps sources to types, of lists that of their elements; `object` takes
-        values as JSON has them. A source that is not named is of the type
-        that fits its first 1000 values of each file; see the notes. Types of
-        times are
-        read from text, as :class:`~fuel.datasets.CSVDataset` reads them.
+        Maps sources to types; of lists, to the type of their elements.
+        `object` keeps values as JSON has them. A source that is not named has
+        the type that fits its first 1000 values of each file; see the notes.
+        Times are read from text as :class:`~fuel.datasets.CSVDataset` reads
+        them.
     shapes : dict, optional
         Maps sources to the shape of their lists, in which None is any
-        length. Defaults to that of the first 1000.
+        length. Defaults to the shape of the first 1000 lists.
     on_missing : {'raise', 'null'}, optional
-        A field that a record lacks is an error (the default), or null.
+        Whether a field that a record lacks is an error (the default) or
+        null.
     masks : tuple of str, optional
         Sources that may lack values. Each gets another source,
-        ``NAME_mask``, which is False for null. So integers stay integers, and
-        are 0 there, truth values False, and lists empty or zeros. Defaults to
-        none.
+        ``NAME_mask``, which is False for null. Integers then stay integers:
+        null becomes 0, False among truth values, and an empty list or zeros
+        among lists. Defaults to none.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
         0, without empty lines.
@@ -75,24 +75,25 @@ class JSONLDataset(RecordsDataset):
     ----------
     num_examples : int
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        Options without credentials; options with credentials may be
+        assigned. None for local files.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        With file and line, if a line is not a JSON object, lacks a field,
-        or has a value of another type than its source.
+        If a line is not a JSON object, lacks a field, or has a value of
+        another type than its source. The error names file and line.
 
     Notes
     -----
-    Truth values become bool, integers int64, and numbers, integers beyond
-    int64 among them, float64, in which null is NaN; text becomes an array of
-    objects, in which null is None.
+    Truth values become bool and integers int64. Other numbers, and integers
+    beyond int64, become float64, in which null is NaN. Text becomes an array
+    of objects, in which null is None.
     Lists of numbers become an array with another axis if the first 1000 have
-    one length, and else an array of objects with an array for each. Lists of
-    others, and objects that are named in `columns`, are objects as
+    one length; otherwise an array of objects with an array for each list.
+    Other lists, and objects that are named in `columns`, are kept as
     ``json.loads`` returns them.
 
     Examples
@@ -153,8 +154,8 @@ class JSONLDataset(RecordsDataset):
 
     def _find_types(self, sources: Iterable[str],
                     sample: FirstRecords) -> None:
-        """Find the types of sources, by the first records if they were not
-        given."""
+        """Find the types of sources: those that the user passed, or else by
+        the first records."""
         looked_at: dict[str, ValueKinds] = {}
         for source in sources:
             given = self._given_type(source)
@@ -187,7 +188,7 @@ class JSONLDataset(RecordsDataset):
         return given
 
     def _first_value(self, source: str, sample: FirstRecords) -> Any:
-        """Return the first value of a source."""
+        """Return the first value of a source that is not null."""
         is_list = self._fields[source][1]
         return next((
             value for numbers, records in sample
@@ -197,7 +198,11 @@ class JSONLDataset(RecordsDataset):
 
     def _type_by(self, source: str, found: SourceType | None,
                  sample: FirstRecords) -> SourceType:
-        """Return the type of a source, by its first values."""
+        """Return the type of a source.
+
+        `found`: the type of its first values; None if they are of several
+            kinds.
+        """
         given = self._given_type(source)
         if found is None:
             if given is None:
@@ -242,7 +247,7 @@ class JSONLDataset(RecordsDataset):
     def _replace_missing(self, source: str, keys: Keys,
                          numbers: Iterable[int], records: list[Any],
                          values: list[Any]) -> None:
-        """Replace missing values by null."""
+        """Replace missing values by None, or raise an error about one."""
         for place, number in enumerate(numbers):
             if values[place] is not MISSING:
                 continue
@@ -304,8 +309,10 @@ class JSONLDataset(RecordsDataset):
 
 
 def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
-    """Return the values without missing ones; in lists of fields, the first of
-    all replaces each missing one."""
+    """Return the values without missing ones.
+
+    In lists of fields, `first` replaces each missing value.
+    """
     if is_list:
         return [[first if value is None else value for value in row]
                 for row in values]
@@ -314,8 +321,8 @@ def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:
 
 def _with_blanks(values: Sequence[Any], known: SourceType,
                  is_list: bool) -> list[Any]:
-    """Return values in which null is replaced by a blank of the type: 0,
-    False, or null itself."""
+    """Return values with a blank in the place of null: 0, False, a list, or
+    None if the type has no blank."""
     zero: Any = {'b': False, 'i': 0, 'u': 0}.get(
         'O' if known.dtype is None else known.dtype.kind)
     if is_list:
@@ -331,8 +338,8 @@ def _with_blanks(values: Sequence[Any], known: SourceType,
 def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
             sample: FirstRecords, path: str,
             ) -> dict[str, tuple[list[Keys], bool]]:
-    """Return where the values of each source are, and whether a list of
-    fields was given."""
+    """Return the keys of each source's values, and whether the user passed a
+    list of fields."""
     known = known_fields(sample.records(), path)
     if columns is None:
         columns = list(known)
@@ -348,7 +355,7 @@ def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
 
 def _keys_of(name: object, known: Mapping[str, Keys], sample: FirstRecords,
              path: str) -> Keys:
-    """Return the keys of a field that is named, of an object too."""
+    """Return the keys of a named field, which may hold an object."""
     if isinstance(name, str):
         if name in known:
             return known[name]

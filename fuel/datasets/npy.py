@@ -26,16 +26,18 @@ __all__ = ['NPYDataset']
 class NPYDataset(RowsDataset, WithStorageOptions):
     """A data set in ``.npy`` files, or in ``.npz`` files.
 
-    The files are mapped, not read: only the rows of a request are. Arrays
-    in compressed archives are read into memory when they are first needed.
+    The files are memory-mapped, so only the rows of a request are read.
+    Arrays in compressed archives are read into memory when they are first
+    needed.
 
     Parameters
     ----------
     path : str, path-like, list of them or dict
-        A ``.npz`` file, whose names become the sources; a ``.npy`` file,
-        the source ``'data'``; or a dict from sources to ``.npy`` files. Each
-        may be a URL, and a pattern such as ``'data/*.npz'``, in natural
-        order, or a list of files, whose rows follow each other.
+        A ``.npz`` file, with a source for each name in it; a ``.npy`` file,
+        which becomes the source ``'data'``; or a dict from sources to
+        ``.npy`` files. In the place of a file, a URL, a list of files, or a
+        pattern such as ``'data/*.npz'`` may be given. The rows of several
+        files follow each other; the files of a pattern come in natural order.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.
@@ -51,7 +53,8 @@ class NPYDataset(RowsDataset, WithStorageOptions):
     ----------
     num_examples : int
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        Options without credentials; options with credentials may be
+        assigned. None for local files.
     readers : dict of str to Reader
 
     Raises
@@ -60,18 +63,18 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         If a file is missing.
     ValueError
         If a file is of another kind or holds Python objects, if sources
-        have different lengths, a split is unknown or out of range, or one
-        of several files has other arrays than the first, or rows of another
-        type or shape.
+        have different lengths, if a split is unknown or out of range, or if
+        a file has other arrays than the first file, or rows of another type
+        or shape.
     DamagedFileError
         If a file is shorter than its array.
 
     Notes
     -----
-    What comes back is the caller's own, in native byte order. A pickle
+    Returned arrays belong to the caller, in native byte order. A pickle
     holds the path, not the data. Several threads, and forked children, may
-    read at once. A file must not be written to while it is in use; that is
-    an error.
+    read at once. A file must not be written to while it is in use: reading
+    it is then an error.
 
     Examples
     --------
@@ -128,7 +131,8 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         super()._check_renewed(before, now)
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments, and several files in their order."""
+        """Return the arguments that a saved state must fit, and the names of
+        several files in order."""
         paths: Any = self.path
         if isinstance(paths, dict):
             several = [paths[source] for source in sorted(paths)]
@@ -137,7 +141,7 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         return {**super().kept_arguments(), **files_in_order(paths)}
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row."""
+        """Return the file of a row, and the row's number in it."""
         reader = self.readers[self.sources[0]]
         bounds = reader.part_bounds
         part = int(bounds.searchsorted(row, 'right')) - 1
@@ -163,10 +167,12 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
 
 def _with_equal_rows(paths: Sequence[str], readers: dict[str, Reader],
                      asked: Sequence[str] | None) -> dict[str, Reader]:
-    """Return the sources that have as many rows in each file as those that
-    are asked for; refuse a file in which these differ.
+    """Return the sources that have, in each file, as many rows as the sources
+    that are asked for.
 
-    `asked`: None for all.
+    A file in which the sources that are asked for differ in length is refused.
+
+    `asked`: names of the sources that are asked for; None for all.
     """
     counts = {source: numpy.diff(reader.part_bounds).tolist()
               for source, reader in readers.items()}

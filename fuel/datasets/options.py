@@ -1,6 +1,6 @@
-"""The keyword arguments that data sets hand on to their bases.
+"""The keyword arguments that data sets pass on to their base classes.
 
-One class for each base, derived as the bases are; see
+There is one class for each base class, with the same inheritance; see
 :mod:`fuel.transformers.options`.
 """
 from __future__ import annotations
@@ -23,14 +23,14 @@ class DatasetOptions(TypedDict, total=False):
 
 
 class IndexableOptions(DatasetOptions, total=False):
-    """Keywords of `IndexableDataset`, behind the data."""
+    """Keywords of `IndexableDataset`, after the data."""
 
     start: int | None
     stop: int | None
 
 
 class HDF5Options(DatasetOptions, total=False):
-    """Keywords of `H5PYDataset` after the splits, but `load_in_memory`."""
+    """Keywords of `H5PYDataset` after the splits, except `load_in_memory`."""
 
     subset: Indices | None
     driver: str | None
@@ -48,7 +48,7 @@ class BuiltInOptions(HDF5Options, total=False):
 
 
 class TextOptions(TypedDict, total=False):
-    """Keywords of `TextFile`, behind the files and the dictionary."""
+    """Keywords of `TextFile`, after the files and the dictionary."""
 
     bos_token: str | None
     eos_token: str | None

@@ -34,53 +34,55 @@ def random_split(examples: int | Dataset,
     Parameters
     ----------
     examples : int or Dataset
-        Their number, or the data set that has them.
+        Number of examples, or the data set that has them.
     shares : dict of str to float or int
-        For each split its share of the examples, from 0 to 1. One may be
-        None: the rest. Without it they must add up to 1. If all are
-        integers and one is above 1, they are numbers of examples, which
-        must add up to all that are split, unless one is None. An integer of
-        1 alone is a share, of all examples.
+        For each split its share of the examples, from 0 to 1. One share may
+        be None: its split gets the rest. Otherwise the shares must add up to
+        1. If all are integers and one is above 1, they are numbers of
+        examples: they must add up to all examples that are split, unless one
+        is None. The integer 1 alone is a share: all examples.
     seed : int, optional
         Equal seeds give equal splits. Defaults to ``config.default_seed``.
     stratify : str or array, optional
-        The class of each example, or the source of the data set that has
-        it: each split gets its share of every class, to the nearest example.
-        Numbers of examples are met exactly: what cannot be divided goes to
-        the splits with the largest remainders, and no split is a whole
-        example away from its share of a class.
-        Examples whose class is missing are in no split, with a warning:
-        those of a masked array, of a categorical of pandas or Arrow, and of
-        a source of ``dataset.categories``. Defaults to None: of all examples
-        together.
+        The class of each example, or the name of the source that has it: each
+        split gets its share of every class, to the nearest example. Numbers
+        of examples are met exactly: examples that cannot be divided evenly go
+        to the splits with the largest remainders, and the number of a class
+        in a split differs from its exact share by less than one.
+        Examples whose class is missing are in no split, with a warning; a
+        masked array, a categorical of pandas or Arrow, and a source of
+        ``dataset.categories`` may lack classes. Defaults to None: shares are
+        of all examples together.
     groups : {'runs'}, optional
-        Put whole runs of the data set into one split: episodes, documents,
-        or the windows of one; also all that a split of rows left of a run.
-        Each split gets at least one, and its share of the examples to the
-        nearest run. Numbers of examples that whole runs do not meet are
-        named by a warning. Defaults to None: examples are split
-        one by one, with a warning if the data set has several runs, since
-        neighbours in a run are alike. Where that is meant, pass
-        ``len(dataset)``.
+        Keep each run of the data set, such as an episode or a document, in
+        one split. All windows of a run stay together, and so do the pieces
+        into which an earlier split cut a run. Each split gets at least one
+        run, and its share of the examples to the nearest run. A warning names
+        the numbers of examples that whole runs do not meet. Defaults to None:
+        examples are split one by one, with a warning if the data set has
+        several runs, since neighbours in a run are alike. Pass
+        ``len(dataset)`` if that is meant.
     missing : object, optional
-        A value of `stratify` that is not a class, such as -1: its examples
-        are in no split. Defaults to None: in a plain array each value is a
-        class.
+        A value of `stratify` that is not a class, such as -1: examples with
+        this value are in no split. Defaults to None: in a plain array each
+        value is a class.
 
     Returns
     -------
     dict of str to numpy.ndarray
-        Ascending numbers of the examples of each split: for a scheme; or,
-        drawn from all rows of files, for the argument `splits` of
-        :func:`fuel.load`, :class:`~fuel.datasets.HDF5Dataset` and others,
-        or `subset` of :class:`~fuel.datasets.H5PYDataset`. Numbers of
-        windows, or of the examples of a split, are refused as `splits`.
+        Ascending numbers of the examples of each split, for a scheme. If the
+        examples are all rows of files, the dict may be passed as the argument
+        `splits` of :func:`fuel.load`, :class:`~fuel.datasets.HDF5Dataset` and
+        others, or one of its arrays as the argument `subset` of
+        :class:`~fuel.datasets.H5PYDataset`. Numbers of windows, or of the
+        examples of a split, are refused as `splits`.
 
     Raises
     ------
     ValueError
-        If the shares or numbers do not add up, a split would be empty,
-        there is not one class for each example, or there are no runs.
+        If the shares or numbers do not add up, if a split would be empty, if
+        `stratify` does not have one class for each example, or if
+        `groups` is given and there are no runs.
 
     Examples
     --------
@@ -115,7 +117,7 @@ def random_split(examples: int | Dataset,
 
 
 def _counted(examples: int | Dataset) -> str:
-    """Return a name of the examples, '' if they are rows of a data set."""
+    """Return a name for the examples; '' if they are rows of a data set."""
     if isinstance(examples, RunDataset):
         return f'examples of {type(examples).__name__}'
     if isinstance(examples, SplitDataset) and examples.which_sets and (
@@ -130,8 +132,7 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
            counted: bool = False) -> dict[str, NDArray[numpy.intp]]:
     """Return the numbers of the examples of each split.
 
-    `counted`: whether shares are numbers of examples, also if none is above
-        1.
+    `counted`: whether shares are numbers of examples even if none is above 1.
     """
     if is_stream(examples):
         raise TypeError(
@@ -187,7 +188,8 @@ def _split(examples: int | Dataset, shares: Mapping[str, float | None],
 
 
 def _num_runs(runs: tuple[IndexArray, IndexArray]) -> int:
-    """Return how many runs have examples; one that is cut counts once."""
+    """Return the number of runs that have examples. A run that was cut counts
+    once."""
     bounds, numbers = runs
     return len(numpy.unique(numbers[numpy.diff(bounds) > 0]))
 
@@ -197,10 +199,10 @@ def _split_runs(examples: int | Dataset,
                 shares: Mapping[str, float | None], counted: bool,
                 rng: numpy.random.RandomState,
                 ) -> dict[str, NDArray[numpy.intp]]:
-    """Return the examples of each split, of whole runs.
+    """Return the examples of each split, which consist of whole runs.
 
-    `runs`: the bounds of the stretches of examples, and of each stretch the
-        number of its run.
+    `runs`: the bounds of stretches of examples, and the number of the run that
+        each stretch belongs to.
     """
     if runs is None:
         raise ValueError(
@@ -211,7 +213,8 @@ def _split_runs(examples: int | Dataset,
     stretches = numpy.diff(bounds)
     _, first, run_of = numpy.unique(
         numbers, return_index=True, return_inverse=True)
-    # Runs that no split cut keep their order, in which they were drawn.
+    # Number the runs in the order of their first stretches: runs that no
+    # split has cut are drawn as they always were.
     run_of = first.argsort().argsort()[run_of]
     lengths = numpy.bincount(run_of, stretches).astype(numpy.intp)
     order = numpy.flatnonzero(lengths)
@@ -225,7 +228,7 @@ def _split_runs(examples: int | Dataset,
                 f'are runs of their own only with runs={{...}}'
                 if cut > len(order) else ''))
     ends = numpy.cumsum(lengths[order])
-    # The rest comes last, so that the others are cut as they are given.
+    # The split that gets the rest comes last; the others keep their order.
     names = rest_last(shares)
     total = int(ends[-1])
     if counted:
@@ -237,7 +240,7 @@ def _split_runs(examples: int | Dataset,
         if place < len(names) - 1 and share is not None:
             wanted += share * (1. if counted else float(total))
             stop = int(numpy.argmin(abs(ends - wanted))) + 1
-            # Each split has a run, and leaves one for each that follows.
+            # Each split has a run, and leaves a run for each later split.
             stop = min(max(stop, start + 1),
                        len(order) - (len(names) - place - 1))
         chosen = numpy.zeros(len(lengths), bool)
@@ -270,7 +273,7 @@ def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
 
 def _by_class(given: Any, count: int,
               missing: object) -> list[NDArray[numpy.intp]]:
-    """Return the examples of each class, the classes in sorted order."""
+    """Return the examples of each class; the classes are in sorted order."""
     classes = numpy.asarray(given)
     if classes.ndim == 2 and classes.shape[1] == 1:
         classes = classes[:, 0]
@@ -292,7 +295,7 @@ def _by_class(given: Any, count: int,
 def held_out(count: int, hold_out: Sequence[tuple[str, float]] | None,
              seed: int, classes: ArrayLike | None = None
              ) -> dict[str, NDArray[numpy.intp]]:
-    """Return the splits of a converter: 'train', and those held out."""
+    """Return the splits of a converter: 'train' and the splits held out."""
     shares: dict[str, float | None] = dict(hold_out or ())
     wanted = ', '.join(f'{name}={share}' for name, share in hold_out or ())
     if not shares:
@@ -311,7 +314,7 @@ def held_out(count: int, hold_out: Sequence[tuple[str, float]] | None,
 
 
 def are_counts(shares: Mapping[str, float | None]) -> bool:
-    """Return whether shares are numbers of examples; refuse other values."""
+    """Return whether shares are numbers of examples; refuse invalid shares."""
     if not isinstance(shares, Mapping):
         raise TypeError(
             f'shares must be a dict from the name of each split to its share, '
@@ -336,7 +339,7 @@ def are_counts(shares: Mapping[str, float | None]) -> bool:
 
 
 def rest_last(shares: Mapping[str, float | None]) -> list[str]:
-    """Return the names of splits in the order in which parts are cut."""
+    """Return the names of splits, the split that gets the rest last."""
     return sorted(shares, key=lambda name: shares[name] is None)
 
 
@@ -353,9 +356,9 @@ def lengths_of_shares(count: int, shares: Mapping[str, float | None]
 
 def fill_counts(shares: Mapping[str, float | None],
                 classes: Sequence[Sized], count: int) -> dict[str, int]:
-    """Return the number of examples of each split, that of the rest too.
+    """Return the number of examples of each split, including the rest.
 
-    `count`: number of examples, also of those without a class.
+    `count`: number of examples, with and without a class.
     """
     left = sum(map(len, classes))
     counts = {name: int(share) for name in rest_last(shares)
@@ -375,11 +378,15 @@ def fill_counts(shares: Mapping[str, float | None],
 
 def apportion(sizes: Sequence[int], counts: Mapping[str, int],
               rng: numpy.random.RandomState) -> list[dict[str, int]]:
-    """Return how many examples of each class each split gets.
+    """Return the number of examples of each class in each split.
 
-    Each number is the exact share, rounded up or down, and the sums are the
-    sizes of classes and the counts of splits. Up is rounded where the
-    remainders are largest, those that are equal in random order.
+    Each number is the exact share, rounded up or down. The numbers of a class
+    add up to its size, and the numbers of a split to its count. The shares
+    with the largest remainders are rounded up; equal remainders are taken in
+    random order.
+
+    `sizes`: number of examples of each class.
+    `counts`: number of examples of each split.
     """
     totals = numpy.fromiter(counts.values(), 'int64', len(counts))
     found, remainders = numpy.divmod(
@@ -405,12 +412,16 @@ def apportion(sizes: Sequence[int], counts: Mapping[str, int],
 
 def _round_up(row: int, extra: NDArray[Any], free: NDArray[Any],
               split_left: list[int]) -> None:
-    """Round one number of a class up. If no split that it may go to lacks one,
-    other classes hand theirs on, along the shortest way to a split that does.
+    """Round one number of a class up.
 
-    There is such a way, because the exact shares add up.
+    If all splits in which it may be rounded up are full, examples of other
+    classes move on to other splits, along the shortest way to a split that is
+    not full. There is such a way, because the exact shares add up.
 
-    `extra`: where numbers are rounded up. `free`: where they may be yet.
+    `row`: number of the class.
+    `extra`: mask of the numbers that are rounded up, by class and split.
+    `free`: mask of the numbers that may still be rounded up.
+    `split_left`: number of examples that each split still lacks.
     """
     ways = [[(row, split)] for split in numpy.flatnonzero(free[row]).tolist()]
     seen = {way[-1][1] for way in ways}
@@ -420,7 +431,7 @@ def _round_up(row: int, extra: NDArray[Any], free: NDArray[Any],
             split_left[split] -= 1
             for place, (cell_row, cell_split) in enumerate(way):
                 if place:
-                    # This class hands on what it had in the split before.
+                    # The extra example of this class leaves the split before.
                     before = way[place - 1][1]
                     extra[cell_row, before], free[cell_row, before] = (
                         False, True)

@@ -32,21 +32,20 @@ from fuel.storage.file_bytes import (
 from fuel.typing import EpochReader
 from fuel.utils.warn import warn_user
 
-#: For each source where its values are in a record, and whether it has
-#: several of them, which make an axis.
+#: For each source, the places of its values, and whether they make an axis.
 Fields: TypeAlias = Mapping[str, tuple[Sequence[Any], bool]]
 
-# Records as near as this are read with one call.
+# Records at most so many bytes apart are read with one call.
 NEAR = 1 << 12
-# Records by which types, and the header of a table, are recognized.
+# Records from which the types, and the header of a table, are recognized.
 SAMPLE = 1000
-# Bytes of those of them that are parsed at a time, if none is longer: what is
-# parsed takes up to forty times as much memory.
+# Bytes of the records that are parsed at a time, unless one record is longer:
+# parsed records take up to forty times as much memory.
 GROUP = 1 << 18
 TEXT = numpy.dtype(object)
 # The largest limit that Python's parser takes on all systems.
 LONGEST = 2 ** 31 - 1
-# Floating numbers hold all integers up to this one, and none above the other.
+# Floating numbers hold all integers up to `EXACT`, and none above `LARGEST`.
 EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
@@ -66,10 +65,10 @@ class RecordIndex:
     The records of several files are numbered consecutively. The end of each
     file takes a number too.
 
-    `raw`: one file, or several as one.
-    `quote`, `delimiter`: of a table whose cells may be quoted.
+    `raw`: one file, or several joined into one.
+    `quote`, `delimiter`: the two characters, if cells may be quoted.
     `blank`: the bytes that an empty line consists of.
-    `files`: all files that `raw` is.
+    `files`: the files in `raw`.
     `starts`: the starts of records, and the end of each file.
     `lines`: the number of each record's first line, from 1; 0 for an end.
     `firsts`: the number of each file's first record.
@@ -93,7 +92,7 @@ class RecordIndex:
 
     def _find(self, raw: FileBytes, address: int, starts: array[int],
               lines: array[int]) -> None:
-        """Add the records of a file whose first byte has an address."""
+        """Add the records of a file, whose first byte has an address."""
         quote, delimiter, blank = self._mark
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
@@ -127,13 +126,12 @@ class RecordIndex:
         return self.firsts.searchsorted(records, 'right') - 1
 
     def numbers_of(self, rows: Any, skipped: int) -> Any:
-        """Return the numbers of records of rows, which are counted over all
-        files.
+        """Return the numbers of the records of rows, counted over all files.
 
-        `skipped`: number of records before the rows of each file.
+        `skipped`: number of records before the first row of each file.
         """
         bounds = numpy.cumsum(self.counts - skipped)
-        # Before the rows of each file, and for the end of the one above.
+        # Each file adds its skipped records, and the end of the file before.
         return rows + skipped + (skipped + 1) * bounds.searchsorted(
             rows, 'right')
 
@@ -142,9 +140,9 @@ class RecordIndex:
 def long_cells(length: int) -> Iterator[None]:
     """Let Python's csv parser accept cells of up to `length` characters.
 
-    Its limit is there for a quotation mark without its like, which is an error
-    without it too. It is one for all threads: of two at a time, the greater
-    may stay.
+    The parser's limit guards against a quotation mark that is never closed,
+    which is an error without the limit too. All threads share the limit: if
+    two threads change it at a time, the greater value may stay.
     """
     limit = csv.field_size_limit()
     csv.field_size_limit(min(max(length, limit), LONGEST))
@@ -155,7 +153,7 @@ def long_cells(length: int) -> Iterator[None]:
 
 
 def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
-    """Return whether a quoted cell begins in a line, with an odd number of
+    """Return whether a quoted cell begins in a line with an odd number of
     quotes, and does not end."""
     if not (quote.isascii() and delimiter.isascii()):
         return True
@@ -172,11 +170,11 @@ def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
 class RecordFile:
     """The records of a text file, or of several.
 
-    `file`: one, or several as one; checked after each read.
-    `name`: of the files, for errors.
-    `parse`: returns some records, of the bytes of each. If it raises a
-        ValueError it is called for each by itself, and the error of the
-        first that is bad gets the file and the line.
+    `file`: one file, or several joined into one; checked after each read.
+    `name`: name of the files, for errors.
+    `parse`: takes the bytes of some records and returns the records. If it
+        raises a ValueError it is called again for each record by itself, and
+        the error of the first bad record gets the file and the line.
     """
 
     def __init__(self, file: FileBytes, index: RecordIndex,
@@ -189,8 +187,8 @@ class RecordFile:
         self._parse = parse
 
     def where(self, record: int, known: int | None = None) -> str:
-        """Return file and line of a record, for errors; the line alone if it
-        is in the file of a known one."""
+        """Return file and line of a record for errors; the line alone if a
+        known record is in the same file."""
         file, line = self.index.file_of(record), self.index.lines[record]
         if known is not None and self.index.file_of(known) == file:
             return f'line {line}'
@@ -207,15 +205,15 @@ class RecordFile:
         try:
             found = self._read(unique)
         except ValueError:
-            # If the file was changed, that is the reason.
+            # A change of the file would be the reason of the error.
             self.file.check()
             raise
         self.file.check()
         return [found[place] for place in places.tolist()]
 
     def groups(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield where groups of records of a file begin and end, each of few
-        bytes or one record."""
+        """Yield the start and end of groups of a file's records. A group has
+        few bytes, or is one record."""
         starts = self.index.starts
         while first < stop:
             last = int(starts.searchsorted(starts[first] + GROUP, 'right')) - 1
@@ -229,7 +227,7 @@ class RecordFile:
         runs = list(self._runs(unique))
         starts = self.index.starts
         if is_remote(self.file):
-            # All of them, before the first is waited for.
+            # Request all of them before waiting for the first.
             self.file.request(
                 starts[unique[[first for first, _ in runs]]],
                 starts[unique[[last - 1 for _, last in runs]] + 1],
@@ -251,7 +249,7 @@ class RecordFile:
 
     def _parsed(self, records: NDArray[numpy.intp],
                 contents: list[bytes]) -> list[Any]:
-        """Return some records, of their bytes."""
+        """Return some records, parsed from their bytes."""
         try:
             return self._parse(contents)
         except ValueError:
@@ -280,16 +278,17 @@ class RecordFile:
 
 class FirstRecords:
     """The first records of each file, parsed in groups, so that memory holds
-    one of these at a time.
+    one group at a time.
 
-    Records that cannot be parsed are left out: bad records are up to the
-    stages that read them.
+    Records that cannot be parsed are left out: their errors are raised when a
+    stage reads them.
 
-    `count`: most records of a file, and then of all files, to read.
+    `count`: as an argument, most records to read of each file; as an
+        attribute, number of records to read of all files.
     """
 
     def __init__(self, records: RecordFile, count: int) -> None:
-        # Of each file, and the groups of them.
+        # Number of first records of each file, and the groups of the records.
         self._counts = numpy.minimum(records.index.counts, count)
         self._borders: dict[int, list[tuple[int, int]]] = {}
         self.count = int(self._counts.sum())
@@ -300,11 +299,12 @@ class FirstRecords:
 
     def groups(self, skipped: int = 0,
                ) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield the numbers of some records of a file, and the records,
-        without the first `skipped` ones of each file.
+        """Yield groups of records: their numbers, and the records.
+
+        `skipped`: number of first records of each file that are left out.
 
         Raises: ValueError if the first record is bad, or more than half of
-            them are.
+            the records are.
         """
         if skipped not in self._borders:
             firsts = self._records.index.firsts
@@ -325,7 +325,7 @@ class FirstRecords:
 
     def _group(self, first: int, last: int, bad: list[ValueError],
                ) -> tuple[list[int], list[Any]]:
-        """Return records, and add the errors of bad ones to a list."""
+        """Return records, and add the errors of bad records to a list."""
         found = self._read(first, last, bad)
         if 2 * len(bad) > self.count:
             raise bad[0]
@@ -333,7 +333,7 @@ class FirstRecords:
 
     @cached_property
     def first(self) -> Any:
-        """The first record, which must not be a bad one."""
+        """The first record; its error is raised if it is bad."""
         return self._records.records(numpy.zeros(1, numpy.intp))[0]
 
     def records(self) -> Iterator[Any]:
@@ -360,7 +360,7 @@ class FirstRecords:
 
 def types_of_fields(fields: Fields, dtypes: Mapping[str, numpy.dtype[Any]],
                     ) -> dict[str, SourceType]:
-    """Return the types of sources, of fields that have one value each."""
+    """Return the types of sources whose fields have one value each."""
     return {source: SourceType(dtype, (len(fields[source][0]),) if (
         fields[source][1]) else ()) for source, dtype in dtypes.items()}
 
@@ -368,14 +368,14 @@ def types_of_fields(fields: Fields, dtypes: Mapping[str, numpy.dtype[Any]],
 class RecordsDataset(SplitDataset, WithStorageOptions):
     """Base of the data sets over the records of text files.
 
-    A source is made of a field of each record, or of several, which have one
-    type. Subclasses set `path`, call `load`, then `_choose`, and say what is
-    specific to their format in `_open`, `_type_of`, `_values`, `_filled`,
-    `_array`, `_integers`, `_presence` and `_refuse`.
+    A source is made of one field of each record, or of several fields of one
+    type. Subclasses set `path`, call `load`, then `_choose`, and implement
+    their format in `_open`, `_type_of`, `_values`, `_filled`, `_array`,
+    `_integers`, `_presence` and `_refuse`.
 
-    `path`: of a file; a list of those of several.
-    `kind`: of files, for errors.
-    `header`: whether the first record of a file is not an example.
+    `path`: path of a file, or a list of paths of several files.
+    `kind`: the kind of the files, for errors.
+    `header`: whether the first record of a file holds the names of columns.
     """
 
     records: RecordFile
@@ -385,18 +385,18 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
     _fields: Fields
     # Sources by the names of their masks.
     _masks: Mapping[str, str] = {}
-    # Of sources that are not masks, as far as they were found.
+    # Types of the sources that are not masks, and whose types were found.
     _types: dict[str, SourceType]
-    # Types that the user said.
+    # Types that the user passed.
     _given: Mapping[str, Any] = {}
     unsaved_arguments: tuple[str, ...] = ('path', 'storage_options')
 
     def _choose(self, fields: Fields, masks: Sequence[str] | str,
                 dtypes: Mapping[str, Any] | None,
                 **given: Mapping[str, Any] | None) -> None:
-        """Set the sources, and the types that the user said.
+        """Set the sources, and the types that the user passed.
 
-        `given`: other arguments that map sources to something, by name.
+        `given`: other arguments that are dicts from sources, by name.
         """
         self._fields = fields
         self._masks = masks_of(masks, fields)
@@ -423,7 +423,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
                     f'records where they lie in the file: decompress it')
         file = join_files(raw_files_at(paths))
         self.records = self._open(file)
-        # Sources that a warning was about.
+        # Sources about which a warning was given.
         self._rounded: set[str] = set()
         file.check()
 
@@ -436,7 +436,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         vars(self).update(state)
 
     def _open(self, file: FileBytes) -> RecordFile:
-        """Return the records of an open file, or of several as one."""
+        """Return the records of an open file, or of several joined files."""
         raise NotImplementedError
 
     def _sample(self, count: int) -> FirstRecords:
@@ -444,7 +444,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return FirstRecords(self.records, count)
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments, and several files in their order."""
+        """Return the arguments that a saved state must fit, and the names of
+        several files in order."""
         return {**super().kept_arguments(), **files_in_order(self.path)}
 
     def details(self) -> Sequence[str]:
@@ -453,7 +454,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of one version of the files."""
+        """Return a reader that refuses files which change during an epoch."""
         if requests is None:
             return None
         if requests.is_random_access and requests.position < requests.step:
@@ -465,7 +466,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return reader
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row."""
+        """Return the file of a row, and the row's number in it."""
         index = self.records.index
         record = index.numbers_of(row, self.header)
         number = index.file_of(record)
@@ -512,11 +513,11 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
             for source in self.sources])
 
     def _find(self, numbers: NDArray[numpy.intp]) -> list[Any]:
-        """Return the records of these numbers."""
+        """Return the records with the given numbers."""
         return self.records.records(numbers)
 
     def known_types(self) -> SourceTypes:
-        """Return the types of the sources whose types were found."""
+        """Return the types of the sources, as far as they were found."""
         masks = types_of_fields(self._fields, dict.fromkeys(
             self._masks.values(), numpy.dtype(bool)))
         return {**self._types, **{
@@ -524,7 +525,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
                  records: list[Any]) -> NDArray[Any]:
-        """Return a source of some records, of these numbers, as a batch."""
+        """Return a source of some records, with these numbers, as a batch."""
         known = self._type_of(source)
         values = self._values(source, numbers, records)
         if f'{source}_mask' in self._masks:
@@ -542,8 +543,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return batch
 
     def _warn_of_rounding(self, source: str, numbers: Iterable[int]) -> None:
-        """Warn once if a source that was found to be floating has an integer
-        that floating numbers do not hold exactly, such as an identifier."""
+        """Warn once if a source whose type was found has integers that a
+        floating type does not hold exactly, such as identifiers."""
         if source in self._rounded:
             return
         number = first_rounded(numbers)
@@ -562,26 +563,24 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _values(self, source: str, numbers: Iterable[int],
                 records: list[Any]) -> Sequence[Any]:
-        """Return the values of a source in some records, of these
-        numbers."""
+        """Return the values of a source in some records with these numbers."""
         raise NotImplementedError
 
     def _filled(self, source: str, values: Sequence[Any],
                 known: SourceType) -> Sequence[Any]:
-        """Return values in which missing ones are replaced."""
+        """Return values in which missing values are replaced."""
         raise NotImplementedError
 
     def _array(self, source: str, values: Sequence[Any],
                known: SourceType) -> NDArray[Any]:
         """Return values as a batch.
 
-        Raises: ValueError or OverflowError if one is not of the type.
+        Raises: ValueError or OverflowError if a value is not of the type.
         """
         raise NotImplementedError
 
     def _integers(self, values: Sequence[Any]) -> Iterable[int]:
-        """Return the integers among values that are so large that they would
-        be rounded."""
+        """Return the integers among values that may be rounded."""
         raise NotImplementedError
 
     def _presence(self, source: str, numbers: Iterable[int],
@@ -592,5 +591,5 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
     def _refuse(self, source: str, known: SourceType,
                 numbers: NDArray[numpy.intp], values: Sequence[Any],
                 records: list[Any]) -> None:
-        """Raise an error that names the first value of another type."""
+        """Raise an error that names the first value of a wrong type."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Orders of rows: which row of a source is which example."""
+"""Orders of rows: the row of a source that each example is."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from fuel.typing import Indices
 from fuel.utils import Subset
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
-# All rows of a source in the order of its examples.
+# The row of a source for each example, in the order of the examples.
 Order: TypeAlias = slice | IndexArray
 
 
@@ -35,7 +35,7 @@ def length(order: Order) -> int:
 
 
 def simplify(order: Order) -> Order:
-    """Return an order as a slice, if it is one."""
+    """Return an order as a slice, if its rows are consecutive."""
     if isinstance(order, slice) or not len(order):
         return order if isinstance(order, slice) else slice(0, 0)
     first = int(order[0])
@@ -53,22 +53,22 @@ def rows_of_order(order: Order) -> IndexArray:
 
 
 def same(first: Order, second: Order) -> bool:
-    """Return whether two orders, both simplified, have the same rows."""
+    """Return whether two simplified orders have the same rows."""
     if isinstance(first, slice) or isinstance(second, slice):
-        # Not compared with an array, which would be done row by row.
+        # A slice compared with an array would be compared row by row.
         return type(first) is type(second) and first == second
     return numpy.array_equal(first, second)
 
 
 def concatenate(orders: list[Order]) -> Order:
-    """Return several orders after each other as one."""
+    """Return the concatenation of several orders."""
     if len(orders) == 1:
         return orders[0]
     return simplify(numpy.concatenate([rows_of_order(o) for o in orders]))
 
 
 def as_subset(order: Order, num_rows: int) -> Subset:
-    """Return the sorted view of an order, which remembers the order."""
+    """Return an order as a sorted subset, which remembers the order."""
     if not length(order):
         return Subset.empty_subset(num_rows)
     if isinstance(order, slice) or (order[1:] > order[:-1]).all():
@@ -77,7 +77,10 @@ def as_subset(order: Order, num_rows: int) -> Subset:
 
 
 class RowsOf(NamedTuple):
-    """Rows of a source in the order of the examples, of `num_rows` rows."""
+    """The rows of a source in the order of the examples.
+
+    `num_rows`: number of all rows of the source.
+    """
 
     order: Order
     num_rows: int
@@ -114,7 +117,7 @@ def pick(order: Order, positions: Any) -> Any:
 
 
 def checked_subset(subset: Indices | None) -> Any:
-    """Return the argument `subset`, or a slice of everything for None."""
+    """Check and return the argument `subset`; for None, a slice of all."""
     if subset is None:
         return slice(None)
     if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
@@ -130,14 +133,14 @@ def checked_subset(subset: Indices | None) -> Any:
 
 
 class Selection:
-    """The rows of each source that a data set has, in their order.
+    """The rows of each source that a data set uses, in order.
 
-    A pickle holds the number of examples alone: the rows are in the file,
-    unless they were assigned.
+    A pickle holds the number of examples alone, since the file lists the rows;
+    rows that were assigned are in the pickle.
 
-    `orders`: empty in a pickle.
+    `orders`: the order of each source's rows; empty after unpickling.
     `num_rows`: number of rows of each source.
-    `identity`: of the file that says so.
+    `identity`: identity of the file that lists the rows.
     `is_assigned`: whether the rows were assigned by a subclass.
     """
 
@@ -177,7 +180,7 @@ class Selection:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self.orders and 'num_rows' not in state:
-            # A pickle that has subsets in the place of these numbers.
+            # A pickle with subsets in the place of `num_rows`.
             self.num_rows = [subset.original_num_examples
                              for subset in state['subsets']]
 

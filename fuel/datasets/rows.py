@@ -1,7 +1,7 @@
-"""Rows of anything that can be indexed, as the caller's own.
+"""Copies of rows of anything that can be indexed.
 
-What a data set returns belongs to the caller: writing into it must not
-change the data set.  So nothing here returns a view.
+Data that a data set returns belong to the caller: writing into them must not
+change the data set.  So no function here returns a view.
 """
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
 
 def own(value: Any) -> Any:
-    """Return a copy of arrays and lists, at any depth; other objects as they
-    are."""
+    """Return a copy of arrays, lists and dicts at any depth; return other
+    objects as they are."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, numpy.ndarray):
         if is_constant(value):
-            # NumPy's constant for a masked value; a copy would be a number.
+            # NumPy's constant for a masked value: a copy would be a number.
             return value
         array = native(numpy.array(value, copy=True, subok=True))
         return _own_elements(array) if array.dtype.hasobject else array
@@ -44,7 +44,7 @@ def own(value: Any) -> Any:
     if type(value) is dict:
         return {key: own(part) for key, part in value.items()}
     if isinstance(value, (tuple, *_MUTABLE)):
-        # Named tuples, ordered dicts and the like stay what they are.
+        # The type of named tuples, ordered dicts and the like is kept.
         return copy.deepcopy(value)
     return copy_rows(value) if is_sparse(value) else value
 
@@ -71,7 +71,7 @@ def is_batch(request: Any) -> bool:
 
 
 def as_rows(request: Any, num_examples: int) -> Any:
-    """Return a request, checked: an index, a slice or an array of indices."""
+    """Check a request; return an index, a slice or an array of indices."""
     if type(request) is list or is_batch(request):
         indices = as_indices(request, num_examples)
         if not len(indices):
@@ -84,7 +84,8 @@ def as_rows(request: Any, num_examples: int) -> Any:
 
 
 def check_request(dataset: object, state: object, request: object) -> None:
-    """Refuse a state, and a missing request, for a data set of rows."""
+    """Refuse a state, or a missing request, for a data set with random
+    access."""
     if state is not None or request is None:
         raise ValueError(
             f'{type(dataset).__name__} needs a request and has no state, '
@@ -93,7 +94,8 @@ def check_request(dataset: object, state: object, request: object) -> None:
 
 def only_in_order(dataset: object, what: str, state: object,
                   request: object) -> ValueError:
-    """Return the error about a request, or no state, of data in order."""
+    """Return the error about a request, or a missing state, for a data set
+    that is read in order."""
     return ValueError(
         f'{type(dataset).__name__} reads {what} in order: get_data takes the '
         f'state that open() returned and no request, got state {state!r} and '
@@ -101,7 +103,7 @@ def only_in_order(dataset: object, what: str, state: object,
 
 
 def get_rows(indexable: Any, request: Any) -> Any:
-    """Return rows of an indexable, as the caller's own."""
+    """Return a copy of rows of an indexable."""
     if type(indexable) is numpy.ndarray:
         return _rows_of_array(indexable, request)
     if isinstance(indexable, numpy.memmap):
@@ -163,8 +165,9 @@ def refuse_unequal(lengths: Mapping[Any, int], what: str = 'sources',
                    where: str = '', can_choose: bool = False) -> None:
     """Refuse sources or parts of unequal numbers of examples.
 
-    `where`: the file that has them.
-    `can_choose`: whether ``sources=`` may name those of one length.
+    `where`: the file that has the sources, for the error.
+    `can_choose`: whether the error advises ``sources=`` with the sources of
+        one length.
     """
     counts = Counter(lengths.values())
     if len(counts) > 1:

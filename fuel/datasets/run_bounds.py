@@ -1,7 +1,7 @@
 """Bounds of runs: which following rows belong together.
 
-A run is an episode, a document, a trajectory. Runs follow each other, so that
-their bounds say all: run ``i`` has the rows ``bounds[i]`` to before
+A run is an episode, a document or a trajectory. Runs follow each other, so
+their bounds define them: run ``i`` has the rows from ``bounds[i]`` to before
 ``bounds[i + 1]``.
 """
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.utils.masked import is_masked, masked_refusal
 
-#: 'all', or the way in which runs are separated: a name or an array.
+#: 'all', or a dict from a way of separating runs to a name or an array.
 RunsGiven: TypeAlias = str | Mapping[str, Any]
-#: Returns what a name of a part stands for, by the number of the part.
+#: Returns the array of a name in a part, by the number of the part.
 ReadNamed: TypeAlias = Callable[[int, Any], ArrayLike]
 
 KINDS = ('lengths', 'offsets', 'ends', 'numbers')
 
 
 def runs_in(dataset: Any) -> Any:
-    """Return the bounds of the runs of a data set's examples, None if it has
-    none.
+    """Return the bounds of the runs of a data set's examples, or None.
 
-    A source may have the name `runs`: it is not an attribute of the class.
+    A source named `runs` does not count, since it is not an attribute of the
+    class.
     """
     if hasattr(type(dataset), 'runs'):
         return dataset.runs
@@ -41,13 +41,14 @@ def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
 
     `runs`: ``'all'``, one run through all parts; or a mapping with one of the
         keys ``'lengths'`` (rows of each run), ``'offsets'`` (the bounds
-        themselves), ``'ends'`` (of each row, whether it is the last of its
-        run; several: any of them) and ``'numbers'`` (of each row, the number
-        or name of its run), to what is read in each part, or to an array if
-        there is one part. None: each part is a run.
+        themselves), ``'ends'`` (for each row, whether it is the last row of
+        its run; a run ends where one of several such arrays says so) and
+        ``'numbers'`` (for each row, the number or name of its run). The value
+        is the name of an array in each part, or an array if there is one
+        part. None: each part is a run.
     `part_rows`: rows of each part.
-    `read`: returns what a name stands for, by the number of the part.
-    `name_part`: returns what a part is called in errors, by its number.
+    `read`: returns the array of a name, by the number of the part.
+    `name_part`: returns the name of a part for errors, by its number.
     Returns: shape (runs + 1,), dtype intp, from 0 to the number of rows. A run
         may be empty.
     """
@@ -70,7 +71,8 @@ def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
 
 
 def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
-    """Return how many rows runs have, that one part says all of."""
+    """Return the number of rows that all runs have together; the arrays that
+    bound the runs are in one part."""
     kind, value = _kind_of(runs)
     name = _as_several(value)[0] if kind == 'ends' else value
     column = _column(f'runs={{{kind!r}: {_shown(value)}}}', name, 0, read)
@@ -84,7 +86,7 @@ def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
 def names_in(runs: RunsGiven | None) -> list[str]:
     """Return the names of the arrays that bound the runs.
 
-    Raises: ValueError if nothing is known to do so.
+    Raises: ValueError if `runs` is not one of the known forms.
     """
     if runs is None or (isinstance(runs, str) and runs == 'all'):
         return []
@@ -95,14 +97,14 @@ def names_in(runs: RunsGiven | None) -> list[str]:
 
 def cut_runs(bounds: IndexArray, order: Order,
              ) -> tuple[IndexArray, IndexArray]:
-    """Return the runs of some rows: stretches of following rows of one run.
+    """Return the runs of some rows: stretches of consecutive rows of one run.
 
-    They are as long as possible.
+    The stretches are as long as possible.
 
-    `bounds`: of all rows.
-    `order`: the rows that are left, in the order of the examples.
-    Returns: the bounds among the examples, and of each stretch the number of
-        its run. Unless all rows are left, none is empty.
+    `bounds`: bounds of the runs of all rows.
+    `order`: the rows that are used, in the order of the examples.
+    Returns: the bounds of the stretches among the examples, and the number of
+        the run of each stretch. Unless all rows are used, no stretch is empty.
     """
     if not isinstance(order, slice):
         runs = numpy.searchsorted(bounds, order, 'right') - 1
@@ -130,7 +132,7 @@ def _kind_of(runs: RunsGiven) -> tuple[str, Any]:
 
 
 def _as_several(value: Any) -> Sequence[Any]:
-    """Return the names or arrays whose changes end a run, as a list."""
+    """Return the names or arrays that say where runs end, as a list."""
     if isinstance(value, (list, tuple)) and value and all(
             isinstance(one, (str, numpy.ndarray)) for one in value):
         return value
@@ -138,7 +140,8 @@ def _as_several(value: Any) -> Sequence[Any]:
 
 
 def _name_of(value: Any) -> tuple[str, int | None] | None:
-    """Return a name, and the column of a table; None for an array."""
+    """Return a name and the number of a column of its table; None if the value
+    is an array."""
     if isinstance(value, str):
         return value, None
     if isinstance(value, tuple) and len(value) == 2 and isinstance(
@@ -155,7 +158,7 @@ def _shown(value: object) -> str:
 
 def _column(where: str, value: Any, part: int,
             read: ReadNamed) -> NDArray[Any]:
-    """Return the column of the starts or ends of a part's runs."""
+    """Return the array of a part that a name or value of `runs` stands for."""
     named = _name_of(value)
     found = value if named is None else read(part, named[0])
     if is_masked(found):

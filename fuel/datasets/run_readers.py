@@ -1,4 +1,5 @@
-"""Cuts of runs into examples, whole runs or windows, and readers of these."""
+"""Cuts of runs into examples (whole runs or windows), and readers of the
+examples."""
 from __future__ import annotations
 
 import math
@@ -19,9 +20,9 @@ from fuel.storage.reader import (
 
 # Runs of fewer bytes on average are read together, and then copied.
 SMALL_RUN = 1 << 14
-# Of batches that are copied in C.
+# Most axes of a batch that is copied in C.
 MOST_AXES = 32
-# More of them would not be counted right.
+# Most windows: the number of more of them would not be exact.
 MOST_ROWS = 1 << 60
 
 
@@ -29,8 +30,8 @@ class Spans(NamedTuple):
     """The places of some examples in their runs.
 
     `runs`: the number of the run of each example.
-    `starts`: its first row, counted from that of the run; negative where it
-        begins with padding.
+    `starts`: the first row of each example, counted from the first row of its
+        run; negative where the example begins with padding.
     """
 
     runs: IndexArray
@@ -38,11 +39,12 @@ class Spans(NamedTuple):
 
 
 class Cuts:
-    """The cuts of runs into examples: each run is one, unless a subclass says
-    otherwise.
+    """The cuts of runs into examples. Each run is an example, unless a
+    subclass cuts it.
 
-    `bounds`: of the runs; shape (runs + 1,).
-    `stride`: from the first row of an example to that of the next in its run.
+    `bounds`: bounds of the runs; shape (runs + 1,).
+    `stride`: number of rows from the start of an example to the start of the
+        next example in its run.
     `first_examples`: number of the first example of each run; shape
         (runs + 1,).
     """
@@ -55,11 +57,11 @@ class Cuts:
         self.first_examples = self.count()
 
     def count(self) -> IndexArray:
-        """Return the first example of each run, and how many there are."""
+        """Return the first example of each run, and the number of examples."""
         return numpy.arange(len(self.bounds), dtype=numpy.intp)
 
     def find(self, examples: IndexArray) -> Spans:
-        """Return runs and positions of examples."""
+        """Return the runs of examples, and their first rows in the runs."""
         return Spans(examples, numpy.zeros(len(examples), numpy.intp))
 
     @property
@@ -68,7 +70,7 @@ class Cuts:
         return int(self.first_examples[-1])
 
     def as_examples(self, places: Places) -> IndexArray:
-        """Return the numbers of examples, checked."""
+        """Return the numbers of examples as an array, checked to exist."""
         if isinstance(places, slice):
             return numpy.arange(*places.indices(self.num_examples),
                                 dtype=numpy.intp)
@@ -85,7 +87,8 @@ class WindowCuts(Cuts):
     """The cuts of runs into windows.
 
     `span`: number of rows that a window spans.
-    `stride`: from the beginning of a window to that of the next.
+    `stride`: number of rows from the start of a window to the start of the
+        next.
     `before`, `after`: rows by which windows may exceed their run.
     """
 
@@ -118,10 +121,10 @@ class WindowCuts(Cuts):
 
 
 class SpanReader(DerivedReader):
-    """Base of the readers of examples that are several rows of another.
+    """Base of the readers of examples that consist of rows of another source.
 
-    `below`: the source whose rows they are.
-    `cuts`: the examples' places in the runs.
+    `below`: the source that has the rows.
+    `cuts`: the cuts of the runs into the examples.
     """
 
     #: The mean number of rows of an example.
@@ -132,12 +135,12 @@ class SpanReader(DerivedReader):
         super().__init__([below.reader], (cuts.num_examples, *shape), dtype)
         self.rows: Reader = below.reader
         self._cuts = cuts
-        # That of each run, in `rows`; shape (runs,).
+        # The first row of each run, in `rows`; shape (runs,).
         self._first_rows: IndexArray = pick(below.rows, cuts.bounds[:-1])
 
     @abstractmethod
     def read_spans(self, spans: Spans) -> Any:
-        """Return the examples that lie somewhere."""
+        """Return the examples at some places."""
 
     @abstractmethod
     def rows_of(self, spans: Spans) -> IndexArray:
@@ -156,26 +159,28 @@ class SpanReader(DerivedReader):
         return [numpy.unique(self.rows_of(self._cuts.find(rows)))]
 
     def pieces(self, rows: IndexArray) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`; those that examples begin in."""
+        """Return the pieces of examples' first rows; see
+        :meth:`Reader.pieces`."""
         if not len(self.rows):
             return None
         spans = self._cuts.find(rows)
         last = numpy.maximum(self._cuts.lengths[spans.runs] - 1, 0)
         first = self._first_rows[spans.runs] + numpy.minimum(
             numpy.maximum(self._first_steps(spans), 0), last)
-        # After the last row, there may be runs without any.
+        # There may be runs without rows after the last row.
         found = self.rows.pieces(numpy.minimum(first, len(self.rows) - 1))
         return found and found._replace(
             row_nbytes=found.row_nbytes * self.mean_rows)
 
     def _first_steps(self, spans: Spans) -> IndexArray:
-        """Return the first row of examples, counted from that of the run."""
+        """Return the first row of each example, counted from the first row of
+        its run."""
         return spans.starts
 
     def span(self, rows: slice | IndexArray) -> slice:
         """Return a range that has the rows of all examples.
 
-        To list them would take too long.
+        To list the rows of some examples would take too long.
         """
         first = self._first_rows
         return slice(int(first.min()), int(
@@ -183,7 +188,7 @@ class SpanReader(DerivedReader):
 
 
 class FirstRowReader(SpanReader):
-    """Rows that all rows of a run have in common, once an example."""
+    """A source with one value for each run: each example has it once."""
 
     def __init__(self, below: Source, cuts: Cuts) -> None:
         rows = below.reader
@@ -193,7 +198,8 @@ class FirstRowReader(SpanReader):
         """See :meth:`SpanReader.read_spans`."""
         rows = self.rows_of(spans)
         if len(rows) < len(spans.runs):
-            # Of a run without rows: these are all runs of the data set.
+            # A run without rows has a value too: these are the data set's own
+            # runs.
             return self.rows.read_runs(spans.runs)
         return self.rows.read(rows)
 
@@ -231,12 +237,13 @@ class RunReader(SpanReader):
 
 
 class WindowReader(SpanReader):
-    """Rows of windows, of each the same ones, counted from its beginning.
+    """Rows of windows. All windows have the same rows, counted from the start
+    of the window.
 
-    `offsets`: the rows of a window; shape (rows,).
-    `axes`: lengths of the axes that these rows make.
-    `pad`: the value of rows outside of the run: 'edge', the
-        nearest row of the run; 'zero'. None if there are none.
+    `offsets`: the rows of a window, counted from its start; shape (rows,).
+    `axes`: lengths of the axes into which these rows are reshaped.
+    `pad`: the value of rows outside of the run: 'edge' for the nearest row of
+        the run, or 'zero'. None if all rows lie in the run.
     """
 
     def __init__(self, below: Source, cuts: Cuts, offsets: IndexArray,
@@ -299,8 +306,8 @@ class WindowReader(SpanReader):
         return rows.reshape(-1)
 
     def _padded_steps(self, spans: Spans) -> IndexArray | None:
-        """Return the rows of windows, counted from the beginning of their
-        runs, if some lie outside."""
+        """Return the rows of windows, counted from the start of their runs;
+        None if all of them lie in the runs."""
         if self._pad is None or not len(spans.runs):
             return None
         ends = spans.starts + self._offsets[-1]
@@ -312,7 +319,8 @@ class WindowReader(SpanReader):
 
 
 class MaskReader(SpanReader):
-    """Masks of the rows of windows that are real."""
+    """Masks of the rows of windows: True for a row of the run, False for
+    padding."""
 
     def __init__(self, below: Source, name: str, cuts: Cuts,
                  offsets: IndexArray) -> None:
@@ -343,21 +351,21 @@ class MaskReader(SpanReader):
 
 
 def is_inside(steps: IndexArray, lengths: IndexArray) -> NDArray[numpy.bool_]:
-    """Return a mask of the rows, counted from the beginning of their runs,
-    that lie in them. Shape (windows, rows)."""
+    """Return whether each row lies in its run, by its number from the start of
+    the run. Shape (windows, rows)."""
     inside: NDArray[numpy.bool_] = (steps >= 0) & (steps < lengths[:, None])
     return inside
 
 
 def no_zeros(source: str, kind: str) -> ValueError:
-    """Return the error that a source of some kind has no zeros."""
+    """Return the error that a source of some kind has no zeros to pad with."""
     return ValueError(
         f"pad='zero' takes sources of numbers, and {source!r} is {kind}: use "
         f"pad='edge', or leave it out with sources=...")
 
 
 def _nested(flat: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
-    """Return a list as lists in lists, of some lengths."""
+    """Return a flat list as nested lists of the given lengths."""
     if len(axes) == 1:
         return list(flat)
     size = math.prod(axes[1:])

@@ -1,4 +1,4 @@
-"""Data sets over the runs of another: whole runs."""
+"""Data sets whose examples are runs of another data set's rows."""
 from __future__ import annotations
 
 import functools
@@ -37,17 +37,19 @@ from fuel.utils.signatures import signature_of
 
 __all__ = ['Provenance', 'Runs']
 
-#: For each source of a data set what reads it, as far as it says.
+#: For each source of a data set, its reader or the order of its rows; None if
+#: neither is known.
 StoredSources: TypeAlias = Mapping[str, FoundSource]
 
 
 @do_not_pickle_attributes('readers')
 class RunDataset(RowsDataset):
-    """Base of the data sets whose examples are rows of runs.
+    """Base of the data sets whose examples are cut out of runs.
 
-    Subclasses set what they need, then call this constructor.
+    Subclasses set the attributes that `_cut` and `_make_reader` use, then call
+    this constructor.
 
-    `dataset`: has the rows.
+    `dataset`: the data set that has the rows.
     `runs`: see :class:`Runs`.
     """
 
@@ -92,11 +94,11 @@ class RunDataset(RowsDataset):
         """Return the reader of a source's examples."""
 
     def _added_sources(self) -> Sources:
-        """Return the names of the sources that the data set below lacks."""
+        """Return the names of sources that are not in the data set below."""
         return ()
 
     def _added_readers(self, first: Source) -> dict[str, SpanReader]:
-        """Return the readers of the sources that the data set below lacks."""
+        """Return the readers of sources that are not in the data set below."""
         return {}
 
     @property
@@ -106,8 +108,11 @@ class RunDataset(RowsDataset):
         return numpy.repeat(self._numbers, counts)
 
     def find_uncut_runs(self) -> tuple[IndexArray, IndexArray]:
-        """Return the bounds of the examples of each run, and the number that
-        the run had before a split cut it, here or in the data set below."""
+        """Return the bounds of each run's examples, and the run's number.
+
+        The number is the one that the run had before a split cut it, here or
+        in the data set below.
+        """
         numbers = self._numbers
         if self._given is None and isinstance(self.dataset, Dataset):
             below = self.dataset.find_uncut_runs()
@@ -115,12 +120,12 @@ class RunDataset(RowsDataset):
         return self._cuts.first_examples, numbers
 
     def provenance(self, example: int) -> Provenance:
-        """Return file, run and row that an example begins with.
+        """Return the file, the run and the first row of an example.
 
         Parameters
         ----------
         example : int
-            Its number.
+            Number of the example.
 
         Returns
         -------
@@ -144,8 +149,10 @@ class RunDataset(RowsDataset):
                           place.part, place.row)
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return file, part and number of the row that an example begins
-        with."""
+        """Return file, part and number of an example's first row.
+
+        `row`: number of the example.
+        """
         found = self.provenance(row)
         return RowPlace(found.file, found.part, found.row_of_part)
 
@@ -168,8 +175,8 @@ class RunDataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories of the data set below, the name of
-        each code (dict)."""
+        """Names of the codes, by source of categories (dict); those of the
+        data set below."""
         below = self.dataset.categories if isinstance(
             self.dataset, Dataset) else {}
         return {source: names for source, names in below.items()
@@ -188,7 +195,7 @@ class RunDataset(RowsDataset):
                 *(below.details() if isinstance(below, Dataset) else ())]
 
     def _shown_arguments(self) -> Mapping[str, object]:
-        """Return the arguments that are not defaults, but for `runs`."""
+        """Return the arguments that are not defaults, without `runs`."""
         found = {}
         for parameter in signature_of(type(self)).parameters.values():
             name = parameter.name
@@ -198,8 +205,8 @@ class RunDataset(RowsDataset):
         return found
 
     def __repr__(self) -> str:
-        """Return the call that makes the data set, if the one below shows
-        the call that makes it."""
+        """Return the call that makes the data set, if the repr of the data set
+        below is such a call."""
         below = repr(self.dataset)
         if below.startswith('<'):
             return super().__repr__()
@@ -219,8 +226,11 @@ class RunDataset(RowsDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of the rows below, which works as `_read` does
-        here."""
+        """Return a reader of the examples.
+
+        This class overrides it together with `_read`. A subclass that
+        overrides `_read` alone is read by `_read`.
+        """
         return super().make_reader(requests, options, state)
 
     def renew(self) -> None:
@@ -241,8 +251,10 @@ class RunDataset(RowsDataset):
         return state
 
     def load(self) -> None:
-        """Find the readers of the data set below, which has the same runs as
-        when this one was made."""
+        """Find the readers of the data set below.
+
+        Its runs must be the same as when this data set was made.
+        """
         found = stored_sources(self.dataset)
         bounds, _ = find_runs(self.dataset, found, self._given)
         if not numpy.array_equal(bounds, self._cuts.bounds):
@@ -254,12 +266,13 @@ class RunDataset(RowsDataset):
 
     def _find_readers(self, stored: StoredSources) -> None:
         bounds = self._cuts.bounds
-        # A run without rows has a value only if it is the data set's own.
+        # A run without rows has a value only if the data set below defines the
+        # runs.
         own_runs = self._given is None or (
             bool(self._cuts.lengths.all())
             and lie_within(bounds, runs_in(self.dataset)))
         found = find_sources(self.dataset, self._below, stored)
-        # Asked for descriptions, which open no file.
+        # Kept for descriptions, which open no file.
         self._once = frozenset(
             name for name, source in found.items()
             if own_runs and source.reader.is_per_run)
@@ -270,9 +283,9 @@ class RunDataset(RowsDataset):
         self.readers = readers
 
     def _follow(self) -> object:
-        """Read on with the readers that the data set below has now.
+        """Find the readers again if those of the data set below have changed.
 
-        Returns: what keeps its files open.
+        Returns: an object that keeps its files open.
         """
         readers, held, is_same = self.readers, [], True
         for name in self.sources:
@@ -300,7 +313,7 @@ class RunDataset(RowsDataset):
                      else data)
 
     def _find_labels(self) -> AxisLabels | None:
-        """Return the labels of the axes, with that of the rows."""
+        """Return the labels of the axes, with a label for the axis of rows."""
         known = labels_in(self.dataset)
         if not known:
             return None
@@ -324,16 +337,17 @@ class Runs(RunDataset):
     Parameters
     ----------
     dataset : Dataset
-        Any with random access.
+        A data set with random access.
     runs : dict or str, optional
         The bounds of the runs: ``{'lengths': ...}``, the number of rows of
-        each; ``{'offsets': ...}``, from 0 to the number of rows;
-        ``{'ends': ...}``, of each row whether it ends its run (several: any
-        of them; rows after the last end are a run too); ``{'numbers': ...}``,
-        of each row the number or name of its run; each the name of an array
-        or an array, of the examples or of all rows of the files. ``'all'``:
-        one run. Defaults to ``dataset.runs``, if there is such an attribute,
-        else to ``'all'``.
+        each run; ``{'offsets': ...}``, the bounds, from 0 to the number of
+        rows; ``{'ends': ...}``, for each row whether it is the last row of
+        its run (of several such arrays, any ends a run; rows after the last
+        end are a run too); or ``{'numbers': ...}``, for each row the number
+        or name of its run. The value is an array or its name, with one
+        element for each example or for each row of the files. ``'all'``: all
+        rows are one run. Defaults to ``dataset.runs`` if the data set has
+        that attribute, else to ``'all'``.
     sources, axis_labels : optional
         As for :class:`Dataset`.
 
@@ -341,25 +355,25 @@ class Runs(RunDataset):
     ----------
     num_examples : int
     run_numbers : numpy.ndarray, shape (num_examples,)
-        The number of the run of each example, among those of the argument
-        `runs`, else of ``dataset.runs``.
+        The number of the run of each example, among the runs of the argument
+        `runs`, or of ``dataset.runs`` by default.
 
     Raises
     ------
     TypeError
-        If the data set is read in order, or a source is sparse that
-        `sources` does not leave out.
+        If the data set is read in order, or a chosen source is sparse.
     ValueError
-        If a row lies outside of all runs, or a number comes back.
+        If a row lies outside of all runs, or the rows with one of the
+        `numbers` do not follow each other.
 
     Notes
     -----
-    A batch has an array of objects for each source: an array for each run,
-    of shape ``(rows, ...)``; a list of lists where the rows are a list.
-    A source that is one value for each run comes once.
+    A batch has, for each source, an array of objects: an array of shape
+    ``(rows, ...)`` for each run. It is a list of lists if the rows are a
+    list. A source with one value for each run has that value once an example.
 
-    A split of rows cuts runs: an example is as many rows as follow each
-    other, in one run, in the split.
+    A split of rows cuts runs: an example is then a stretch of consecutive
+    rows of one run that are in the split.
 
     Examples
     --------
@@ -395,9 +409,10 @@ class Runs(RunDataset):
 
 def dense_sources(dataset: DatasetLike,
                   chosen: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the sources of a data set that runs can be made of.
+    """Return the sources of a data set that are not sparse.
 
-    Sparse rows are not chosen, or refused: an example of them is one row.
+    Raises: TypeError if a sparse source is chosen, since a run of sparse rows
+        cannot be an example.
     """
     types = types_of(dataset)
     sparse = [name for name in dataset.sources
@@ -414,7 +429,7 @@ def dense_sources(dataset: DatasetLike,
 
 
 def stored_sources(dataset: DatasetLike) -> StoredSources:
-    """Return the reader of each source of a data set, None if it has none."""
+    """Return the result of `find_source` for each source of a data set."""
     return {name: dataset.find_source(name) if isinstance(dataset, Dataset)
             else None for name in dataset.sources}
 
@@ -423,7 +438,7 @@ def find_sources(dataset: DatasetLike, sources: Sequence[str],
                  stored: StoredSources) -> dict[str, Source]:
     """Return the readers of some sources of a data set.
 
-    `stored`: what it says of them.
+    `stored`: the result of :func:`stored_sources`.
     """
     if isinstance(dataset, Dataset) and covers(
             dataset, 'find_source', dataset.read_hooks):
@@ -449,7 +464,7 @@ def is_same_reader(old: Reader, new: Reader) -> bool:
 
 
 def lie_within(bounds: IndexArray, runs: IndexArray | None) -> bool:
-    """Return whether runs are parts of others, each of one."""
+    """Return whether each run is a part of one of some other runs."""
     if runs is None:
         return False
     starts, stops = bounds[:-1], bounds[1:]
@@ -462,9 +477,9 @@ def lie_within(bounds: IndexArray, runs: IndexArray | None) -> bool:
 def find_runs(dataset: Any, sources: StoredSources, runs: RunsGiven | None,
               ) -> tuple[IndexArray, IndexArray]:
     """Return the bounds of the runs of a data set's examples, and the number
-    that each had before splits cut it.
+    that each run had before splits cut it.
 
-    `sources`: what it says of each.
+    `sources`: the result of :func:`stored_sources`.
     """
     count = int(num_examples_of(dataset))
     kept = [RowsOf(slice(0, count), count)]

@@ -1,5 +1,5 @@
-"""Bases of the data sets over sources: of those that files have, and of rows
-that splits choose."""
+"""Base classes of data sets: of sources in open files, and of rows that
+splits choose."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,19 +34,18 @@ from fuel.utils.checks import in_order, not_negative
 class SourceDataset(Dataset):
     """Base of the data sets whose sources are read from open files.
 
-    Subclasses have the methods `_open_files` and `_sources_in`, and call
-    `_forget` when either would return something else.
+    Subclasses implement the methods `_open_files` and `_sources_in`, and call
+    `_forget` when the result of either changes.
     """
 
-    # The reader of plain batches of `sources`, in an epoch.
+    # The compiled reader of plain batches of `sources`.
     _direct: Batches | None = None
     _open_sources: OpenSources | None = None
     # The number of calls of `_forget`, which any thread may make.
     _times_forgotten = 0
 
     def open_sources(self) -> OpenSources:
-        """Return the readers of `sources`, in the files as they are open
-        now."""
+        """Return the readers of `sources` in the files that are open now."""
         names, opened = self.sources, self._open_files()
         found, now = self._open_sources, self._times_forgotten
         if (found is None or found.opened is not opened
@@ -56,13 +55,13 @@ class SourceDataset(Dataset):
             self._open_sources = found
             self._direct = self._direct_batches(found)
             if now != self._times_forgotten:
-                # Another thread has chosen others meanwhile.
+                # Another thread has called `_forget` meanwhile.
                 self._direct = self._open_sources = None
         return found
 
     def _open_files(self) -> Any:
-        """Open files that are not open; return their holder, the same object
-        as long as they stay open."""
+        """Open the files, unless they are open, and return an object that
+        holds them: the same object as long as they stay open."""
         raise NotImplementedError
 
     def _sources_in(self, opened: Any,
@@ -71,13 +70,13 @@ class SourceDataset(Dataset):
         raise NotImplementedError
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return a compiled reader of plain batches, which bypasses this
-        object."""
+        """Return a compiled reader of plain batches, which calls no method of
+        this object."""
         return direct_batches(found, self.num_examples)
 
     def _forget(self) -> None:
-        """Drop the readers of the sources: files, sources or examples have
-        changed."""
+        """Drop the readers of the sources, since files, sources or examples
+        have changed."""
         self._times_forgotten += 1
         self._direct = self._open_sources = None
 
@@ -93,7 +92,7 @@ class SourceDataset(Dataset):
 class SplitDataset(Dataset):
     """Base of the data sets over rows that have splits.
 
-    Subclasses have a method `_read`.
+    Subclasses implement the method `_read`.
 
     `num_rows`: number of rows.
     `which_sets`: the splits to use, concatenated in this order; None for all
@@ -138,7 +137,7 @@ class SplitDataset(Dataset):
         return [f'splits {", ".join(splits)}'] if splits else []
 
     def find_source(self, source: str) -> FoundSource:
-        """Return the rows of the files that the examples are."""
+        """Return the row of the files that each example is."""
         return RowsOf(self._order, self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
@@ -158,19 +157,20 @@ class SplitDataset(Dataset):
             self._order, as_rows(request, self.num_examples)))
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
-        """Return one row, or those of a slice or an array, of each source."""
+        """Return one row of each source, or rows of a slice or an array."""
         raise NotImplementedError
 
 
 class RowsDataset(SourceDataset, SplitDataset):
-    """Base of the data sets whose sources are rows that readers return.
+    """Base of the data sets whose sources are read by one reader each.
 
-    Subclasses set `readers` before they call this constructor, have a method
-    `load` that opens the readers again, and leave them out of pickles.
+    Subclasses set `readers` before they call this constructor, implement a
+    method `load` that opens the readers again, and leave the readers out of
+    pickles.
 
     `which_sets`, `splits`: see :class:`SplitDataset`.
-    `provides_sources`: defaults to the names of the readers, sorted. Where
-        `sources` are given, those of another length are left out.
+    `provides_sources`: defaults to the names of the readers, sorted. If
+        `sources` are given, sources of another length are left out.
     """
 
     readers: dict[str, Reader]
@@ -186,7 +186,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         readers = self.readers
         names = tuple(sorted(readers) if provides_sources is None
                       else provides_sources)
-        # Those that were not asked for may have other lengths.
+        # Sources that were not asked for may have other lengths.
         asked = [name for name in names
                  if name in (kwargs.get('sources') or ())] or names
         refuse_unequal({name: len(readers[name]) for name in asked},
@@ -197,7 +197,7 @@ class RowsDataset(SourceDataset, SplitDataset):
         super().__init__(num_rows, which_sets, splits, **kwargs)
 
     def category_names(self, source: str, codes: IndexArray) -> Any:
-        """Return the names of codes of a source of categories.
+        """Return the names of the categories that codes stand for.
 
         Parameters
         ----------
@@ -225,8 +225,11 @@ class RowsDataset(SourceDataset, SplitDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of the rows of the files, in which `_read` has its
-        part."""
+        """Return a reader of the rows of the files.
+
+        This class overrides it together with `_read`. A subclass that
+        overrides `_read` alone is read by `_read`.
+        """
         return super().make_reader(requests, options, state)
 
     def load(self) -> None:
@@ -234,7 +237,8 @@ class RowsDataset(SourceDataset, SplitDataset):
         raise NotImplementedError
 
     def _load_for(self, sources: Sequence[str] | None) -> None:
-        """Open the readers, now and later, for the argument `sources`."""
+        """Open the readers that the argument `sources` needs, and remember
+        it for the next call of `load`."""
         self._asked = sources
         self.load()
 
@@ -268,7 +272,7 @@ class RowsDataset(SourceDataset, SplitDataset):
             self.load()
             self._check_renewed(before, self.readers)
         except BaseException:
-            # Files that were not checked are not read the next time either.
+            # The next epoch must not read files that were not checked.
             vars(self).update(opened)
             raise
 
@@ -305,7 +309,7 @@ class RowsDataset(SourceDataset, SplitDataset):
 
 
 def as_budget(cache_bytes: int | None) -> int | None:
-    """Return the argument `cache_bytes` of a data set, checked."""
+    """Check the argument `cache_bytes` of a data set, and return it."""
     return None if cache_bytes is None else not_negative(
         'cache_bytes', cache_bytes, 'a number of bytes, an integer')
 
@@ -313,11 +317,11 @@ def as_budget(cache_bytes: int | None) -> int | None:
 def by_source(columns: object) -> dict[str, Any]:
     """Return the columns of each source of a table.
 
-    `columns`: a dict from sources to a column or a list of them, or a list
+    `columns`: a dict from sources to a column or a list of columns, or a list
         of columns.
 
-    Raises: ValueError if it is neither, there are none, or one is there
-        twice.
+    Raises: ValueError if it is neither, if there are no columns, or if one is
+        listed twice.
     """
     if isinstance(columns, Mapping):
         found = dict(columns)
@@ -344,9 +348,9 @@ def by_source(columns: object) -> dict[str, Any]:
 
 
 def texts_in(argument: str, given: object, what: str) -> Sequence[str]:
-    """Return the texts that an argument has, which may be one alone.
+    """Return the texts in an argument: a list of texts, or one text.
 
-    Raises: ValueError if it has others than texts.
+    Raises: ValueError if a value is not a text.
     """
     if isinstance(given, str):
         return (given,)
@@ -361,9 +365,10 @@ def texts_in(argument: str, given: object, what: str) -> Sequence[str]:
 
 def masks_of(masks: Sequence[str] | str,
              sources: Iterable[str]) -> dict[str, str]:
-    """Return the sources that have a mask, by the names of these.
+    """Return a dict from the names of masks to the sources that they mask.
 
-    Raises: ValueError if there is no such source, or one of a mask's name.
+    Raises: ValueError if there is no such source, or if another source has the
+        name of a mask.
     """
     names = texts_in('masks', masks, 'sources')
     known = tuple(sources)
@@ -381,7 +386,7 @@ def masks_of(masks: Sequence[str] | str,
 
 def with_masks(sources: Iterable[str],
                masks: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of sources, each followed by that of its mask."""
+    """Return the names of sources, each followed by the name of its mask."""
     return tuple([name for source in sources for name in (
         (source, f'{source}_mask') if f'{source}_mask' in masks
         else (source,))])

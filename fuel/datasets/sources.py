@@ -1,7 +1,7 @@
-"""Sources of data sets: what reads their rows, and which row is which example.
+"""Sources of data sets: the reader of the rows, and the row of each example.
 
-Each data set with random access says it of its sources, and everything else
-asks for no more: epochs, windows, costs, stored pieces, provenance.
+Each data set with random access describes its sources in this way. Epochs,
+windows, costs, stored pieces and provenance need nothing else.
 """
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from fuel.utils.sparse import require_dense
 class Source(NamedTuple):
     """The reader of a source, and the row of each example.
 
-    `reader`: returns rows.
-    `rows`: the row of each example, of those that `reader` has.
-    `stored`: the row of each example in the file, so that examples that
-        follow each other there are known; those of `rows` unless the file
-        was read into memory.
-    `held`: keeps the file open.
-    `shapes`: reads the shapes of examples that have one each; None elsewhere.
+    `reader`: reads the rows.
+    `rows`: the row of `reader` that is each example.
+    `stored`: the row of the file that is each example, from which consecutive
+        examples of the file are found. Equal to `rows` unless the file was
+        read into memory.
+    `held`: an object that keeps the file open.
+    `shapes`: the reader of the examples' shapes, if each has a shape of its
+        own; else None.
     """
 
     reader: Reader
@@ -41,18 +42,18 @@ class Source(NamedTuple):
     shapes: Reader | None = None
 
 
-#: A source; only which rows its examples are, where nothing but `get_data`
-#: reads them; None where that is not known.
+#: A source; only the rows of its examples, if `get_data` alone reads them;
+#: None if the rows are not known either.
 FoundSource: TypeAlias = Source | RowsOf | None
 
 
 class RowPlace(NamedTuple):
     """File, part and number of a row.
 
-    `file`: path of the file; the name of the class of a data set that has
-        none.
-    `part`: path of the group in it that is a part; '' where the file is.
-    `row`: its number in the part.
+    `file`: path of the file; for a data set without files, the name of its
+        class.
+    `part`: path of the group that is the part; '' if the whole file is.
+    `row`: number of the row in the part.
     """
 
     file: str
@@ -66,19 +67,19 @@ class Provenance(NamedTuple):
     Parameters
     ----------
     file : str
-        Path of the file, as the data set was given it; the name of the class
-        of a data set that has none.
+        Path of the file, as the data set was given it; for a data set without
+        files, the name of its class.
     run : int
         Number of the run, among those of the argument `runs`, else of
         ``dataset.runs``.
     row : int
-        Number of the example's first row in the files; where it begins with
-        padding, of its first real row.
+        Number of the example's first row in the files. Rows of padding do not
+        count.
     part : str
-        Path of the group in the file, of a data set whose groups are parts;
+        Path of the group in the file, if the parts of the data set are groups;
         else ''.
     row_of_part : int
-        Number of the same row in that group, else in the file.
+        Number of the same row in that group, or in the file if `part` is ''.
     """
 
     file: str
@@ -107,7 +108,7 @@ class MemoryReader(Reader):
         return get_rows(self.rows, rows)
 
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return nothing: all of it is in memory."""
+        """Return no ranges: all rows are in memory."""
         return no_ranges()
 
     def _read_list(self, rows: IndexArray) -> Any:
@@ -120,8 +121,8 @@ class MemoryReader(Reader):
 class Requests:
     """Reads a data set by `get_data`, all sources at once.
 
-    What was read for one source is kept for the others, which are read next,
-    of each thread.
+    The data of the other sources are kept, by thread, since they are usually
+    asked for next.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -133,7 +134,7 @@ class Requests:
         kept = vars(self._kept)
         data: dict[str, Any] = kept.get('data', {})
         if source not in data or not numpy.array_equal(kept['rows'], rows):
-            # Let go first of what is not asked for any more.
+            # Release first the data that are not asked for any more.
             kept.clear()
             data = dict(zip(self.dataset.sources, self._request(rows),
                             strict=True))
@@ -173,10 +174,10 @@ class RequestedReader(Reader):
 
 
 def pieces_of_examples(dataset: Any, source: str | None) -> StoredPieces:
-    """Return the pieces that the examples of a source lie in.
+    """Return the stored pieces that the examples of a source lie in.
 
     `dataset`: a :class:`Dataset`.
-    `source`: None for the one whose pieces cost most to read.
+    `source`: None for the source whose pieces cost most to read.
 
     Raises: see :meth:`Dataset.chunk_of_examples`.
     """

@@ -1,8 +1,8 @@
-"""Splits: the rows that a name stands for, and the error that there is no
-such split.
+"""Splits: the rows of a split by its name, and the error about an unknown
+split.
 
-Data sets give what their files or users say of splits; the table of splits of
-Fuel's own files is read in `fuel.datasets.hdf5.format`.
+Data sets pass the splits that their files or users define. The table of
+splits in Fuel's own files is read in `fuel.datasets.hdf5.format`.
 """
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ from fuel.utils.checks import in_order
 if TYPE_CHECKING:
     from fuel.datasets.columns.parts import FileParts
 
-# The names of folders, groups and lists of rows that are splits.
+# Usual names of splits: of folders, groups and lists of rows.
 SPLITS = re.compile(
     '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'
     'eval(uation)?|hold_?out)(s|set|[ab])?', re.I)
-# A file of several, as Hugging Face names them: train-00000-of-00002.parquet.
+# One of several files, as Hugging Face names them:
+# train-00000-of-00002.parquet.
 _NUMBERED = re.compile(r'(?P<name>.+?)-\d{5}-of-\d{5}(-[0-9a-f]+)?')
-# `save_to_disk` of Hugging Face writes it beside the folders of splits.
+# File that `save_to_disk` of Hugging Face writes next to the folders of
+# splits.
 _DICT = 'dataset_dict.json'
 
 
 class ExampleSplits(dict[str, NDArray[numpy.intp]]):
     """The numbers of the examples of each split.
 
-    `counted`: what they are examples of, where those are not the rows of a
-        data set; else ''.
+    `counted`: name of the examples if they are not the rows of a data set,
+        such as windows; else ''.
     """
 
     counted = ''
 
 
 class Listed(NamedTuple):
-    """The names of parts, the rows, or the mask that a file has of a split."""
+    """A split as one file lists it: names of parts, rows, or a mask."""
 
     file_number: int
     content: NDArray[Any]
@@ -57,8 +59,8 @@ def order_of_splits(splits: Mapping[str, Any] | None,
                     parts: FileParts | None = None) -> Order:
     """Return the rows of some splits, one split after the other.
 
-    `which_sets`: None for all rows.
-    `parts`: those that the rows are of, which splits may name.
+    `which_sets`: names of the splits; None for all rows.
+    `parts`: the parts that have the rows; splits may name parts.
     """
     if splits is not None and not isinstance(splits, Mapping):
         raise ValueError(
@@ -89,7 +91,7 @@ def order_of_splits(splits: Mapping[str, Any] | None,
 
 def no_split(name: object, known: Iterable[str], where: str = '',
              example: object = None) -> ValueError:
-    """Return the error that there is no split of a name.
+    """Return the error that no split has a given name.
 
     `known`: the splits that there are.
     `where`: the owner of the splits, for the error.
@@ -112,13 +114,13 @@ def no_split(name: object, known: Iterable[str], where: str = '',
 
 def _no_split_of(parts: FileParts | None, name: object,
                  splits: Iterable[str], num_rows: int) -> ValueError:
-    """Return the error that rows have no split of a name."""
+    """Return the error that no split of some rows has a given name."""
     some = 0, max(1, num_rows * 4 // 5)
     if parts is None:
         return no_split(name, splits, example=some)
     paths = parts.files.paths
     more = f' and {len(paths) - 1} more' * (len(paths) > 1)
-    # Files and groups are often called by the split that they are.
+    # The name of a file or group often contains the name of its split.
     called = [part for part in parts.names.known() if str(name) in part]
     return no_split(name, splits, f'{paths[0]!r}{more}', called[:1] or some)
 
@@ -156,7 +158,7 @@ def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
     try:
         start, stop, step = given.indices(num_rows)
     except (TypeError, ValueError):
-        # Of other than integers.
+        # The bounds are not integers.
         return None
     wanted = num_rows if given.stop is None else given.stop
     if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
@@ -165,12 +167,13 @@ def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
 
 
 def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
-    """Refuse splits that are not meant as rows.
+    """Refuse splits that do not list rows of the data set.
 
     `num_rows`: number of rows.
 
-    Raises: ValueError for numbers of other examples, and for lists of two
-        numbers in the place of tuples, as JSON makes them.
+    Raises: ValueError if splits number other examples, such as windows, or if
+        they are lists of two numbers that seem to be ranges: JSON makes lists
+        of tuples.
     """
     if isinstance(splits, ExampleSplits) and splits.counted:
         raise ValueError(
@@ -195,14 +198,14 @@ def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
 
 
 def _may_be_range(rows: object) -> bool:
-    """Return whether rows are a list of two numbers, others between them."""
+    """Return whether rows are a list of two integers with others between."""
     return isinstance(rows, list) and len(rows) == 2 and all(
         isinstance(row, int) and not isinstance(row, bool)
         for row in rows) and rows[0] + 1 < rows[1]
 
 
 def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
-    """Return the rows of a split: a range, or a list in its order."""
+    """Return the rows of a split: a range, or a list in the split's order."""
     if isinstance(split, list) and split and isinstance(split[0], Listed):
         return numpy.concatenate([
             _rows_listed(parts, name, listed) for listed in split])
@@ -219,7 +222,7 @@ def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
 
 
 def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
-    """Return the rows of a split in one file."""
+    """Return the rows that one file lists of a split."""
     number, content = listed
     where = f'split {split!r} of {parts.files.paths[number]!r}'
     # Parts come in the order of their files.
@@ -228,8 +231,8 @@ def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
     if content.dtype.kind in 'SO':
         numbers = parts.names.find_all(
             where, map(text_of_name, content.ravel().tolist()))
-        # In the order of the parts, which files do not keep; a list may name
-        # those of other files too.
+        # In the order of the parts, since files do not keep the order of the
+        # names. A list may name parts of other files too.
         return _rows_of_parts(parts, sorted({*inside}.intersection(numbers)))
     assert parts.bounds is not None
     first, stop = (int(parts.bounds[place])
@@ -249,7 +252,7 @@ def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
 
 
 def _rows_of_parts(parts: FileParts, numbers: Sequence[int]) -> IndexArray:
-    """Return the rows of parts, in their order."""
+    """Return the rows of parts, one part after the other."""
     assert parts.bounds is not None
     places = numpy.array(numbers, numpy.intp)
     starts = parts.bounds[places]
@@ -260,11 +263,12 @@ def files_by_name(paths: Sequence[str], root: str,
                   ) -> dict[str, list[str]]:
     """Return the files of each split, in the order of the files.
 
-    A file is of a split if a folder below the root is called as splits are,
-    if Hugging Face says so of its folder, or else if its own name begins as
-    splits are called. Where this is not true of all files, there are none.
+    A file belongs to a split if Hugging Face saved its folder as one, if a
+    folder between the root and the file has the usual name of a split, or else
+    if the file's own name begins with such a name. If a file belongs to no
+    split, an empty dict is returned.
 
-    `root`: a folder above all files.
+    `root`: a folder that contains all files.
     """
     found: dict[str, list[str]] = {}
     for path in paths:
@@ -279,11 +283,13 @@ def files_by_folder(paths: Sequence[str], root: str,
                     wanted: Collection[str]) -> dict[str, list[str]]:
     """Return the files of each folder in a folder, in the order of the files.
 
-    Of one folder within another, it is the first that has several, or whose
-    folder is wanted. Where it has files too, there are none, nor where the
-    names say the value of something, as in ``healpix=7``.
+    The search descends through folders that contain only one folder, to the
+    first one that contains several or a wanted one. An empty dict is returned
+    if that folder contains files too, or if the names of the folders state
+    values, as in ``healpix=7``.
 
-    `root`: a folder above all files.
+    `root`: a folder that contains all files.
+    `wanted`: names of folders at which the search ends.
     """
     found: dict[str, list[str]] = {}
     while paths and len(found) < 2 and not found.keys() & {*wanted}:
@@ -316,9 +322,9 @@ def _split_of(below: str, path: str) -> str | None:
 
 def must_name_splits(what: str, splits: Collection[str],
                      how: str) -> ValueError:
-    """Return the error that one of several splits must be named.
+    """Return the error that one or more of several splits must be named.
 
-    `how`: the argument that names one, with ``{}`` in its place.
+    `how`: the argument that names a split, with ``{}`` for the name.
     """
     first = 'train' if 'train' in splits else next(iter(splits))
     return ValueError(

@@ -1,4 +1,4 @@
-"""A data set of what a pipeline makes of the examples of another."""
+"""A data set of the examples that a pipeline makes from another data set."""
 from __future__ import annotations
 
 import math
@@ -33,7 +33,7 @@ from fuel.utils.sparse import row_of
 
 
 class AskedRequests(RequestIterator):
-    """Requests that are set from outside: the next one is `asked`."""
+    """Requests set by the caller: the next request is `asked`."""
 
     asked: Request = None
 
@@ -58,7 +58,7 @@ class AskedRequests(RequestIterator):
 
 
 class AskedIndices(AskedRequests, IndexRequests):
-    """Indices that are set from outside: the next one is `asked`."""
+    """Indices set by the caller: the next index is `asked`."""
 
     requests_examples = True
 
@@ -82,14 +82,14 @@ class AskedScheme(IterationScheme):
 
 
 class StreamDataset(Dataset):
-    """A data set of the examples that a pipeline makes of another's.
+    """A data set of the examples that a pipeline makes.
 
     :meth:`fuel.streams.AbstractDataStream.as_dataset` returns it.
 
     Parameters
     ----------
     stream : AbstractDataStream
-        Each stage makes one item of one.
+        The pipeline. Each of its stages makes one item from one item.
 
     Attributes
     ----------
@@ -97,9 +97,10 @@ class StreamDataset(Dataset):
 
     Notes
     -----
-    What a stage with a seed draws depends on the number of the example, or
-    on the first number of a batch, so it is the same at each look. A pickled
-    one begins anew. It may be used in several threads, one at a time reads.
+    The random numbers of a stage with a seed depend on the number of the
+    example, or on the first number of a batch, so each read of an example
+    gives the same result. An unpickled data set opens the pipeline anew.
+    Several threads may use the data set; one of them reads at a time.
     """
 
     def __init__(self, stream: StreamLike) -> None:
@@ -125,14 +126,14 @@ class StreamDataset(Dataset):
 
     @property
     def runs(self) -> Any:
-        """Bounds of the runs of the data set below, if it has some (array of
-        int, or None)."""
+        """Bounds of the runs of the data set below (array of int), or None if
+        it has no runs."""
         return runs_in(self._bottom())
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories whose codes the stages hand on, the
-        name of each code (dict)."""
+        """Names of the codes, by source of categories (dict); only sources
+        that the stages do not change."""
         below = self._bottom()
         known = below.categories if isinstance(below, Dataset) else {}
         return {source: known[name] for source, name
@@ -146,7 +147,8 @@ class StreamDataset(Dataset):
         return super().find_uncut_runs()
 
     def find_source(self, source: str) -> FoundSource:
-        """Return the rows of the data set below that the examples are."""
+        """Return the row of the data set below that each example is made
+        from."""
         below = self._bottom()
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None
@@ -200,7 +202,7 @@ class StreamDataset(Dataset):
         return item
 
     def close(self, state: object = None) -> None:
-        """Close the files of the pipeline; the next look opens them."""
+        """Close the files of the pipeline; the next read opens them again."""
         with self._lock:
             self._opened = None
             self._stream.close()
@@ -216,7 +218,7 @@ class StreamDataset(Dataset):
 
 
 def _source(stream: Any) -> Any:
-    """Return the stream at the bottom of a pipeline, which is checked."""
+    """Check each stage of a pipeline, and return the data stream it reads."""
     check_draws(stage_of(stream))
     children = child_streams(stream)
     name = type(stream).__name__

@@ -1,4 +1,4 @@
-"""Text files whose lines are examples, as lists of numbers."""
+"""Text files whose lines are examples: lists of the numbers of tokens."""
 from __future__ import annotations
 
 import codecs
@@ -24,18 +24,19 @@ __all__ = ['TextFile']
 
 
 class TextFile(Dataset, WithStorageOptions):
-    r"""Reads text files and makes numbers of their words or characters.
+    r"""Reads text files, and numbers their words or characters.
 
     Parameters
     ----------
     files : list of str
         The text files, in the order in which to read them, with a sentence
-        a line. What ends in ``.gz``, ``.bz2`` or ``.xz`` is decompressed.
+        in each line. Files with the extension ``.gz``, ``.bz2`` or ``.xz``
+        are decompressed.
     dictionary : dict, Vocabulary or str
-        Maps tokens to integers, or is what
-        :func:`~fuel.datasets.vocabulary.build_vocabulary` returned, or names
-        the file of such a dictionary: a JSON object, a text file with a token
-        a line, or a pickled dict; see
+        A dict from tokens to integers; the result of
+        :func:`~fuel.datasets.vocabulary.build_vocabulary`; or the name of a
+        file that holds such a dict: a JSON object, a text file with a token
+        in each line, or a pickled dict; see
         :func:`~fuel.datasets.vocabulary.load_vocabulary`.
     bos_token : str or None, optional
         The token put before each sentence. Defaults to ``'<S>'``; None
@@ -44,17 +45,18 @@ class TextFile(Dataset, WithStorageOptions):
         The token put behind each sentence. Defaults to ``'</S>'``; None
         means none.
     unk_token : str or None, optional
-        The token that stands for those that are not in `dictionary`.
-        Defaults to ``'<UNK>'``. With None such a token is an error.
+        The token that stands for tokens that are not in `dictionary`.
+        Defaults to ``'<UNK>'``. With None, a token that is not in
+        `dictionary` is an error.
     level : {'word', 'character'}, optional
-        Whether tokens are words, split at white space, or the characters
-        from the first to the last that is not white. Defaults to words.
+        Whether tokens are words, split at white space, or characters; white
+        space at both ends of a line does not count. Defaults to words.
     preprocess : callable, optional
-        Called with each line, its end included, before that is split;
-        returns a string. For example ``str.lower``. It must be the one that
-        :func:`~fuel.datasets.vocabulary.build_vocabulary` got.
+        Called with each line, its line break included, before the line is
+        split; returns a string. For example ``str.lower``. It must be the
+        function that :func:`~fuel.datasets.vocabulary.build_vocabulary` got.
     encoding : str, optional
-        Of the files. Defaults to UTF-8.
+        Encoding of the files. Defaults to UTF-8.
     storage_options : dict, optional
         As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of files that are
         URLs.
@@ -65,14 +67,15 @@ class TextFile(Dataset, WithStorageOptions):
     dictionary : dict
     encoding : str
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        Options without credentials; options with credentials may be
+        assigned. None for local files.
 
     Raises
     ------
     ValueError
-        If `files` is a string, if a token is missing from `dictionary`, or
-        `level` is not known; when data are read, if bytes cannot be
-        decoded. The text names the file and the line.
+        If `files` is a string, if one of the three special tokens is not in
+        `dictionary`, or if `level` is not known. When data are read, if
+        bytes cannot be decoded: the text then names the file and the line.
     FileNotFoundError
         If a file does not exist when reading begins.
     fuel.exceptions.UnknownTokenError
@@ -82,9 +85,9 @@ class TextFile(Dataset, WithStorageOptions):
     Notes
     -----
     Examples are lists of integers; the only source is ``'features'``. Files
-    of any size are read a block at a time. A position is a file and a place
-    in it, so plain files resume at once; compressed ones are decompressed
-    up to there.
+    of any size are read a block at a time. A saved position is a file and a
+    place in it. A plain file resumes there at once; a compressed file is
+    decompressed up to that place.
 
     Examples
     --------
@@ -206,7 +209,10 @@ class TextFile(Dataset, WithStorageOptions):
 
     def _make_examples(self, lines: list[str],
                        position: TextPosition) -> list[Batch]:
-        """Return lines as examples."""
+        """Return lines as examples.
+
+        `position`: the position of the reader, for errors.
+        """
         if self.preprocess is not None:
             lines = [self.preprocess(line) for line in lines]
         vocabulary = self.dictionary
@@ -227,7 +233,8 @@ class TextFile(Dataset, WithStorageOptions):
 
 
 def _compare(vocabulary: Vocabulary, level: str, preprocesses: bool) -> None:
-    """Warn if a vocabulary was counted in other tokens."""
+    """Warn if a vocabulary was counted with another `level`, or with and
+    without `preprocess`."""
     if vocabulary.level != level:
         warnings.warn(
             f'the vocabulary was counted with level={vocabulary.level!r}, but '

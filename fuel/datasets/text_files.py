@@ -1,7 +1,7 @@
 """Text files, compressed or not, read in blocks of whole lines.
 
-A position in a file is where a block begins and how many of its lines were
-used; it does not depend on how large the blocks are.
+A position in a file is the start of a block and the number of its lines that
+were used. It does not depend on the size of the blocks.
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from fuel.storage.file_bytes import (
 from fuel.utils.checks import saved_count
 from fuel.utils.paths import refuse_folder, refuse_special_file
 
-# Bytes (or characters) that are read at once, if no line is longer.
+# Bytes (or characters) that are read at once, unless a line is longer.
 BLOCK = 1 << 16
-# Bytes (or characters) of a line at most: what is longer has no lines, or is
-# a small compressed file that would fill the memory.
+# Most bytes (or characters) of a line. A file with a longer line is not a text
+# file, or is a small compressed file that would fill the memory.
 LONGEST_LINE = 1 << 28
 
-#: Modules that decompress files, by the end of their names.
+#: Modules that decompress files, by file extension.
 COMPRESSIONS = {'.gz': 'gzip', '.bz2': 'bz2', '.xz': 'lzma'}
 
 #: Names of text files.
@@ -51,8 +51,11 @@ def as_files(files: Paths, storage_options: StorageOptions | None = None,
 
 
 def split_lines(text: str) -> list[str]:
-    """Return lines, ended as those of `TextFile` are: other characters that
-    separate lines may be tokens."""
+    """Return the lines of a text, as `TextFile` reads them.
+
+    Lines end with a line feed, a carriage return, or both. Other characters
+    that separate lines may be tokens.
+    """
     if '\r' in text:
         text = text.replace('\r\n', '\n').replace('\r', '\n')
     lines = text.split('\n')
@@ -60,11 +63,11 @@ def split_lines(text: str) -> list[str]:
 
 
 def open_binary(path: str, file: FileBytes | None = None) -> Any:
-    """Open a file for reading, decompressed as its name says.
+    """Open a file for reading; decompress it if its name says so.
 
-    `file`: the same, if it is open already.
+    `file`: the same file, if it is open already.
 
-    Raises: DamagedFileError if it is another one by now.
+    Raises: DamagedFileError if the file was replaced since `file` was opened.
     """
     handle = _open_binary(path, file)
     if file is not None and not file.is_remote and (
@@ -86,8 +89,10 @@ def _open_binary(path: str, file: FileBytes | None) -> Any:
 
 
 def plain_size(path: str, default: int) -> int:
-    """Return the bytes of a file on this disk that is not compressed; the
-    default for others, and if there is none."""
+    """Return the size of a local file that is not compressed, in bytes.
+
+    `default`: returned for other files, and if there is no such file.
+    """
     extension = os.path.splitext(file_name(path))[1]
     if not isinstance(path, RemotePath) and extension not in COMPRESSIONS:
         with suppress(OSError):
@@ -96,7 +101,10 @@ def plain_size(path: str, default: int) -> int:
 
 
 def check_exists(path: str, kind: str) -> None:
-    """Raise an error if there is no such file, which it calls a `kind`."""
+    """Raise an error if there is no such file.
+
+    `kind`: the kind of the file, for the error.
+    """
     if isinstance(path, RemotePath):
         path.open()
     else:
@@ -104,10 +112,9 @@ def check_exists(path: str, kind: str) -> None:
 
 
 def check_is_file(path: str, kind: str) -> None:
-    """Raise an error if there is no such file on this host; see
-    `check_exists`.
+    """Raise an error if there is no such local file; see `check_exists`.
 
-    What is not on this host is looked for when it is opened.
+    A remote file is not looked for before it is opened.
     """
     if not isinstance(path, RemotePath) and not os.path.isfile(
             located(path)):
@@ -117,17 +124,17 @@ def check_is_file(path: str, kind: str) -> None:
 
 
 def not_there(path: str, what: str) -> FileNotFoundError:
-    """Return the error that a file does not exist on this host."""
+    """Return the error that a local file does not exist."""
     return FileNotFoundError(
         f'there is no {what} {path!r} (looked in {os.getcwd()!r}): correct '
         f'the name')
 
 
 def counts_bytes(encoding: str) -> bool:
-    """Return whether positions in a text count bytes; of other encodings they
-    count characters.
+    """Return whether positions in a text of an encoding count bytes; if not,
+    they count characters.
 
-    Saved states have positions: the answer for an encoding must not change.
+    Saved states have positions, so the result for an encoding must not change.
     """
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
@@ -135,8 +142,10 @@ def counts_bytes(encoding: str) -> bool:
 
 
 def check_line_ends(encoding: str) -> None:
-    """Refuse an encoding in which records cannot be found by the byte 10,
-    since other bytes end a line."""
+    """Refuse an encoding in which a line does not end with the byte 10.
+
+    Records are found by that byte.
+    """
     one, two = '\n'.encode(encoding), '\n\n'.encode(encoding)
     if two != one + b'\n':
         raise ValueError(
@@ -146,13 +155,14 @@ def check_line_ends(encoding: str) -> None:
 
 
 class TextLines:
-    """Reads lines of one file after each other.
+    """Reads the lines of one file in order, block by block.
 
-    `start`, `line`: of the present block.
+    `start`: place of the present block, in bytes or characters.
+    `line`: number of lines before the present block.
     `lines`: the lines of the present block, without their ends. Empty at the
         end of the file, and before the first block is read.
-    `ends`: whether the last of `lines` has an end: it has none if it is the
-        last of a file that just stops.
+    `ends`: whether the last of `lines` ends with a line break. The last line
+        of a file may lack it.
     """
 
     def __init__(self, path: str, encoding: str, start: int = 0,
@@ -164,7 +174,7 @@ class TextLines:
         self.ends = True
         self._by_bytes = counts_bytes(encoding)
         self._handle: IO[Any] | None = None
-        # It is read in one state, from the first block to the last.
+        # The file must not change from the first block to the last.
         self._file: FileBytes | None = None
         self._length = 0
         self._rest: Any = None
@@ -180,7 +190,7 @@ class TextLines:
         try:
             block = self._guarded(self._read_block)
         except BaseException:
-            # The block is lost: the next call reads it again.
+            # The position is before the block: the next call reads it again.
             self.close()
             raise
         if not block:
@@ -191,7 +201,7 @@ class TextLines:
         self.ends = text.endswith(('\n', '\r'))
 
     def _guarded(self, function: Callable[[], Any]) -> Any:
-        """Call a function that reads; let errors name the file."""
+        """Call a function that reads; raise errors that name the file."""
         try:
             found = function()
         except UnicodeError as error:
@@ -208,13 +218,16 @@ class TextLines:
         return found
 
     def _check(self) -> None:
-        """Raise DamagedFileError if the file was changed, which is the reason
-        of other errors then."""
+        """Raise DamagedFileError if the file was changed.
+
+        The change would be the reason of other errors.
+        """
         if self._file is not None:
             self._file.check()
 
     def _read_block(self) -> Any:
-        """Return whole lines, as bytes or text; nothing at the end."""
+        """Return some whole lines as bytes or text; empty at the end of the
+        file."""
         if self._handle is None:
             self._open()
         handle: Any = self._handle
@@ -223,8 +236,8 @@ class TextLines:
         length = len(self._rest)
         while True:
             piece = handle.read(BLOCK)
-            # A carriage return ends a line by itself, unless a line feed may
-            # follow.
+            # A carriage return ends a line. At the end of a piece it does not,
+            # since a line feed may follow.
             cut = 1 + max(piece.rfind(end), piece.rfind(return_, 0, -1))
             if cut or not piece:
                 pieces.append(piece[:cut])
@@ -256,12 +269,12 @@ class TextLines:
             self._go_to_start(self._handle)
 
     def _go_to_start(self, handle: Any) -> None:
-        """Go to where the block begins: after the end of a line, or at the
-        end of the file."""
+        """Go to the start of the block, and check that a line ends before it,
+        or that the file ends there."""
         if self._by_bytes:
             handle.seek(self.start - 1)
         else:
-            # Characters have no fixed place in the file: read up to there.
+            # Characters have no fixed place in the file: read all before.
             left = self.start - 1
             while left and (piece := handle.read(min(left, BLOCK))):
                 left -= len(piece)
@@ -275,8 +288,10 @@ class TextLines:
                 'saved, or the position is damaged')
 
     def _decode(self, block: bytes) -> str:
-        """Return a block as text; up to the line that is not, if one is
-        not: that raises when it is its turn."""
+        """Return a block as text, up to the first line that cannot be decoded.
+
+        The next call of `read` raises the error about that line.
+        """
         try:
             return block.decode(self.encoding)
         except UnicodeDecodeError as error:
@@ -299,7 +314,7 @@ class TextLines:
                 try:
                     line += decoder.decode(piece).count('\n')
                 except UnicodeError:
-                    # Byte by byte, up to the one that cannot be.
+                    # Byte by byte, up to the one that cannot be decoded.
                     decoder.setstate(before)
                     with suppress(UnicodeError):
                         for byte in piece:
@@ -329,7 +344,7 @@ class TextLines:
 class TextPosition(RequestPosition):
     """Position of a reader in a list of text files.
 
-    Pickled, it is a position: files are opened again.
+    A pickle holds the position; the file is opened again when it is needed.
     """
 
     def __init__(self, files: list[str], encoding: str,
@@ -367,7 +382,7 @@ class TextPosition(RequestPosition):
                 'line': reader.line if reader else 0, 'used': self.position}
 
     def peek(self, count: int) -> list[Any]:
-        """Return the next examples, and stay before them."""
+        """Return the next examples without moving the position."""
         while self.reader is not None:
             if self._is_used_up():
                 self._read()
@@ -384,11 +399,11 @@ class TextPosition(RequestPosition):
 
     def _is_used_up(self) -> bool:
         reader: Any = self.reader
-        # A position that was taken up names lines that are not read yet.
+        # A restored position counts lines of a block that was not read yet.
         return not reader.lines or self.position >= len(reader.lines)
 
     def _read(self) -> None:
-        """Read the next block, of the next file if this one is over."""
+        """Read the next block; at the end of the file, go to the next file."""
         reader: Any = self.reader
         self.position -= len(reader.lines)
         reader.read()
@@ -402,7 +417,10 @@ class TextPosition(RequestPosition):
                      'used': 0})
 
     def where(self, place: int) -> str:
-        """Return file and number of a line, for an error."""
+        """Return file and number of a line for an error.
+
+        `place`: number of lines between the position and the line.
+        """
         reader: Any = self.reader
         return (f'{reader.path}, line '
                 f'{reader.line + self.position + place + 1}')
@@ -411,7 +429,7 @@ class TextPosition(RequestPosition):
         return self
 
     def __next__(self) -> Any:
-        # An example in error is passed over, so that reading can go on.
+        # An example that raises is passed over, so that reading can go on.
         try:
             examples = self.peek(1)
         except Exception:

@@ -1,6 +1,6 @@
-"""Times as text, such as tables and JSON hold them.
+"""Times as text, in tables and JSON.
 
-The unit of a type says how its times are written: `datetime64[M]` reads
+The unit of a type determines the form of its times: `datetime64[M]` reads
 ``2024-02`` and nothing else. So a number is never taken for a year.
 """
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-# A date, or a date and a time of no zone.
+# A date, or a date and a time without a zone.
 TIME = re.compile(r'\d{4}-\d\d-\d\d(?P<time>[T ]\d\d:\d\d'
                   r'(:\d\d(?P<fraction>\.\d{1,6})?)?)?', re.ASCII)
 # From coarse to fine.
 UNITS = ('', 'D', 's', 'us')
 DATE = r'\d{4}-\d\d-\d\d'
-# Units that are coarser than an hour, how their times are written, and an
-# example.
+# For each unit coarser than an hour, the form of its times, and an example.
 FORMS = {'Y': (r'\d{4}', '2024'), 'M': (r'\d{4}-\d\d', '2024-02'),
          'W': (DATE, '2024-02-29'), 'D': (DATE, '2024-02-29')}
 FINER = re.compile(
@@ -36,8 +35,10 @@ LARGEST = 2 ** 63 - 1
 
 
 def type_of_times(texts: Iterable[str]) -> numpy.dtype[Any] | None:
-    """Return the coarsest type that holds some times of ISO 8601 without a
-    zone; None if one is not such a time, or there are none."""
+    """Return the coarsest type that holds some times of ISO 8601.
+
+    None if there are no texts, or one is not such a time or has a zone.
+    """
     unit = ''
     for text in texts:
         found = TIME.fullmatch(text)
@@ -49,7 +50,7 @@ def type_of_times(texts: Iterable[str]) -> numpy.dtype[Any] | None:
 
 
 def check_unit(dtype: numpy.dtype[Any], source: str) -> None:
-    """Raise a ValueError if the type of a source is of times without a
+    """Raise a ValueError if the type of a source is datetime64 without a
     unit."""
     if dtype.kind == 'M' and numpy.datetime_data(dtype)[0] == 'generic':
         raise ValueError(
@@ -60,8 +61,8 @@ def check_unit(dtype: numpy.dtype[Any], source: str) -> None:
 
 
 def advice_on_times(source: str, dtype: numpy.dtype[Any]) -> str:
-    """Return an error's advice on writing times of a type, and on other
-    times."""
+    """Return advice for an error: how times of a type are written, and how to
+    read other times."""
     unit, _ = numpy.datetime_data(dtype)
     form = FORMS[unit][1] if unit in FORMS else (
         '2024-02-29, 2024-02-29T12:30:00.5 or 2024-02-29 12:30+01:00')
@@ -75,11 +76,11 @@ def advice_on_times(source: str, dtype: numpy.dtype[Any]) -> str:
 
 def as_times(texts: Sequence[str | None],
              dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return texts as times; those of a zone in UTC, and NaT for empty texts
-    and None.
+    """Return texts as times: times with a zone in UTC, empty texts and None as
+    NaT.
 
-    Raises: ValueError if a text is not written as times of this unit are,
-        or is finer than the type or out of its range.
+    Raises: ValueError if a text does not have the form of the type's unit, or
+        its time is finer than the type or out of its range.
     """
     plain = [(text or '').strip() for text in texts]
     places = [place for place, text in enumerate(plain) if text]
@@ -91,7 +92,7 @@ def as_times(texts: Sequence[str | None],
 
 
 def _ticks(texts: Sequence[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return times as multiples of a type's unit since 1970."""
+    """Return times as numbers of a type's units since 1970."""
     unit, count = numpy.datetime_data(dtype)
     if unit in ('Y', 'M'):
         _check(texts, re.compile(FORMS[unit][0], re.ASCII))
@@ -107,9 +108,9 @@ def _ticks(texts: Sequence[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
 
 def _check(texts: Sequence[str], form: re.Pattern[str],
            ) -> list[re.Match[str]]:
-    """Match texts against a form.
+    """Return the matches of texts with a form.
 
-    Raises: ValueError if one does not.
+    Raises: ValueError if a text does not match.
     """
     found = []
     for text in texts:
@@ -126,13 +127,13 @@ def _refuse_unless(is_right: object, dtype: numpy.dtype[Any]) -> None:
 
 
 def _since_1970(texts: Sequence[str], unit: str) -> NDArray[Any]:
-    """Return times as NumPy parses them, as integers."""
+    """Return times, parsed by NumPy, as numbers of units since 1970."""
     return numpy.array(texts, f'datetime64[{unit}]').astype(numpy.int64)
 
 
 def _parsed(texts: Sequence[str], unit: str,
             ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the whole seconds since 1970, and the nanoseconds after."""
+    """Return the whole seconds of times since 1970, and their nanoseconds."""
     if unit in FORMS:
         _check(texts, re.compile(FORMS[unit][0], re.ASCII))
         return _since_1970(texts, 's'), numpy.zeros(len(texts), numpy.int64)
@@ -158,8 +159,9 @@ def _offset(zone: str) -> int:
 
 def _exact(seconds: NDArray[Any], nanoseconds: NDArray[Any],
            unit: str) -> NDArray[Any]:
-    """Return times in another unit, in Python's integers where 64 bits may
-    not hold them.
+    """Return times as numbers of a unit since 1970.
+
+    The numbers are Python's integers where 64 bits may not hold them.
 
     Raises: ValueError if a time is finer than the unit.
     """

@@ -37,16 +37,16 @@ class Vocabulary(NamedTuple):
     dictionary : dict
         Maps tokens to integers from 0 on, the most frequent first.
     counts : dict
-        Maps the same tokens, as far as they occur, to how often they do.
+        Maps those of the same tokens that occur to their frequencies.
     num_tokens : int
         Number of tokens in the files.
     num_unknown : int
-        Number of them that are not in `dictionary`.
+        Number of tokens in the files that are not in `dictionary`.
     level : {'word', 'character'}
         The kind of the tokens.
     preprocessed : bool
-        Whether a function was applied to each line before it was counted.
-        :class:`~fuel.datasets.text.TextFile` needs the same one.
+        Whether a function was applied to each line before its tokens were
+        counted. :class:`~fuel.datasets.text.TextFile` needs the same function.
     """
 
     dictionary: dict[str, int]
@@ -66,16 +66,16 @@ class Vocabulary(NamedTuple):
         ----------
         text : str or iterable of str
             A text of any length, whose lines are split into tokens of this
-            vocabulary's level as those of files are, or tokens, which count
-            as one line. Apply the function `preprocess` of
-            :func:`build_vocabulary` before.
+            vocabulary's level, as the lines of files are. Or tokens, which
+            count as one line. Apply the function `preprocess` of
+            :func:`build_vocabulary` to the text before.
         unk_token : str or None, optional
-            The token that stands for those that are not in `dictionary`.
-            With None such a token is an error.
+            The token that stands for tokens that are not in `dictionary`.
+            With None, a token that is not in `dictionary` is an error.
         bos_token, eos_token : str or None, optional
-            The tokens put before and behind each line, as
-            :class:`~fuel.datasets.text.TextFile` does. Defaults to None:
-            where lines end cannot be seen.
+            The tokens put before and after each line, as
+            :class:`~fuel.datasets.text.TextFile` does. Defaults to None: no
+            token marks the ends of lines.
 
         Returns
         -------
@@ -86,9 +86,9 @@ class Vocabulary(NamedTuple):
         ------
         fuel.exceptions.UnknownTokenError
             If a token is not in `dictionary`, and `unk_token` is None or is
-            not there either.
+            not in `dictionary` either.
         ValueError
-            If `bos_token` or `eos_token` is not there.
+            If `bos_token` or `eos_token` is not in `dictionary`.
 
         Examples
         --------
@@ -133,14 +133,14 @@ class Vocabulary(NamedTuple):
         Parameters
         ----------
         numbers : iterable of int
-            Those of one sequence; or a batch of sequences, which may have
-            different lengths.
+            The numbers of one sequence; or a batch of sequences, which may
+            have different lengths.
 
         Returns
         -------
         list of str
-            Of a batch, such a list for each row. Join words with
-            ``' '.join``, characters with ``''.join``.
+            The tokens of the sequence. For a batch, a list of such lists.
+            Join words with ``' '.join``, characters with ``''.join``.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Vocabulary(NamedTuple):
             number: token for token, number in self.dictionary.items()})
 
     def __repr__(self) -> str:
-        # Never the words: there may be a million of them.
+        # Without the words: there may be a million of them.
         return (f'<Vocabulary: {len(self.dictionary)} tokens in the '
                 f'dictionary; {self.num_unknown} of {self.num_tokens} in the '
                 'files are not>')
@@ -179,7 +179,7 @@ def _decoded(numbers: Iterable[Any], tokens: dict[int, str]) -> list[Any]:
             'of the vocabulary') from None
 
 
-#: Numbers of tokens, what they were counted in, or the name of a file.
+#: A dict from tokens to numbers, a `Vocabulary`, or the name of a file.
 Dictionary: TypeAlias = (
     'Mapping[str, int] | Vocabulary | str | os.PathLike[str]')
 
@@ -192,7 +192,7 @@ def build_vocabulary(
         special_tokens: Iterable[str] = SPECIAL_TOKENS) -> Vocabulary:
     r"""Count the tokens of text files and number the most frequent ones.
 
-    A bar, or two lines, show how far it has come if it takes long.
+    If it takes long, a progress bar or two lines show its progress.
 
     Parameters
     ----------
@@ -206,13 +206,14 @@ def build_vocabulary(
     level : {'word', 'character'}, optional
         As for :class:`~fuel.datasets.text.TextFile`.
     preprocess : callable, optional
-        Called with each line before it is split, such as ``str.lower``. Give
-        the same function to :class:`~fuel.datasets.text.TextFile`: what it
-        changes is not in the dictionary otherwise. Default: none.
+        Called with each line before it is split, such as ``str.lower``. Pass
+        the same function to :class:`~fuel.datasets.text.TextFile`: otherwise
+        the tokens that it changes are not in the dictionary. Default: none.
     encoding : str, optional
         As for :class:`~fuel.datasets.text.TextFile`.
     special_tokens : tuple of str, optional
-        They get the first numbers. Defaults to ``('<S>', '</S>', '<UNK>')``.
+        Tokens that get the first numbers. Defaults to ``('<S>', '</S>',
+        '<UNK>')``.
 
     Returns
     -------
@@ -288,7 +289,7 @@ def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
                 reader.read()
                 while reader.lines:
                     yield reader.lines
-                    # Of a compressed file it is not known how far one is.
+                    # The progress in a compressed file is not known.
                     bar.update(done + min(reader.start, size))
                     reader.read()
             finally:
@@ -299,7 +300,9 @@ def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
 
 def save_vocabulary(dictionary: Mapping[str, int],
                     path: str | os.PathLike[str]) -> None:
-    """Save a dictionary of tokens as JSON, replacing the file as a whole.
+    """Save a dictionary of tokens as JSON.
+
+    An existing file is replaced as a whole.
 
     Parameters
     ----------
@@ -327,11 +330,12 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     Parameters
     ----------
     path : str
-        ``.json``: an object from tokens to integers, or a list of tokens.
-        ``.pkl`` or ``.pickle``: a pickled dict, read without running
-        anything that the file may name. Anything else: text in UTF-8 with a
-        token a line, numbered from 0. Each may also be compressed, with
-        ``.gz``, ``.bz2`` or ``.xz`` at the end of the name.
+        The file. With the extension ``.json``, an object from tokens to
+        integers, or a list of tokens. With ``.pkl`` or ``.pickle``, a pickled
+        dict, loaded without running code that the file may name. With
+        any other, text in UTF-8 with a token in each line, numbered from 0.
+        Each may also be compressed, with ``.gz``, ``.bz2`` or ``.xz`` at the
+        end of the name.
 
     Returns
     -------
@@ -343,7 +347,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it holds anything else.
+        If the file holds anything else.
 
     Examples
     --------
@@ -382,7 +386,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:
-    """Return a dictionary of tokens, loaded if it is the name of a file."""
+    """Return a dictionary of tokens; load it if a file is named."""
     if isinstance(dictionary, Vocabulary):
         return dictionary.dictionary
     if isinstance(dictionary, (str, os.PathLike)):
@@ -404,7 +408,10 @@ def check_level(level: str) -> None:
 
 def check_token(name: str, token: str | None,
                 vocabulary: Mapping[str, int]) -> None:
-    """Refuse a token with a meaning of its own that has no number."""
+    """Refuse a special token that is not in the vocabulary.
+
+    `name`: the argument that names the token, for the error.
+    """
     if token is not None and token not in vocabulary:
         raise ValueError(
             f'{name} is {token!r}, which is not among the '
@@ -428,7 +435,7 @@ def unpickle(content: bytes) -> object:
 
 
 def number_tokens(tokens: list[object], name: str) -> dict[str, int]:
-    """Return the numbers of tokens in a list, from 0 on."""
+    """Return a dict from the tokens in a list to their numbers, from 0 on."""
     numbers: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if not isinstance(token, str) or not token:
@@ -443,7 +450,7 @@ def number_tokens(tokens: list[object], name: str) -> dict[str, int]:
 
 
 def check_dictionary(found: object, name: str) -> dict[str, int]:
-    """Return a dictionary of tokens; refuse anything else."""
+    """Return a value if it is a dictionary of tokens; else raise an error."""
     if not isinstance(found, dict):
         raise ValueError(
             f'{name} must hold a dictionary of tokens, but holds '

@@ -1,4 +1,4 @@
-"""Data sets of windows over the runs of another."""
+"""Data sets of windows over the runs of another data set."""
 from __future__ import annotations
 
 import warnings
@@ -30,34 +30,36 @@ class Windows(RunDataset):
     Parameters
     ----------
     dataset : Dataset
-        Any with random access.
+        A data set with random access.
     length : int
         Number of rows in a window.
     runs : dict or str, optional
         As for :class:`Runs`. A window lies in one run.
     step : int, optional
-        From each row of a window to the next. Defaults to 1.
+        Distance from each row of a window to the next. Defaults to 1.
     stride : int, optional
-        Rows from the start of a window to that of the next. Defaults to 1.
+        Distance from the start of a window to the start of the next, in rows.
+        Defaults to 1.
     pad : {'edge', 'zero'}, optional
-        The value of rows outside of the run: its nearest row, or
-        zeros. Defaults to None: windows lie inside.
+        The value of rows outside of the run: the nearest row of the run, or
+        zeros. Defaults to None: windows lie inside of their runs.
     pad_before, pad_after : int, optional
         Number of rows by which the first window may begin before its run, and
         the last one end after it. Default to 0.
     short : {'drop', 'error'}, optional
-        Runs that are too short for a window are left out, unless all are too
-        short, or an error. Defaults to 'drop'.
+        Whether a run that is too short for a window is left out or is an
+        error. It is always an error if all runs are too short. Defaults to
+        'drop'.
     first : dict of str to int, optional
-        Of these sources only so many rows, the first ones of each window,
-        are read.
+        For each of these sources, the number of rows that are read: the first
+        rows of each window.
     dense : sequence of str, optional
-        Of these sources every row is read, also between the steps, in an
-        array of shape ``(length, step, ...)``. A window then takes up
-        ``length * step`` rows. Not with padding.
+        Sources that are read with the rows between the steps, into an array
+        of shape ``(length, step, ...)``. A window then spans ``length *
+        step`` rows. Not with padding.
     mask_source : str, optional
-        The name of the source that says which rows are real, where there is
-        padding. Defaults to ``'mask'``.
+        If there is padding, the name of the source that says which rows are
+        real. Defaults to ``'mask'``.
     sources, axis_labels : optional
         As for :class:`Dataset`.
 
@@ -67,14 +69,14 @@ class Windows(RunDataset):
     runs : numpy.ndarray, shape (runs + 1,)
         Bounds of the windows of each run.
     run_numbers : numpy.ndarray, shape (num_examples,)
-        The number of the run of each window, among those of the argument
-        `runs`, else of ``dataset.runs``.
+        The number of the run of each window, among the runs of the argument
+        `runs`, or of ``dataset.runs`` by default.
 
     Raises
     ------
     TypeError
-        If the data set is read in order, a source is sparse that `sources`
-        does not leave out, or a count is not an integer.
+        If the data set is read in order, if a chosen source is sparse, or if
+        a count is not an integer.
     ValueError
         If a count is out of range, a source is unknown, a row lies outside
         of all runs, no run is long enough for a window, or one is too short
@@ -82,9 +84,10 @@ class Windows(RunDataset):
 
     Notes
     -----
-    An example is ``(length, ...)`` for each source. The source `mask_source`,
-    shape ``(length,)``, is True where a row is real: one for all sources. A
-    source that is one value for each run comes once a window.
+    An example has the shape ``(length, ...)`` in each source. The source
+    `mask_source`, of shape ``(length,)``, is True where a row is real; there
+    is one mask for all sources. A source with one value for each run has that
+    value once a window.
 
     A run of t rows has windows that begin at its rows ``-pad_before``,
     ``-pad_before + stride``, ... up to ``t - ((length - 1) * step + 1) +
@@ -223,8 +226,8 @@ class Windows(RunDataset):
         return cuts
 
     def _rows_of(self, source: str) -> tuple[IndexArray, tuple[int, ...]]:
-        """Return the rows that windows have of a source, counted from their
-        beginning, and the lengths of the axes that they make."""
+        """Return the rows of a window that are read of a source, counted from
+        its start, and the lengths of the axes into which they are reshaped."""
         if source in self.dense:
             axes = self.length, self.step
             return numpy.arange(self.length * self.step, dtype=numpy.intp), (
@@ -238,7 +241,8 @@ class Windows(RunDataset):
         if self.pad == 'zero' and (
                 self._chosen is None or source in self._chosen):
             known = types_of(self.dataset).get(source, SourceType(None)).dtype
-            # An unknown type of data in memory is found when they are read.
+            # The type of data in memory may be unknown: zeros are then refused
+            # when the data are read.
             if (known is not None or below.reader.files) and (
                     below.reader.dtype.hasobject):
                 raise no_zeros(source, 'of objects')

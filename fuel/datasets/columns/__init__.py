@@ -1,4 +1,4 @@
-"""Columns: what of an HDF5 file becomes a source."""
+"""Columns: the parts of an HDF5 file that become sources."""
 from fuel.datasets.columns.categorical import Categorical
 from fuel.datasets.columns.csr import CSR
 from fuel.datasets.columns.rows import Flat, Rows

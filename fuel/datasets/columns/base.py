@@ -1,5 +1,5 @@
-"""The base of columns: which array of a file is a source, and its reading; and
-the calls that make data sets of columns, as text that can be pasted."""
+"""The base of columns, which make sources of arrays in files; and the text of
+calls that make data sets of columns, which can be pasted."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from fuel.datasets.row_orders import IndexArray
 from fuel.describe import SourceType
 from fuel.storage import Reader
 
-# Longer lists of rows are not shown.
+# Most rows of a list that a call shows.
 MOST_SHOWN = 100
-# Of arguments whose defaults need not be shown.
+# Defaults of arguments, which a call need not show.
 DEFAULTS = {'missing': 'error', 'follow': 'folder'}
 
 
@@ -23,11 +23,12 @@ DEFAULTS = {'missing': 'error', 'follow': 'folder'}
 class FileColumn:
     """A column of a data set: the part of a file that becomes a source.
 
-    Two columns are equal if their ``repr`` is, which can be pasted.
+    Two columns are equal if their ``repr`` is equal. The ``repr`` can be
+    pasted.
 
-    `counts_rows`: whether it says how many rows a part has.
-    `divides_parts`: whether its reader has more parts than there are, which
-        are runs unless others are named.
+    `counts_rows`: whether the column determines the number of rows of a part.
+    `divides_parts`: whether the column's reader divides each part into several
+        parts, which are runs unless other runs are named.
     """
 
     counts_rows: ClassVar[bool] = True
@@ -41,7 +42,7 @@ class FileColumn:
     def open(self, parts: FileParts, name: str) -> Reader:
         """Return a reader of the examples.
 
-        `name`: of the source, for errors.
+        `name`: name of the source, for errors.
         """
         raise NotImplementedError
 
@@ -51,8 +52,8 @@ class FileColumn:
         raise NotImplementedError
 
     def indexed(self) -> Sequence[str]:
-        """Return the known paths of arrays that are looked up in each part
-        and have one row for each index of an axis."""
+        """Return the paths of arrays whose first axis counts rows and that
+        are looked up in each part."""
         return []
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
@@ -60,24 +61,24 @@ class FileColumn:
         return reader.part_bounds
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return the row of its array that each part begins with, one number
-        if all are equal."""
+        """Return the row of the array with which each part begins; one number
+        if it is the same in all parts."""
         return 0
 
     def divisions(self, parts: FileParts) -> IndexArray:
-        """Return into how many each part is divided, of a column that
-        divides them."""
+        """Return the number of divisions of each part, for a column that
+        divides parts."""
         raise NotImplementedError
 
     def type_of(self, reader: Reader) -> SourceType:
-        """Return type and shape of an example of its reader."""
+        """Return type and shape of an example of the column's reader."""
         if reader.element_type is not None:
             return SourceType(reader.element_type)
         return SourceType(reader.dtype, None if reader.dtype.hasobject
                           else reader.shape[1:])
 
     def labels(self, parts: FileParts) -> tuple[str, ...] | None:
-        """Return the labels of the axes of a batch, None without any."""
+        """Return the labels of the axes of a batch, or None."""
         return None
 
     def check_path(self, name: str, path: object) -> None:
@@ -111,7 +112,7 @@ class FileColumn:
 
 @dataclass(frozen=True, repr=False)
 class PathColumn(FileColumn):
-    """Base of the columns that one path in each part makes."""
+    """Base of the columns that read one path in each part."""
 
     path: str
 
@@ -130,7 +131,7 @@ Columns: TypeAlias = (
 
 
 def named_columns(columns: Columns) -> list[tuple[str, str | FileColumn]]:
-    """Return names of sources, which may be equal, and columns."""
+    """Return pairs of a source's name and its column; names may be equal."""
     if isinstance(columns, Mapping):
         return list(columns.items())
     several = [columns] if isinstance(columns, (str, FileColumn)) else columns
@@ -141,8 +142,8 @@ def named_columns(columns: Columns) -> list[tuple[str, str | FileColumn]]:
 def shown_call(name: str, files: str | Sequence[str],
                columns: Mapping[str, FileColumn],
                arguments: Mapping[str, object]) -> str:
-    """Return a call with files, columns, and those of the arguments that are
-    not None or their defaults."""
+    """Return the text of a call with files, columns, and the arguments that
+    are neither None nor defaults."""
     return written_call(
         name, [repr(files if isinstance(files, str) else list(files)),
                _shown_columns(columns)], {
@@ -152,13 +153,17 @@ def shown_call(name: str, files: str | Sequence[str],
 
 def written_call(name: str, first: Sequence[str],
                  named: Mapping[str, object]) -> str:
-    """Return a call of a name; the first arguments are written already."""
+    """Return the text of a call of a name.
+
+    `first`: the positional arguments, as text already.
+    `named`: the keyword arguments.
+    """
     shown = [f'{key}={_shown(value)}' for key, value in named.items()]
     return f'{name}({", ".join([*first, *shown])})'
 
 
 def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
-    """Return columns as they are written, the plain ones by their paths."""
+    """Return columns as text; plain columns are written as their paths."""
     short = {source: column.paths()[0] if column.is_plain else column
              for source, column in columns.items()}
     if all(source == column.paths()[0] for source, column in columns.items()):
@@ -167,7 +172,7 @@ def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return an argument as it is written, but for long lists of rows."""
+    """Return an argument as text; of a long list of rows, only the length."""
     if isinstance(value, Mapping):
         return '{' + ', '.join(f'{key!r}: {_shown(one)}'
                                for key, one in value.items()) + '}'

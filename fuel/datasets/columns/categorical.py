@@ -29,18 +29,20 @@ class Categorical(PathColumn):
     Parameters
     ----------
     path : str
-        Of a group of ``codes`` and ``categories``, as AnnData writes it, or
-        of an array of codes.
+        Path of a group of ``codes`` and ``categories``, as AnnData writes it,
+        or of an array of codes.
     names : str or list of str, optional
-        Path of the array of names, or these. Defaults to those of the group,
-        or to those that an attribute of the array refers to.
+        Path of the array of names, or the names themselves. Defaults to the
+        categories in the group, or to the names that an attribute of the
+        array refers to.
 
     Notes
     -----
-    Codes are of the smallest of int8, int16 and int32 that holds all names,
-    which are in ``dataset.categories[source]``. Where parts have different
-    names they are united in the order met, so that a code means one name;
-    they do not depend on splits.
+    Codes have the smallest type among int8, int16 and int32 that can number
+    all names. The names are in ``dataset.categories[source]``. If parts have
+    different names, the names are united in the order in which they occur, so
+    that a code means the same name in all parts. Codes do not depend on
+    splits.
     """
 
     names: str | Sequence[str] | None = None
@@ -60,7 +62,7 @@ class Categorical(PathColumn):
         """Return a reader of the codes."""
         path, field = self.path, None
         if parts.find(0, path) is None and '/' in path:
-            # A field of a table, as it was before AnnData 0.7.
+            # A field of a table, as AnnData before 0.7 wrote it.
             table, _, last = path.rpartition('/')
             node = parts.find(0, table)
             if isinstance(node, h5py.Dataset) and last in (
@@ -102,7 +104,7 @@ class Categorical(PathColumn):
                               else f'/uns/{field}_categories')
         found = parts.find(number, path)
         if isinstance(found, h5py.Group):
-            # Text with missing values.
+            # A group of text with missing values.
             found = parts.find(number, f'{path}/values')
         if found is None:
             found = names_referred_to(array)
@@ -119,7 +121,7 @@ class Categorical(PathColumn):
 
 def names_referred_to(array: h5py.Dataset) -> Node | None:
     """Return the array that the attribute ``categories`` of codes refers to,
-    as AnnData 0.7 writes it; None without one."""
+    as AnnData 0.7 writes it; None without such an attribute."""
     if 'categories' not in array.attrs:
         return None
     reference = read_attribute(array, 'categories')
@@ -128,11 +130,12 @@ def names_referred_to(array: h5py.Dataset) -> Node | None:
 
 
 class UnitedNames:
-    """The names of all parts, and codes with one meaning in all parts.
+    """The names of all parts, and codes that mean the same in all parts.
 
-    `reader`: of the codes as they are stored.
-    `names`: the name of each code.
-    `dtype`: of the codes.
+    `reader`: reader of the codes as they are stored.
+    `names`: as an argument, the names in each part; as an attribute, the name
+        of each united code.
+    `dtype`: type of the united codes.
     """
 
     def __init__(self, reader: Reader, names: Sequence[Sequence[Any]],
@@ -144,7 +147,7 @@ class UnitedNames:
                 raise damaged(
                     f'{parts.describe(number)}, source {reader.name!r}: '
                     f'a category is there twice')
-            # In the place of code -1, which is first, stays what it is.
+            # Code -1 comes first and stays -1.
             tables.append([-1, *[united.setdefault(name, len(united))
                                  for name in known]])
         self.names = tuple(united)
@@ -160,14 +163,18 @@ class UnitedNames:
 
     def recode(self, rows: NDArray[Any],
                numbers: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return the codes of rows, which are those of their parts."""
+        """Return the united codes of rows.
+
+        `rows`: the codes as they are stored.
+        `numbers`: the numbers of the rows.
+        """
         places = rows.astype(numpy.intp)
         places += 1
         parts: Any = 0
         if len(self._counts) > 1:
             parts = part_numbers(self._bounds, numbers).reshape(
                 -1, *[1] * (rows.ndim - 1))
-        # Without a sign, no code stands for what is missing.
+        # Unsigned codes have no value for what is missing.
         lowest = 0 if rows.dtype.kind == 'i' else 1
         wrong = (places < lowest) | (places >= self._counts[parts])
         if wrong.any():

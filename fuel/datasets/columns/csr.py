@@ -21,30 +21,31 @@ from fuel.utils.hdf5_errors import damaged
 from fuel.utils.sparse import make_csr, to_dense
 
 ARRAYS = ('data', 'indices', 'indptr')
-# Names of attributes today, and of files before AnnData 0.7.
+# Names of the attributes, today and before AnnData 0.7.
 FORMATS = ('encoding-type', 'h5sparse_format')
 SHAPES = ('shape', 'h5sparse_shape')
 
 
 @dataclass(frozen=True, repr=False)
 class CSR(PathColumn):
-    """Rows of a sparse matrix, as AnnData writes it by rows.
+    """Rows of a sparse matrix in the format CSR, as AnnData writes it.
 
-    A batch is a :class:`scipy.sparse.csr_array`, an example one of shape
-    (1, columns).
+    A batch is a :class:`scipy.sparse.csr_array`. An example is such an array
+    of shape (1, columns).
 
     Parameters
     ----------
     path : str
-        Of the group with the arrays ``data``, ``indices`` and ``indptr``.
+        Path of the group with the arrays ``data``, ``indices`` and
+        ``indptr``.
     dense : bool, optional
-        Whether a batch is an array of shape (batch, columns) with all zeros.
-        Defaults to False.
+        Whether a batch is a dense array of shape (batch, columns). Defaults
+        to False.
 
     Notes
     -----
-    A matrix stored by columns (CSC) is refused: a row of it is spread over
-    the whole file. Indices keep their type.
+    A matrix stored by columns (CSC) is refused, since its rows are spread
+    over the whole file. Indices keep their type.
     """
 
     dense: bool = False
@@ -95,24 +96,24 @@ class CSR(PathColumn):
 
 
 class SparseRowReader(RangesReader):
-    """Sparse rows, as batches of SciPy's, or with their zeros.
+    """Reads sparse rows, into SciPy's sparse arrays or dense arrays.
 
-    Of each row the columns are checked once: it belongs to one version of its
-    file, and other versions are refused.
+    The columns of each row are checked once, when it is first read: other
+    versions of the file are refused later.
     """
 
     def __init__(self, *args: Any, dense: bool) -> None:
         super().__init__(*args)
         self._is_dense = dense
         self._is_checked = numpy.zeros(len(self), bool)
-        # SciPy takes no other types of indices.
+        # The types of indices that SciPy takes.
         dtype = self._readers[1].dtype
         self._index_type = dtype if dtype in ('i4', 'i8') else numpy.dtype(
             'i4' if dtype.itemsize < 4 else 'i8')
         self._most = numpy.iinfo(self._index_type).max
 
     def read(self, rows: Places) -> Any:
-        """See :meth:`Reader.read`; of a sparse row, the shape is
+        """See :meth:`Reader.read`. One sparse row has the shape
         (1, columns)."""
         if self._is_dense or isinstance(rows, (slice, numpy.ndarray)):
             return super().read(rows)
@@ -137,7 +138,7 @@ class SparseRowReader(RangesReader):
                        counts: NDArray[numpy.intp],
                        rows: NDArray[numpy.intp]) -> None:
         unsigned = indices.view(f'u{indices.itemsize}')
-        # Negative ones are beyond the end too.
+        # Negative indices are beyond the end too.
         limit = min(self.shape[1], numpy.iinfo(indices.dtype).max + 1)
         if not unsigned.size or unsigned.max() < limit:
             return
@@ -189,7 +190,7 @@ def _columns_of(parts: FileParts, number: int, path: str) -> int:
 
 def _check_indptr(where: str, indptr: NDArray[Any], num_values: int,
                   num_indices: int) -> None:
-    """Refuse rows that do not follow each other through all values."""
+    """Refuse bounds of rows that do not cover all values in order."""
     reason = ''
     if indptr.dtype.kind not in 'iu' or indptr.ndim != 1:
         reason = (f'indptr should be integers in one axis, and is '

@@ -1,4 +1,4 @@
-"""Open columns: the readers of a data set, its splits and its runs."""
+"""Open columns: the readers of a data set, and the rows of its splits."""
 from __future__ import annotations
 
 import functools
@@ -31,9 +31,9 @@ from fuel.utils.hdf5_errors import naming_file
 class Wanted(NamedTuple):
     """Arguments of a data set that choose the data in its files.
 
-    `columns`: all that may be asked for, by source.
+    `columns`: all columns that may be asked for, by source.
     `used`: the sources that are opened at once; at least one. A part that
-        lacks one is left out, or an error.
+        lacks one of them is left out, or is an error.
     `splits`, `which_sets`, `missing`: see
         :class:`~fuel.datasets.hdf5_dataset.HDF5Dataset`.
     """
@@ -49,7 +49,7 @@ class OpenColumns(dict[str, Reader]):
     """The readers of columns, each opened when it is first asked for.
 
     `order`: the rows of the splits that are used.
-    `splits`: all there are, by name.
+    `splits`: all splits, by name.
     """
 
     def __init__(self, parts: FileParts, wanted: Wanted) -> None:
@@ -92,7 +92,8 @@ class OpenColumns(dict[str, Reader]):
         return reader
 
     def _check_bounds(self, source: str, bounds: IndexArray) -> None:
-        """Refuse a column with other rows than the first one."""
+        """Refuse a column whose parts have other numbers of rows than those of
+        the counting column."""
         parts = self.parts
         if parts.bounds is None:
             parts.bounds = bounds
@@ -107,10 +108,11 @@ class OpenColumns(dict[str, Reader]):
             f'rows off with Rows(..., start=..., stop=...)')
 
     def _check_divided(self, source: str, bounds: IndexArray) -> None:
-        """Refuse a column that divides parts otherwise than the first."""
+        """Refuse a column that divides parts in another way than the first
+        such column."""
         parts = self.parts
         if parts.divided is None:
-            # The first one that is opened.
+            # The first such column that is opened.
             parts.divided = bounds
         if not numpy.array_equal(parts.divided, bounds):
             raise ValueError(
@@ -118,7 +120,8 @@ class OpenColumns(dict[str, Reader]):
                 f'first axes as {self._counting!r} has')
 
     def _find_order(self) -> Order:
-        """Return the rows of the splits that are used, at least one."""
+        """Return the rows of the splits that are used; refuse splits without
+        rows."""
         which_sets = self._wanted.which_sets
         order = self.order_of(which_sets)
         if not length(order):
@@ -132,14 +135,19 @@ class OpenColumns(dict[str, Reader]):
         return order
 
     def order_of(self, which_sets: Sequence[str] | None) -> Order:
-        """Return the rows of some splits, one split after the other; without
-        splits, all rows."""
+        """Return the rows of some splits, one split after the other.
+
+        `which_sets`: names of the splits; None for all rows.
+        """
         return self._with_twins(order_of_splits(
             self.splits, which_sets, self.num_rows, self.parts))
 
     def _with_twins(self, order: Order) -> Order:
-        """Return the rows whose twins, in columns that begin later, are in the
-        splits too: no data of another split are read."""
+        """Return an order without rows that would read data of other splits.
+
+        A column with ``start=`` reads later rows of its array. A row is left
+        out if such a later row is in none of the splits.
+        """
         bounds = self.parts.bounds
         assert bounds is not None
         if isinstance(order, slice) and length(order) == self.num_rows:
@@ -147,7 +155,7 @@ class OpenColumns(dict[str, Reader]):
         firsts = [column.first_rows(self.parts)
                   for column in self._wanted.columns.values()
                   if column.counts_rows]
-        # Of each part by itself.
+        # The least first row of each part.
         least = functools.reduce(numpy.minimum, firsts)
         shifts = [shift for shift in (first - least for first in firsts)
                   if numpy.any(shift)]
@@ -176,8 +184,8 @@ class OpenColumns(dict[str, Reader]):
         return found
 
     def axis_labels(self) -> dict[str, tuple[str, ...] | None] | None:
-        """Return the labels of the axes of the sources that are used, as the
-        first part has them; None if it has none."""
+        """Return the labels of the axes of the sources that are used, from
+        the first part; None if it has no labels."""
         found = {}
         for source in self._wanted.used:
             with naming_file(self.parts.path_of(0), source):
@@ -186,8 +194,7 @@ class OpenColumns(dict[str, Reader]):
         return found if any(found.values()) else None
 
     def summary(self) -> dict[str, object]:
-        """Return the facts, beside the columns, that a saved state must
-        fit."""
+        """Return the facts that a saved state must fit, except the columns."""
         parts, order = self.parts, self.order
         assert parts.bounds is not None
         names = '\n'.join(parts.names.names).encode('utf-8', 'surrogateescape')
@@ -204,9 +211,10 @@ class OpenColumns(dict[str, Reader]):
 
 def _counting_column(columns: Mapping[str, FileColumn],
                      used: Sequence[str]) -> str:
-    """Return the source that counts the rows of parts.
+    """Return the source whose column determines the rows of parts.
 
-    It need not be used: values of parts and runs belong to rows.
+    If all sources in use have one value for each part or run, it is a source
+    that is not used.
     """
     counting = [source for source in (*used, *columns)
                 if columns[source].counts_rows]
@@ -220,9 +228,9 @@ def _counting_column(columns: Mapping[str, FileColumn],
 
 
 def refuse_other_arrays(files: LinkedFiles, besides: Sequence[str]) -> None:
-    """Refuse a file with an array of rows that the first has not.
+    """Refuse a file with an array of rows that the first file lacks.
 
-    `besides`: paths that are not sources, and neither is what is below.
+    `besides`: paths that are not sources, nor are the arrays below them.
     """
     hidden = tuple([f'{path.strip("/")}/' for path in besides])
 
@@ -262,7 +270,8 @@ def _find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
                 ) -> dict[str, Any]:
     """Return the splits by name.
 
-    `splits`: a mapping, or the path of a group of lists in the files.
+    `splits`: a mapping, or a path in the files: of a group of lists, or of a
+        column of categories.
     """
     if splits is None:
         return {}
@@ -293,7 +302,8 @@ def _find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
 
 def _arrays_of(parts: FileParts, number: int,
                path: str) -> dict[str, h5py.Dataset]:
-    """Return the arrays of a group by name, or of a column of categories."""
+    """Return the arrays of a group of splits, or of a column of categories,
+    by name."""
     found = parts.files.find(number, path)
     if isinstance(found, h5py.Group):
         return dict(find_arrays(found, parts.files.open_linked))
@@ -308,7 +318,7 @@ def _arrays_of(parts: FileParts, number: int,
 
 def _by_category(arrays: Mapping[str, NDArray[Any]],
                  ) -> dict[str, NDArray[Any]]:
-    """Return a mask for each category that rows have, by its name."""
+    """Return, for each category, a mask of the rows that have it, by name."""
     codes = arrays['codes']
     return {text_of_name(name): codes == code for code, name in enumerate(
         arrays['categories'].tolist())}

@@ -1,5 +1,5 @@
-"""The files of a data set, and the names of its parts: of files, or of groups
-in them."""
+"""The files of a data set, and the names of its parts, which are files or
+groups in files."""
 from __future__ import annotations
 
 import fnmatch
@@ -24,7 +24,7 @@ from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.other_libraries import checked_path, short_repr
 
-# Of many names, how many an error shows.
+# Most names that an error shows.
 SHOWN = 10
 MAGIC = re.compile(r'[*?[]')
 _NUMBER = re.compile('[0-9]+')
@@ -35,7 +35,7 @@ Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
 
 def as_files(files: Files, storage_options: StorageOptions | None,
               ) -> str | list[str]:
-    """Return files as they were given, without credentials in a repr."""
+    """Return files as they were given; the ``repr`` shows no credentials."""
     if isinstance(files, (str, os.PathLike)):
         return as_path(os.fsdecode(files), storage_options)
     found = [as_path(os.fsdecode(file), storage_options) for file in files]
@@ -45,7 +45,7 @@ def as_files(files: Files, storage_options: StorageOptions | None,
 
 
 def expand(files: str | Sequence[str]) -> list[str]:
-    """Return the paths of files, of a pattern in natural order."""
+    """Return the paths of files; those of a pattern in natural order."""
     if not isinstance(files, str):
         return [path for file in files for path in expand(file)]
     if isinstance(files, RemotePath) and '*' in files.reveal()[0]:
@@ -63,9 +63,12 @@ def expand(files: str | Sequence[str]) -> list[str]:
 
 def fixed_files(reader: str, files: Any,
                 storage_options: StorageOptions | None) -> str | list[str]:
-    """Return the path of a file, or those of several, which lead to the same
-    files in another folder; refuse anything else.
+    """Return the path of a file, or a list of paths of several files.
 
+    The paths stay valid if the working directory changes. Anything but paths
+    is refused.
+
+    `reader`: name of the data set, for errors.
     `files`: a path, URL or pattern, or a list of them.
     """
     listed = files if isinstance(files, (list, tuple)) else []
@@ -84,12 +87,12 @@ def fixed_files(reader: str, files: Any,
 
 
 def as_list(paths: str | Sequence[str]) -> Sequence[str]:
-    """Return paths as a list, where one file may be named by itself."""
+    """Return paths as a list; a single path becomes a list of one path."""
     return [paths] if isinstance(paths, str) else paths
 
 
 def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of files in the folder that has all of them."""
+    """Return the paths of files relative to their common folder."""
     names = [os.path.abspath(path).replace(os.sep, '/').split('/')
              for path in paths]
     depth = 0
@@ -100,16 +103,19 @@ def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def files_in_order(paths: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the names of several files, whose rows have an order, for a
-    state; nothing of one file, which may be renamed before the state is
-    restored."""
+    """Return the argument of a saved state that holds the names of several
+    files in order.
+
+    It is empty for one file, which may be renamed before the state is
+    restored.
+    """
     paths = as_list(paths)
     return {} if len(paths) < 2 else {
         'files': relative_names(list(map(located, paths)))}
 
 
 def shown_paths(paths: Sequence[str]) -> list[str]:
-    """Return paths as people read them: of many, the first and the last."""
+    """Return paths for people to read; of many, the first and the last."""
     return list(map(str, paths)) if len(paths) < 3 else [
         f'{paths[0]} to {paths[-1]}, {len(paths)} files']
 
@@ -117,8 +123,8 @@ def shown_paths(paths: Sequence[str]) -> list[str]:
 class PartNames:
     """The parts of a data set by name; some may be left out.
 
-    `names`: of each part, its path in its file; '' for a whole file.
-    `file_numbers`: of each part, the number of its file.
+    `names`: for each part, its path in its file; '' for a whole file.
+    `file_numbers`: for each part, the number of its file.
     """
 
     def __init__(self, files: LinkedFiles, pattern: str | None,
@@ -126,27 +132,30 @@ class PartNames:
         self._files = files
         self._pattern = pattern
         self._may_lack = may_lack
-        # Those that are left out are among them.
+        # All parts, including those that are left out.
         self._all = self._list() if pattern is None else files.kept(
             f'parts {self.key}', self._list, self._are_parts)
         self.leave_out(numpy.zeros(len(self._all['file']), bool))
 
     def leave_out(self, is_out: NDArray[numpy.bool_]) -> None:
-        """Leave out some of all parts."""
+        """Leave out some parts.
+
+        `is_out`: for each part, whether it is left out.
+        """
         self._is_out = is_out
         self.file_numbers: list[int] = self._all['file'][~is_out].tolist()
         self.names = [text_of_name(name)
                       for name in self._all['name'][~is_out].tolist()]
-        # By each kind of name; a part that is left out is -1.
+        # Numbers of parts by each kind of name; -1 if a part is left out.
         self._numbers: list[dict[str, list[int]]] = [{}, {}, {}]
 
     @property
     def key(self) -> str:
-        """Key of the index that is kept of these parts (str)."""
+        """Key under which the list of the parts is cached (str)."""
         return f'{self._pattern!r} {self._may_lack}'
 
     def _list(self) -> Arrays:
-        """Return file and name of each part, as HDF5 has them."""
+        """Return the file number and the name of each part, from HDF5."""
         found = [(number, name.encode('utf-8', 'surrogateescape'))
                  for number, path in enumerate(self._files.paths)
                  for name in self._names_in(number, path)]
@@ -158,8 +167,8 @@ class PartNames:
         return {'file': numpy.array(numbers), 'name': numpy.array(names)}
 
     def _are_parts(self, arrays: Arrays) -> bool:
-        """Return whether a kept list can be that of the parts: the first and
-        the last exist."""
+        """Return whether a cached list may be the list of the parts: whether
+        its first and its last part exist."""
         if arrays.keys() != {'file', 'name'}:
             return False
         files, names = arrays['file'], arrays['name']
@@ -191,7 +200,7 @@ class PartNames:
 
     def _search(self, group: h5py.Group, patterns: Sequence[str],
                 prefix: str = '') -> Iterator[str]:
-        """Yield the names of groups that fit a pattern for each level."""
+        """Yield the paths of groups that match a pattern for each level."""
         open_linked = self._files.open_linked
         first, *rest = patterns
         names = [first] if not MAGIC.search(first) else fnmatch.filter(
@@ -206,12 +215,12 @@ class PartNames:
                 yield from self._search(node, rest, f'{prefix}{name}/')
 
     def find(self, name: str) -> Sequence[int] | None:
-        """Return the parts of a name, without those left out; None if there
-        is no such part.
+        """Return the parts with a name; None if no part has it.
 
-        A part has the last name of its path, the path without what all of
-        them begin with, and the path in the file; a whole file those of its
-        own path.
+        Parts that are left out are not returned. A part has three names: the
+        last name of its path, the path without the prefix that all parts
+        share, and the whole path in the file. A part that is a whole file
+        has the same names of the path of the file.
         """
         for kind in range(3):
             found = self._by(kind).get(name)
@@ -224,7 +233,7 @@ class PartNames:
         return list(self._by(0))
 
     def _by(self, kind: int) -> dict[str, list[int]]:
-        """Return the parts by one kind of their names."""
+        """Return the numbers of the parts by one kind of their names."""
         known = self._numbers[kind]
         if not known:
             begin = MAGIC.split(self._pattern or '', maxsplit=1)[0]
@@ -256,7 +265,7 @@ class PartNames:
                 shown = ', '.join(map(repr, known[:SHOWN]))
                 if len(known) > SHOWN:
                     shown += f', ... {known[-1]!r}'
-                # The number of another part was not meant.
+                # Do not suggest a name that differs in its number alone.
                 others = [other for other in known if _NUMBER.sub('', other)
                           != _NUMBER.sub('', name)]
                 raise ValueError(
@@ -267,13 +276,13 @@ class PartNames:
         return numbers
 
 
-# Parts have the same names in them, which are sorted for each layout that is
-# looked for.
+# Cached, since all parts contain the same names, which are sorted for each
+# layout that is tried.
 @functools.lru_cache(1 << 10)
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key that orders numbers in names by value: a_2 before
     a_10."""
-    # Numbers by their lengths, since some are too long for `int`.
+    # Numbers are compared by length first, since some are too long for `int`.
     return tuple([
         (-1, part) if place % 2 == 0
         else (len(part.lstrip('0')), part.lstrip('0'))

@@ -26,7 +26,7 @@ from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.progress import progress
 
-# Of so many parts what was opened stays open: each array takes kilobytes.
+# Most parts whose arrays stay open: each array takes kilobytes.
 MOST_OPEN = 1000
 
 
@@ -50,11 +50,11 @@ class FileParts:
 
     `files`: see :class:`LinkedFiles`.
     `names`: see :class:`PartNames`.
-    `bounds`: shape (parts + 1,), the first row of each and the number of
-        rows; None until a column has said it.
-    `divided`: the same of what a column divides the parts into; None if none
-        does.
-    `divisions`: into how many each part is divided; shape (parts,).
+    `bounds`: shape (parts + 1,), the first row of each part and the number of
+        rows; None until a column was opened that counts rows.
+    `divided`: the bounds of the divisions into which a column divides the
+        parts; None if no column divides them.
+    `divisions`: the number of divisions of each part; shape (parts,).
     `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
     `expected`: paths of arrays that will be looked up in each part, and have
         one row for each index of an axis.
@@ -68,12 +68,12 @@ class FileParts:
                  runs: RunsGiven | None, cache_bytes: int | None) -> None:
         self.files, self.names = files, names
         self.expected: list[str] = []
-        # Indices that were built together with another, until they are needed.
+        # Indices that were built along with another one and are not used yet.
         self._built: dict[str, IndexBuilder] = {}
         self.cache_bytes = cache_bytes
         self._runs_given = runs
         self._runs: IndexArray | None = None
-        # The group above the parts that were asked for last.
+        # The group above the part that was asked for last.
         self._above: dict[tuple[int, str], Any] = {}
         self._nodes: dict[tuple[int, str], Node | None] = {}
 
@@ -114,7 +114,7 @@ class FileParts:
         return self._runs
 
     def parts_of_runs(self) -> IndexArray:
-        """Return the part that each run begins in, also one without rows."""
+        """Return the part that each run begins in; runs may have no rows."""
         self.find_runs()
         return self._parts_of_runs
 
@@ -124,7 +124,7 @@ class FileParts:
         if given is None and self.divided is None:
             return bounds, numpy.arange(len(self))
         if given is None and self.divided is not None:
-            # Not by their first rows: a run may have none.
+            # Not found by their first rows, since a run may have no rows.
             return self.divided, numpy.repeat(
                 numpy.arange(len(self)), self.divisions)
         if given == 'all':
@@ -166,7 +166,7 @@ class FileParts:
         above, _, last = self.names.names[number].rpartition('/')
         group = self._above.get((file, above))
         if group is None:
-            # The same of all parts, or of many.
+            # All parts, or many of them, have the same group.
             group = self.files.find(file, above)
             self._above = {(file, above): group}
         return file, group, last
@@ -179,8 +179,8 @@ class FileParts:
         return node
 
     def arrays(self, path: str) -> Sequence[h5py.Dataset]:
-        """Return the arrays of a path, one in each part, each opened when it
-        is asked for."""
+        """Return the arrays of a path, one in each part; each is opened when
+        it is asked for."""
         return _Arrays(self, path)
 
     def array(self, number: int, path: str) -> h5py.Dataset:
@@ -228,8 +228,8 @@ class FileParts:
     def _build_index(self, path: str, axes: int) -> IndexBuilder:
         """Build the index of the arrays of a path from HDF5.
 
-        The indices of the expected paths are built with it: HDF5 forgets the
-        first parts before it comes to the last.
+        The indices of the expected paths are built in the same pass, since
+        HDF5's cache drops the first parts before the last is reached.
         """
         if path in self._built:
             return self._built.pop(path)
@@ -246,7 +246,7 @@ class FileParts:
                         self._add(others[other], number, other, file, group,
                                   part)
                     except (LookupError, OSError, RuntimeError, ValueError):
-                        # It is raised where this one is asked for.
+                        # It is raised when this array is asked for.
                         del others[other]
                 bar.advance(1)
         self._built.update(others)
@@ -254,29 +254,34 @@ class FileParts:
 
     def _add(self, builder: IndexBuilder, number: int, path: str, file: int,
              group: Any, part: str) -> None:
-        """Ask HDF5 for an array in a part, which lies where `place_of` has
-        returned."""
+        """Add the array of a path in a part to an index.
+
+        `file`, `group`, `part`: the result of `place_of`.
+        """
         found = open_hard_linked(group, join(part, path)) if number else None
         if not isinstance(found, h5py.h5d.DatasetID):
-            # Links may have led to another file.
+            # Links may lead to another file.
             found = self.array(number, path).id
             group = None
         elif found.get_offset() is None:
-            # Of one piece of this very file there is nothing to check, and to
-            # make h5py's object takes as long as to open it.
+            # An array that is one piece of this file needs no check, and an
+            # object of h5py takes as long to make as the array to open.
             self.files.check_array(file, h5py.Dataset(found))
         try:
             builder.add(found, group)
         except ValueError:
-            # It says more of what has no rows.
+            # Its error says more about an array without rows.
             self.array(number, path)
             raise
 
     def open(self, path: str, name: str, *, axes: int = 1,
              field: str | Sequence[str] | None = None,
              start: int | None = None, stop: int | None = None) -> Reader:
-        """Return a reader of the rows of the arrays of a path, text of
-        variable length as ``str``; see :func:`~fuel.storage.open_parts`."""
+        """Return a reader of the rows of the arrays of a path.
+
+        Text of variable length is read as ``str``. See
+        :func:`~fuel.storage.open_parts` for the arguments.
+        """
         return with_text(open_parts(
             self.index(path, axes), name, field=field, axes=axes, start=start,
             stop=stop, cache_bytes=self.cache_bytes), self.array(0, path))
@@ -292,7 +297,7 @@ class FileParts:
             return read_whole(node)
 
     def attributes(self, name: str, runs: IndexArray) -> list[Any]:
-        """Return an attribute of the part that each of some runs lies in."""
+        """Return, for each of some runs, an attribute of its part."""
         assert self.bounds is not None
         bounds, found = self.find_runs(), dict[int, Any]()
         numbers = self.parts_of_runs()[runs]
@@ -380,11 +385,11 @@ class FileParts:
 
 
 def read_whole(array: h5py.Dataset) -> NDArray[Any]:
-    """Return all of an array, or a single value as an array of no axes."""
+    """Return a whole array; a single value as an array without axes."""
     if array.dtype.kind != 'O':
         return numpy.asarray(array[()])
     if array.shape:
-        # Not by HDF5, which ends the process where text is damaged.
+        # Not read by HDF5, which ends the process if text is damaged.
         rows: NDArray[Any] = choose_reader(array).read(slice(None))
         return rows
     if h5py.check_string_dtype(array.dtype) is None:
@@ -396,7 +401,7 @@ def read_whole(array: h5py.Dataset) -> NDArray[Any]:
 
 
 def _hint_for(path: str, group: h5py.Group) -> str:
-    """Return a hint at the column that reads a group, if it is known."""
+    """Return a hint to the column that reads a group, or to its names."""
     names = set(group)
     if {'data', 'indices', 'indptr'} <= names:
         return f': CSR({path!r}) reads it'
@@ -407,16 +412,18 @@ def _hint_for(path: str, group: h5py.Group) -> str:
                                 for name in sorted(names)[:SHOWN]))
 
 
-# Stated by an attribute that is not there, or not an integer.
+# In the place of an attribute that is missing or not an integer.
 UNSTATED = numpy.iinfo(numpy.int64).min
 
 
 def check_stated(parts: FileParts, name: str, array: str) -> None:
-    """Refuse a part whose attribute states another number of rows than it has;
-    an attribute that is not an integer is ignored.
+    """Refuse a part whose attribute states another number of rows than it has.
 
-    `parts`: the parts, whose rows were counted.
-    `array`: path of an array of so many rows, for the error.
+    An attribute that is not an integer is ignored.
+
+    `parts`: the parts; their rows must have been counted.
+    `name`: name of the attribute.
+    `array`: path of an array with one element for each row, for the error.
     """
     def read_stated() -> Arrays:
         return {'stated': numpy.array([
@@ -444,7 +451,7 @@ def _stated(parts: FileParts, number: int, name: str) -> int:
     value = numpy.array(UNSTATED)
     with naming_file(parts.path_of(number)):
         _, above, path = parts.place_of(number)
-        # To make h5py's group would take ten times as long.
+        # A group object of h5py would take ten times as long.
         part = open_hard_linked(above, path) or parts.group(number).id
         key = name.encode()
         if h5py.h5a.exists(part, key):

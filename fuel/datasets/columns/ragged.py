@@ -15,22 +15,23 @@ from fuel.describe import SourceType
 from fuel.storage import Reader
 from fuel.utils.hdf5_errors import damaged
 
-#: Path of an array, or of a table and the number of a column.
+#: Path of an array; or path of a table, and the number of a column.
 Where: TypeAlias = 'str | tuple[str, int] | None'
 
 
 @dataclass(frozen=True, repr=False)
 class Ragged(FileColumn):
-    """Examples of different lengths, whose rows follow each other.
+    """Examples of different lengths, stored one after the other.
 
     Parameters
     ----------
     values : str
         Path of the array of the rows of all examples.
     offsets, ends, lengths : str or tuple
-        One of them: where examples begin in `values`, and the end of the
-        last; where each ends; or how many rows each has. The path of an
-        array, or of a table and the number of its column, as in
+        One of the three: `offsets`, the row of `values` where each example
+        begins, and the end of the last; `ends`, the row where each example
+        ends; or `lengths`, the number of rows of each example. The path of an
+        array, or of a table with the number of a column, as in
         ``('seqLengths', 0)``.
     """
 
@@ -90,7 +91,7 @@ class Ragged(FileColumn):
 
     def _bounds(self, parts: FileParts, number: int,
                 num_values: int) -> NDArray[numpy.intp]:
-        """Return the bounds of the examples of a part among its rows."""
+        """Return the bounds of a part's examples in its array of values."""
         kind, where = next((name, where) for name, where in self._given()
                            if where is not None)
         path, column = where if isinstance(where, tuple) else (where, None)

@@ -19,18 +19,18 @@ Change: TypeAlias = Callable[[NDArray[Any], IndexArray], NDArray[Any]]
 
 
 class ChangedReader(DerivedReader):
-    """Examples that are rows of another reader, each by itself.
+    """Examples that are each made from one row of another reader.
 
-    `shape`: of all examples; rows that nothing else changes are reshaped to
-        it. Defaults to the shape that the other reader has.
-    `places`: returns which rows of the other reader some examples are made
-        of; None if these are the same.
-    `change`: makes examples of their rows, which are new and may be written
-        to, and of the numbers of the examples; None if rows stay as they are.
-    `bounds`: see :attr:`Reader.part_bounds`. Defaults to those of the other
-        reader.
-    `rows_of_runs`: returns which row of the other reader all rows of a run
-        have, by the numbers of runs; None if rows of a run differ.
+    `shape`: shape of all examples. Without `change`, rows are reshaped to it.
+        Defaults to the shape of the other reader.
+    `places`: takes numbers of examples; returns the rows of the other reader
+        that they are made from. None if the numbers are the same.
+    `change`: takes rows, which it may write to, and the numbers of the
+        examples; returns the examples. None if rows stay as they are.
+    `bounds`: see :attr:`Reader.part_bounds`. Defaults to the bounds of the
+        other reader.
+    `rows_of_runs`: takes numbers of runs; returns the row of the other reader
+        that all rows of each run share. None if rows of a run differ.
     """
 
     def __init__(self, reader: Reader, shape: tuple[int, ...] | None = None,
@@ -51,11 +51,11 @@ class ChangedReader(DerivedReader):
             self.rows_of_chunk = reader.rows_of_chunk
 
     def places(self, rows: IndexArray) -> IndexArray:
-        """Return the rows of the other reader that examples are made of."""
+        """Return the rows of the other reader that examples are made from."""
         return rows if self._places is None else self._places(rows)
 
     def change(self, rows: NDArray[Any], numbers: IndexArray) -> NDArray[Any]:
-        """Return examples made of rows, which may be written to."""
+        """Return examples made from rows; the rows may be written to."""
         if self._change is None:
             return rows.reshape(len(rows), *self.shape[1:])
         return self._change(rows, numbers)
@@ -124,13 +124,13 @@ def _as_text(rows: NDArray[Any], _: IndexArray) -> NDArray[Any]:
 
 
 class RangesReader(DerivedReader):
-    """Examples that are made of ranges of rows of other readers: arrays of
-    different lengths, unless a subclass makes others.
+    """Examples that are made from ranges of rows of other readers: arrays of
+    different lengths, unless a subclass makes other examples.
 
-    `readers`: the same ranges are read of each.
-    `starts`, `stops`: shape (examples,); the rows of each example.
+    `readers`: the other readers; the same ranges are read of each.
+    `starts`, `stops`: shape (examples,); the range of rows of each example.
     `bounds`: see :attr:`Reader.part_bounds`.
-    `describe`: returns what a part is called in errors.
+    `describe`: takes the number of a part; returns its name for errors.
     """
 
     def __init__(self, readers: Sequence[Reader], shape: tuple[int, ...],
@@ -144,7 +144,7 @@ class RangesReader(DerivedReader):
 
     @property
     def rows(self) -> Reader:
-        """The rows that examples are made of (Reader)."""
+        """The reader of the rows that examples are made from (Reader)."""
         return self._readers[0]
 
     def make(self, found: Sequence[NDArray[Any]],
@@ -183,7 +183,7 @@ class RangesReader(DerivedReader):
 
     def needed(self, rows: IndexArray) -> Sequence[IndexArray]:
         """See :meth:`DerivedReader.needed`."""
-        # Mostly one: arrays beside each other have chunks of one length.
+        # Mostly one step: arrays of one group have chunks of equal length.
         steps = [reader.rows_of_chunk for reader in self._readers]
         found = {step: self._every(step, rows) for step in set(steps)}
         return [found[step] for step in steps]
@@ -191,7 +191,8 @@ class RangesReader(DerivedReader):
     def _every(self, step: int,
                rows: IndexArray) -> IndexArray:
         starts, stops = self._starts[rows], self._stops[rows]
-        # Each first row, every so manyth from there on, and the last.
+        # The first row of each range, every further row at a distance of
+        # `step`, and the last row.
         counts = numpy.where(
             stops > starts, -(-(stops - starts - 1) // step) + 1, 0)
         places = rows_of_ranges(numpy.zeros_like(counts), counts)
@@ -200,15 +201,16 @@ class RangesReader(DerivedReader):
         return found
 
     def span(self, rows: slice | IndexArray) -> slice:
-        """Return a range of rows of the readers that has all of examples."""
+        """Return a range of rows that contains the rows of some examples."""
         starts, stops = self._starts[rows], self._stops[rows]
         return slice(int(starts.min(initial=0)), int(stops.max(initial=0)))
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`; those of the reader that costs most."""
+        """Return the pieces of the reader that costs most to read; see
+        :meth:`Reader.pieces`."""
         starts, stops = self._starts[rows], self._stops[rows]
         found = [pieces for pieces in [
-            # After the last row, there may be examples without any.
+            # There may be examples without rows after the last row.
             reader.pieces(numpy.minimum(starts, len(reader) - 1))
             for reader in self._readers if len(reader)]
             if pieces is not None]

@@ -1,4 +1,4 @@
-"""Columns of the rows of arrays, which one axis or several count."""
+"""Columns of the rows of arrays, counted by one axis or several axes."""
 from __future__ import annotations
 
 import math
@@ -26,7 +26,7 @@ from fuel.storage.reader import (
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import any_integer
 
-# Of a part, at most so many pieces have numbers of their own.
+# The numbers of pieces of each part begin at a multiple of this.
 PIECES_OF_PART = 1 << 40
 
 
@@ -37,25 +37,25 @@ class Rows(PathColumn):
     Parameters
     ----------
     path : str
-        Of the array, in the file or below each part.
+        Path of the array, in the file or below each part.
     field : str or list of str, optional
-        Of an array of a compound type: one field, or several as such a type.
-        Defaults to whole elements.
+        Field of an array of a compound type, or a list of fields, which are
+        read as a compound type. Defaults to whole elements.
     axis : int, optional
-        The axis that counts examples. Defaults to the first; MATLAB has
-        them along the last, -1.
+        The axis that counts examples. Defaults to the first; in files of
+        MATLAB it is the last, -1.
     start, stop : int, optional
-        Of each part, which rows to read, as of a slice. Where an episode
-        has one more observation than actions, ``stop=-1`` leaves out the
-        last one, and ``start=1`` gives the next observation of each step.
+        Slice of the rows to read in each part. If an episode has one more
+        observation than actions, ``stop=-1`` leaves out the last observation,
+        and ``start=1`` gives the next observation of each step.
     ragged : bool, optional
         Whether parts may differ in the other axes too, so that a batch is an
         array of arrays. Defaults to False.
 
     Notes
     -----
-    Text of variable length becomes ``str``; of fixed length it is NumPy's
-    bytes, as wide as the widest part's.
+    Text of variable length becomes ``str``. Text of fixed length becomes bytes
+    of NumPy, as wide as in the widest part.
     """
 
     field: str | Sequence[str] | None = None
@@ -77,7 +77,7 @@ class Rows(PathColumn):
         for name in ('axis', 'start', 'stop'):
             value = getattr(self, name)
             if value is not None or name == 'axis':
-                # A plain one, which the repr shows.
+                # A plain integer, which the repr shows.
                 object.__setattr__(self, name, any_integer(
                     f'{name} of Rows({self.path!r})', value))
 
@@ -87,18 +87,18 @@ class Rows(PathColumn):
         return self == Rows(self.path)
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return the row of its array that each part begins with."""
+        """Return the row of the array with which each part begins."""
         start = self.start or 0
         if start >= 0:
             return start
-        # Counted from the end, which another array may have elsewhere.
+        # Counted from the end, which differs from array to array.
         return numpy.array([
             max(0, start + array.shape[self._axis_of(parts, number, array)])
             for number, array in enumerate(parts.arrays(self.path))],
             numpy.intp)
 
     def indexed(self) -> Sequence[str]:
-        """Return the path of the array, unless parts are read apart."""
+        """Return the path of the array, unless each part has a reader."""
         return [] if self.axis or self.ragged else [self.path]
 
     def open(self, parts: FileParts, name: str) -> Reader:
@@ -106,7 +106,7 @@ class Rows(PathColumn):
         arrays = parts.arrays(self.path)
         first = arrays[0]
         self._check_field(parts, first)
-        # Only of text of fixed length types may differ.
+        # Types may differ only if they are text of fixed length.
         types = {array.dtype for array in arrays} if (
             first.dtype.kind == 'S' and len(parts) > 1) else {first.dtype}
         are_bytes = all(dtype.kind == 'S' for dtype in types)
@@ -193,8 +193,8 @@ def _picked_type(dtype: numpy.dtype[Any],
 
 def _pick(reader: Reader, rows: range,
           field: str | Sequence[str] | None) -> Reader:
-    """Return a reader of some following rows of another, or of fields of
-    them."""
+    """Return a reader of a range of rows of another reader, or of fields of
+    these rows."""
     dtype = native_type(_picked_type(reader.dtype, field))
 
     def change(found: NDArray[Any], _: IndexArray) -> NDArray[Any]:
@@ -218,11 +218,11 @@ def stored_names(array: h5py.Dataset) -> list[Any]:
 
 
 class OpenedParts:
-    """Parts that have a reader each, opened when it is needed.
+    """Parts with one reader each, which is opened when it is needed.
 
     `bounds`: the first row of each part, and the end of the last.
     `open_part`: returns the reader of a part, by its number.
-    `is_ragged`: whether a row is one of several shapes.
+    `is_ragged`: whether rows have different shapes.
     """
 
     def __init__(self, parts: FileParts, bounds: NDArray[numpy.intp],
@@ -239,7 +239,7 @@ class OpenedParts:
         return reader
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`; parts without any are one each."""
+        """See :meth:`Reader.pieces`; a part without pieces counts as one."""
         parts = part_numbers(self._bounds, rows)
         numbers = parts * PIECES_OF_PART
         known: list[StoredPieces] = []
@@ -256,7 +256,7 @@ class OpenedParts:
             numbers=numbers)
 
     def read(self, part: int, rows: NDArray[numpy.intp]) -> Any:
-        """Return rows of a part, which are counted from its first."""
+        """Return rows of a part, counted from its first row."""
         found = self._reader(part).read(rows)
         self._parts.check(part)
         if not self._is_ragged:
@@ -271,9 +271,9 @@ def open_apart(parts: FileParts, name: str, counts: Sequence[int],
     """Return a reader of parts, each with a reader of its own.
 
     `counts`: number of rows of each part.
-    `example_shape`: of a row; None if each part has another one, and a batch
-        is an array of arrays.
-    `element_type`: of the elements of a row.
+    `example_shape`: shape of a row; None if it differs from part to part, so
+        that a batch is an array of arrays.
+    `element_type`: type of the elements of a row.
     `open_part`: see :class:`OpenedParts`.
     """
     bounds = numpy.cumsum([0, *counts]).astype(numpy.intp)
@@ -290,8 +290,8 @@ def open_apart(parts: FileParts, name: str, counts: Sequence[int],
 class AxisReader(Reader):
     """Rows along another axis than the first.
 
-    What is contiguous is copied out of the file; what is not is read whole
-    once, if it fits into the budget for decoded chunks.
+    Rows of a contiguous array are copied out of the file. Another array is
+    read whole once, if it fits into the budget for decoded chunks.
     """
 
     def __init__(self, array: h5py.Dataset, axis: int,
@@ -334,10 +334,10 @@ class AxisReader(Reader):
 
 
 def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:
-    """Return a reader of an array whose bytes are in one piece, None for
-    others.
+    """Return a reader of an array that is contiguous in the file; else None.
 
-    To the kernel, what follows the axis lies in a chunk of all rows.
+    The kernel reads the array as chunks that have all rows each: one chunk for
+    each index of the axes before the axis of rows.
     """
     layout = discover(array)
     if layout.reader != 'mapped' or layout.chunk_shape is not None:
@@ -356,13 +356,13 @@ def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:
             (count, *before, *after), dtype, addresses,
             (count, *[1] * len(before), *after)))
     except ValueError:
-        # A row would lie in too many pieces.
+        # A row would consist of too many pieces.
         return None
 
 
 @dataclass(frozen=True, repr=False)
 class Flat(PathColumn):
-    """Rows of an array whose first axes count them together.
+    """Rows of an array that are counted by its first axes together.
 
     An array (trajectory, time, ...) has a row for each trajectory and time,
     and each trajectory is a run unless other runs are named.
@@ -370,7 +370,7 @@ class Flat(PathColumn):
     Parameters
     ----------
     path : str
-        Of the array, in the file or below each part.
+        Path of the array, in the file or below each part.
     axes : int, optional
         Number of axes that become one. Defaults to 2.
     """
@@ -402,6 +402,7 @@ class Flat(PathColumn):
         return bounds
 
     def divisions(self, parts: FileParts) -> IndexArray:
-        """Return the number of indices of the first axes of each part."""
+        """Return the number of divisions of each part: of indices of all
+        counting axes but the last."""
         return numpy.array([math.prod(array.shape[:self.axes - 1])
                             for array in parts.arrays(self.path)], numpy.intp)

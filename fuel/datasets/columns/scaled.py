@@ -1,4 +1,4 @@
-"""Columns of numbers that are stored in fewer bits, as netCDF packs them."""
+"""Columns of numbers that are packed into fewer bits, as in netCDF."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ class Scaled(PathColumn):
     Parameters
     ----------
     path : str
-        Of an array with attributes of netCDF: ``scale_factor``,
-        ``add_offset``, ``_FillValue``, ``missing_value``. Those that are not
-        there are left out.
+        Path of an array with the attributes ``scale_factor``,
+        ``add_offset``, ``_FillValue`` and ``missing_value`` of netCDF. An
+        attribute that is missing has no effect.
 
     Notes
     -----
-    The type is that of NumPy for what is stored and both attributes: with
-    attributes of float64 it is float64, with float32 and int16 float32.
-    Where a value is missing it is NaN. Each file has its own attributes.
+    The type is NumPy's common type of the stored numbers and both attributes:
+    float64 for attributes of float64, float32 for float32 and int16.
+    A missing value is NaN. Each file has its own attributes.
     """
 
     def open(self, parts: FileParts, name: str) -> Reader:
@@ -56,7 +56,7 @@ class Scaled(PathColumn):
 class Packing:
     """The attributes that say how an array is packed.
 
-    `given`: those that are there, by name, as arrays of one axis.
+    `given`: the attributes that the array has, by name, with one axis each.
     """
 
     def __init__(self, where: str, array: h5py.Dataset) -> None:
@@ -81,7 +81,7 @@ class Packing:
         """Return the numbers of a type that stand for missing values."""
         numbers = [one for name in MISSING
                    for one in self.given.get(name, numpy.empty(0)).tolist()]
-        # Numbers that the type does not hold are nowhere in the array.
+        # The array cannot contain numbers that its type does not hold.
         return [one for one in dict.fromkeys(numbers) if one == one and (
             dtype.kind == 'f' or ((isinstance(one, int) or one.is_integer())
                                   and numpy.iinfo(dtype).min <= one
@@ -91,8 +91,8 @@ class Packing:
 class PackedParts:
     """Parts that are packed, each in its own way.
 
-    `reader`: of the numbers as they are stored.
-    `dtype`: of the numbers before they were packed.
+    `reader`: reader of the numbers as they are stored.
+    `dtype`: type of the unpacked numbers.
     """
 
     def __init__(self, reader: Reader, packings: Sequence[Packing]) -> None:
@@ -111,7 +111,7 @@ class PackedParts:
             numpy.array([packing.number(name, default)
                          for packing in packings], dtype)
             for name, default in (('scale_factor', 1), ('add_offset', 0))]
-        # The same for all parts, or one for each.
+        # One packing for all parts, or one for each part.
         width = max(map(len, missing))
         self._missing = numpy.array(
             [[one[place % len(one)] if one else 0 for place in range(width)]
@@ -122,7 +122,11 @@ class PackedParts:
 
     def unpack(self, rows: NDArray[Any],
                numbers: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return numbers as they were before they were packed."""
+        """Return unpacked numbers.
+
+        `rows`: the numbers as they are stored.
+        `numbers`: the numbers of the rows.
+        """
         parts: Any = 0
         shape: tuple[int, ...] = ()
         if len(self._scales) > 1:

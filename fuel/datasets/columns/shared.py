@@ -1,4 +1,4 @@
-"""Columns whose rows share values."""
+"""Columns whose values are shared by several rows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,21 +26,21 @@ class Constant(PathColumn):
     Parameters
     ----------
     path : str
-        Of an array, or a single value, in each part: the whole of it is the
-        value. Where parts have values of different shapes, a batch is an
+        Path of an array or a single value in each part. The whole array is
+        the value. If parts have values of different shapes, a batch is an
         array of arrays.
 
     Notes
     -----
     The values are read when the data set is made. In
-    :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` the value
-    comes once.
+    :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` an example
+    has the value once.
     """
 
     counts_rows: ClassVar[bool] = False
 
     def open(self, parts: FileParts, name: str) -> Reader:
-        """Return a reader of the value of each row."""
+        """Return a reader of the value of each row's part."""
         values = []
         with progress(f'Reading {self.path}', len(parts), delay=True) as bar:
             for number in range(len(parts)):
@@ -72,12 +72,15 @@ def _value_of(value: NDArray[Any]) -> NDArray[Any]:
 
 def _repeated(parts: FileParts, name: str,
               values: Sequence[NDArray[Any]]) -> Reader:
-    """Return a reader of the value of the part that each row lies in."""
+    """Return a reader that returns, for each row, the value of its part.
+
+    `values`: the value of each part.
+    """
     bounds = parts.bounds
     assert bounds is not None
     is_ragged = len({value.shape for value in values}) > 1
     joined = as_objects(values) if is_ragged else numpy.stack(values)
-    # A run may go through several parts.
+    # A run that goes through several parts has no value of its own.
     is_per_run = numpy.isin(bounds, parts.find_runs()).all()
     reader = ChangedReader(
         ArrayReader(parts.path_of(0), name, joined),
@@ -92,28 +95,28 @@ def _repeated(parts: FileParts, name: str,
 
 @dataclass(frozen=True, repr=False)
 class RunColumn(PathColumn):
-    """Base of columns that have one row for all rows of a run."""
+    """Base of columns whose rows are shared by the rows of runs."""
 
     counts_rows: ClassVar[bool] = False
 
     def open(self, parts: FileParts, name: str) -> Reader:
-        """Return a reader of the value that each row of the data set
-        shares."""
+        """Return a reader that returns, for each row of the data set, its
+        shared value."""
         reader = parts.open(self.path, name)
         self._check(parts, numpy.diff(reader.part_bounds))
         return self._shared(reader, parts)
 
     def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
-        """Raise ValueError if parts have other rows than their runs need.
+        """Raise ValueError if the column has not enough rows for the runs.
 
-        `counts`: the rows of the column in each part.
+        `counts`: number of rows of the column in each part.
         """
         raise NotImplementedError
 
     def _shared(self, reader: Reader, parts: FileParts) -> Reader:
-        """Return a reader of the rows that other rows share.
+        """Return a reader that returns, for each row, its shared value.
 
-        `reader`: of the rows of the column.
+        `reader`: reader of the rows of the column.
         """
         raise NotImplementedError
 
@@ -125,12 +128,12 @@ class PerRun(RunColumn):
     Parameters
     ----------
     path : str
-        Of an array with a row for each run of the part.
+        Path of an array with a row for each run of the part.
 
     Notes
     -----
-    In :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` the
-    row comes once.
+    In :class:`~fuel.datasets.Runs` and :class:`~fuel.datasets.Windows` an
+    example has the row once.
     """
 
     def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
@@ -149,7 +152,11 @@ class PerRun(RunColumn):
 
 def _shared(reader: Reader, parts: FileParts, places: Places,
             rows_of_runs: Places | None = None) -> Reader:
-    """Return a reader of the rows that the rows of runs share."""
+    """Return a reader that returns, for each row, its shared value.
+
+    `places`: takes numbers of rows; returns the row of `reader` that each
+        shares.
+    """
     assert parts.bounds is not None
     return ChangedReader(
         reader, (int(parts.bounds[-1]), *reader.shape[1:]), places=places,
@@ -163,7 +170,7 @@ class PerStep(RunColumn):
     Parameters
     ----------
     path : str
-        Of an array that is as long as the longest run of the part, or
+        Path of an array that is as long as the longest run of the part, or
         longer.
     """
 
@@ -184,8 +191,7 @@ class PerStep(RunColumn):
         first_rows = reader.part_bounds[parts.parts_of_runs()]
 
         def places(rows: IndexArray) -> IndexArray:
-            """Return the row of the array that has each row's step of its
-            run."""
+            """Return the row of the array for each row's step in its run."""
             runs = part_numbers(bounds, rows)
             return first_rows[runs] + rows - bounds[runs]
 

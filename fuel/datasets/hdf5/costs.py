@@ -22,12 +22,12 @@ class EpochCost(NamedTuple):
     Attributes
     ----------
     requests : int
-        To the server.
+        Number of requests to the server.
     nbytes : int
-        That it sends.
+        Number of bytes that it sends.
     unknown : tuple of str
-        Sources that only HDF5 or another library can find, or whose rows have
-        variable length: they cost more than what is counted here.
+        Sources whose rows only HDF5 or another library can find, or whose
+        rows have variable length. Their costs are not, or not all, counted.
     """
 
     requests: int
@@ -39,18 +39,18 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
                cache_bytes: int | None = None) -> EpochCost:
     """Compute the cost of a first epoch of a remote data set.
 
-    The index of the file is read for it, no data. Requests are merged as the
-    reader does; it may merge more of them, since it looks ahead.
+    Only the index of the file is read, no data. Requests are merged as the
+    reader merges them; the reader may merge more, since it prefetches.
 
     Parameters
     ----------
     dataset : Dataset
-        An `H5PYDataset` or an `HDF5Dataset` at URLs, of one file or several,
-        or a data set over one, such as `Windows`.
+        An `H5PYDataset` or an `HDF5Dataset` at one or several URLs, or a data
+        set over one of these, such as `Windows`.
     iteration_scheme : IterationScheme
-        An epoch of it is begun, and gone through.
+        The requests of one epoch of it are counted.
     cache_bytes : int, optional
-        Bytes that stay here once they were fetched. Defaults to None: all.
+        Number of fetched bytes that are kept. Defaults to None: all.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
         raise TypeError(
             f'{type(dataset).__name__} does not say how its rows are stored, '
             f'so that the cost of an epoch is not known')
-    # Of sources without any, only HDF5 or another library finds the rows.
+    # Only HDF5 or another library finds the rows of a source without ranges.
     parts = {name: _Ranges(source) if isinstance(source, Source) else None
              for name, source in known.items()}
     seen: OrderedDict[tuple[FileBytes, int, int], int] = OrderedDict()
@@ -117,9 +117,9 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
 
 
 class _Ranges:
-    """Finds the bytes of files that examples of a source need.
+    """Finds the ranges of bytes that examples of a source need.
 
-    `source`: its `held` keeps the files open.
+    `source`: the source; its `held` keeps the files open.
     """
 
     def __init__(self, source: Source) -> None:
@@ -127,8 +127,8 @@ class _Ranges:
 
     @functools.cached_property
     def _file(self) -> FileBytes:
-        """The files as one, in which the reader counts its addresses."""
-        # A reader with byte ranges reads the bytes of files itself.
+        """The joined files, in which the reader counts its addresses."""
+        # A reader that knows byte ranges reads files of bytes.
         return join_files(cast('Sequence[FileBytes]',
                                self._source.reader.files))
 
@@ -149,7 +149,7 @@ class _Ranges:
 
 def _fetched(file: FileBytes, ranges: Sequence[tuple[int, int]],
              ) -> Iterator[int]:
-    """List the bytes of each run of pages that is fetched for ranges."""
+    """Yield the size in bytes of each run of pages that ranges need."""
     table = PageTable(max(1, file.size))
     starts, stops = numpy.array(ranges, numpy.int64).T
     for first, last in zip(*table.pages_of(starts, stops), strict=True):

@@ -61,8 +61,8 @@ class H5PYDataset(SourceDataset):
         open, and is never closed.
     which_sets : tuple of str
         The splits to use, concatenated in this order. The sources are those
-        that all of them have. It may be left out where `splits` are given:
-        then all rows are used.
+        that all of these splits have. If `splits` are given, it may be left
+        out: then all rows are used.
     subset : slice, list of int or integer array, optional
         Which examples of the (concatenated) splits to use; lists are sorted
         and made unique. Defaults to all.
@@ -75,27 +75,27 @@ class H5PYDataset(SourceDataset):
         Kept for old scripts. Rows come back in the order of the request
         either way. Defaults to True.
     cache_bytes : int, optional
-        Bytes of decoded chunks that may be cached for this file, by
-        all data sets that read it in this process; the largest number that
-        one of them asks for counts. It matters for compressed files only.
-        Defaults to None: the file shares the setting ``chunk_cache_bytes``
-        with all others that are given no number.
+        Bytes of decoded chunks of this file that may be cached, for all data
+        sets in this process that read it. If they ask for different numbers,
+        the largest counts. It matters for compressed files only. Defaults to
+        None: the file shares the budget of the setting ``chunk_cache_bytes``
+        with all other files for which no number is given.
     storage_options : dict, optional
         Arguments of the file system of fsspec that a URL belongs to, such
         as credentials. Defaults to none: they come from the environment.
     splits : dict, optional
         The splits of a file without the attribute ``split``: maps their names
         to ``(start, stop)``, or to a list or array of rows in any order. The
-        sources are then all arrays of the root group, which have one length,
-        or those of the length of `sources`. Defaults to None: the file says
-        what its splits are.
+        sources are then all arrays of the root group, which must have one
+        length; if they do not, those that are as long as `sources`. Defaults
+        to None: the file defines its splits.
     flat_targets : bool, optional
-        Whether targets that the file holds as a column, of the shape (n, 1),
-        come in the shape (n,): those of a source called 'targets', or whose
-        second axis is called 'index'. Defaults to False.
+        Whether sources of targets of the shape (n, 1) are read in the shape
+        (n,). A source holds targets if it is named 'targets', or if its
+        second axis is labelled 'index'. Defaults to False.
     sources, axis_labels
-        `sources`, which also gives their order (it is alphabetical
-        otherwise), and `axis_labels`, for :class:`Dataset`.
+        For :class:`Dataset`. `sources` also determines the order of the
+        sources, which is alphabetical by default.
 
     Attributes
     ----------
@@ -104,12 +104,12 @@ class H5PYDataset(SourceDataset):
     user_given_subset : slice or list of int
     subsets : list of Subset
         For each source, its rows in ascending order. Subclasses may assign
-        others.
+        other rows.
     data_sources : tuple of numpy.ndarray, or None if not in memory
     source_shapes : tuple of numpy.ndarray or None, or None if not in memory
         The shapes of the examples of variable-length sources.
     in_memory_subset : Subset or None
-        All of the examples in memory, None if they are not.
+        The subset of all examples, if they are in memory; else None.
     external_file_handle : h5py.File or None
         The open handle that was given in the place of a path.
     vlen_sources : tuple of str
@@ -130,18 +130,18 @@ class H5PYDataset(SourceDataset):
 
     Notes
     -----
-    Within a split, sources are paired by position. Where all of its sources
-    share one list of indices, that is used in ascending order; otherwise
-    the stored order is kept.
+    Within a split, sources are paired by position. If all sources of the
+    split share one list of indices, rows are read in ascending order;
+    otherwise the stored order is kept.
 
     Requests are an integer (one example), a slice, or a list or array of
-    integers in any order, also with repetitions. What comes back is the
-    caller's own, in native byte order whichever the file has. A source of
-    variable shape gives an array of objects.
+    integers in any order and with repetitions. Returned arrays belong to
+    the caller and are in native byte order. A source of variable shape
+    gives an array of objects.
 
-    A pickle holds the path, not the data, and of a URL and its
-    `storage_options` no credentials. Several threads may read at once,
-    also after a fork: a process opens the file for itself.
+    A pickle holds the path, not the data. It holds no credentials of a URL
+    or of `storage_options`. Several threads may read at once. After a fork,
+    the child opens the file for itself.
 
     Subclasses may override `_parse_dataset_info`, `get_subsets`,
     `get_vlen_sources`, `get_axis_labels`, `load`, `get_data`,
@@ -176,7 +176,7 @@ class H5PYDataset(SourceDataset):
     in_memory_subset: Subset | None = None
     splits: Mapping[str, Any] | None = None
     flat_targets = False
-    # The sources whose rows lose their axis of one element.
+    # The sources that are read without their axis of one element.
     _flat: tuple[str, ...] = ()
     load_in_memory: bool
     which_sets: tuple[str, ...]
@@ -218,7 +218,7 @@ class H5PYDataset(SourceDataset):
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
-            # The file is lent, since a subclass may have closed its own.
+            # `_reading` opens the file, since a subclass may have closed it.
             self._summary = summarize(
                 h5file, self.provides_sources, self._flat)
             if not load_in_memory:
@@ -279,7 +279,7 @@ class H5PYDataset(SourceDataset):
     @staticmethod
     @names_file
     def get_vlen_sources(h5file: h5py.File) -> tuple[str, ...]:
-        """Return the sources whose examples have a shape each."""
+        """Return the sources whose examples differ in shape."""
         return tuple(source for source in all_sources(h5file)
                      if scale(h5file.get(source), 'shapes') is not None)
 
@@ -292,9 +292,9 @@ class H5PYDataset(SourceDataset):
         Returns
         -------
         dict
-            Maps source names to tuples of str, one for each axis; those of
-            a variable shape come from the dimension scale 'shape_labels'.
-            None for a source that is a group.
+            Maps source names to tuples of str, one label for each axis. The
+            labels of a source of variable shape come from the dimension scale
+            'shape_labels'. None for a source that is a group.
         """
         return {source: axis_labels(h5file.get(source))
                 for source in all_sources(h5file)}
@@ -314,8 +314,8 @@ class H5PYDataset(SourceDataset):
 
     @property
     def storage_options(self) -> StorageOptions | None:
-        """Options of a remote file, without credentials; None of a local
-        one. They are assigned to a data set that was unpickled."""
+        """Options of a remote file, without credentials; None for a local
+        file. Assign them to a data set that was unpickled."""
         return self._access.storage_options
 
     @storage_options.setter
@@ -325,7 +325,7 @@ class H5PYDataset(SourceDataset):
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """Lend the file handle, and close it again if it was not open."""
+        """Open the file for a block, and close it again if it was not open."""
         was_open = self._access.current is not None
         opened = self._access.open()
         try:
@@ -345,7 +345,7 @@ class H5PYDataset(SourceDataset):
 
     @property
     def external_file_handle(self) -> h5py.File | None:
-        """The handle that was given instead of a path, if any."""
+        """The handle that was given instead of a path, or None."""
         return self._access.external
 
     @external_file_handle.setter
@@ -390,7 +390,7 @@ class H5PYDataset(SourceDataset):
         return {} if summary is None else summary.types
 
     def known_length(self) -> int | None:
-        """Return the number of examples, unless the file must be read."""
+        """Return the number of examples, or None if the file must be read."""
         selection = vars(self).get('_selection')
         return None if selection is None else selection.num_examples
 
@@ -439,7 +439,7 @@ class H5PYDataset(SourceDataset):
         selection.is_assigned = True
         self._set_selection(selection)
         if before and not before.has_rows_of(selection):
-            # Loaded again when they are needed.
+            # The examples are loaded again when they are needed.
             for name in ('_data_sources', '_source_shapes'):
                 if self.load_in_memory:
                     vars(self).pop(name, None)
@@ -451,8 +451,11 @@ class H5PYDataset(SourceDataset):
             return super().chunk_of_examples(source)
 
     def find_stored_rows(self, source: str) -> FoundSource:
-        """Return the reader of a source's rows in the file, also if the data
-        set is in memory or the source has shapes."""
+        """Return the reader of a source's rows in the file.
+
+        The data set may be in memory, and the source may have variable
+        shape.
+        """
         opened = self._access.open()
         if not isinstance(opened.file[source], h5py.Dataset):
             return None
@@ -513,8 +516,8 @@ class H5PYDataset(SourceDataset):
             '_data_sources')
 
     def renew(self) -> None:
-        """Close a file that was changed or replaced: the next epoch reads
-        the file of now."""
+        """Close a file that was changed or replaced, so that the next epoch
+        reads the new file."""
         if not self.load_in_memory and not self._access.is_current():
             self._out_of_memory_close()
 
@@ -541,15 +544,15 @@ class H5PYDataset(SourceDataset):
         return RowPlace(self.path, '', row)
 
     def read_stored(self, name: str) -> Any:
-        """Return an array of the file, all of its rows."""
+        """Return all rows of an array of the file."""
         with self._reading():
             opened = self._access.open()
             return opened.reader(name).read(slice(None))
 
     def _parse_dataset_info(self) -> None:
-        """Set the facts in the file: the sources that the splits have
-        (`provides_sources`), those of variable shape (`vlen_sources`), and
-        their labels (`default_axis_labels`)."""
+        """Set what the file determines: the sources that all splits have
+        (`provides_sources`), the sources of variable shape (`vlen_sources`),
+        and the labels of the axes (`default_axis_labels`)."""
         with self._reading() as h5file:
             check_splits(h5file, self.which_sets)
             common = set.intersection(*[
@@ -565,7 +568,8 @@ class H5PYDataset(SourceDataset):
 
     def _parse_plain_file(self, h5file: h5py.File,
                           wanted: Sequence[str]) -> None:
-        """Set the same of a file that does not name splits."""
+        """Set the attributes that `_parse_dataset_info` sets, for a file that
+        does not name splits."""
         names = plain_sources(h5file, wanted)
         self.provides_sources = names
         self.vlen_sources = tuple([
@@ -575,10 +579,10 @@ class H5PYDataset(SourceDataset):
             name: axis_labels(h5file[name]) for name in names}
 
     def load(self) -> None:
-        """Read the examples into memory, if that is where they should be.
+        """Read the examples into memory, if `load_in_memory` is true.
 
-        Sets `data_sources` and `source_shapes`. The constructor calls it
-        in any case.
+        Sets `data_sources` and `source_shapes`. The constructor always calls
+        it.
         """
         self._forget()
         if not self.load_in_memory:
@@ -657,7 +661,7 @@ class H5PYDataset(SourceDataset):
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""
         data, shapes = [], []
-        # Held here, the file stays open if another thread closes it.
+        # The sources keep the file open, even if another thread closes it.
         for source in self.open_sources():
             rows = pick(source.rows, positions)
             data.append(source.reader.read(rows))
@@ -680,8 +684,10 @@ class H5PYDataset(SourceDataset):
 
     def _source_in(self, opened: OpenFile, selection: Selection,
                    place: int, name: str) -> Source:
-        """Return the reader of a source, which stands at `place` among
-        `sources`."""
+        """Return the reader of a source.
+
+        `place`: number of the source among `sources`.
+        """
         stored = RowsOf(selection.orders[place], selection.num_rows[place])
         return Source(
             self._reader_of(opened, name), stored.order, stored, opened,
@@ -693,7 +699,7 @@ class H5PYDataset(SourceDataset):
         reader = opened.reader(source, cache_bytes=self.cache_bytes)
         if source not in self._flat:
             return reader
-        # The columns of other files are seldom needed.
+        # Imported here, since it is seldom needed.
         from fuel.datasets.columns.readers import ChangedReader
         return ChangedReader(reader, reader.shape[:1])
 
@@ -705,11 +711,11 @@ class H5PYDataset(SourceDataset):
             for source, labels in self.default_axis_labels.items()}
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return a compiled reader of plain batches, which bypasses this
-        object.
+        """Return a compiled reader of plain batches, which calls no method of
+        this object.
 
-        Not from a handle of the user's, who may close it, nor if a subclass
-        reads in its own way.
+        None if the user passed the handle, since the user may close it, or if
+        a subclass overrides the reading.
         """
         if (self.load_in_memory
                 or found.opened.file is self._access.external

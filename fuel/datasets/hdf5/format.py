@@ -1,7 +1,7 @@
 """Fuel's own format of HDF5 files: the ``split`` attribute, and the sources.
 
-The attribute says which rows of each source belong to a split. It is made
-here, and read.
+The attribute says which rows of each source belong to a split. The functions
+here make it and read it.
 """
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from fuel.utils.hdf5_errors import names_file
 
 #: For each split and source: start, stop, perhaps indices and a comment.
 Splits: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]
-# Names of the scales that say the shapes of sources of variable length.
+# Names of the scales with the shapes of examples of variable length, and the
+# labels of their axes.
 SHAPES = ('shapes', 'shape_labels')
 
 
@@ -196,10 +197,10 @@ def _orders_of_split(h5file: h5py.File, parts: list[Part], split: str,
                      sources: Sequence[str]) -> dict[str, Order]:
     """Return the rows of a split's sources, paired by position.
 
-    Where all sources of the split have one and the same list of indices,
-    its order says nothing and it is read in ascending order; otherwise the
-    order is what makes the pairs. All of the split's sources count, so that
-    the order does not depend on which of them are asked for.
+    If all sources of the split have the same list of indices, the rows are
+    read in ascending order. Otherwise the order of the indices pairs the
+    sources, and is kept. All sources of the split are compared, so that the
+    order does not depend on the sources that are asked for.
     """
     members = {part.source: part for part in parts
                if part.split == split and part.available}
@@ -257,7 +258,8 @@ def _num_rows(h5file: h5py.File, source: str, parts: list[Part]) -> int:
     if isinstance(node, h5py.Dataset) and node.shape:
         return int(node.shape[0])
     if isinstance(node, h5py.Group):
-        # Only the subclass that reads the group knows its rows.
+        # The number of rows of a group is known only to the subclass that
+        # reads it.
         return max(_end(h5file, part) for part in parts
                    if part.source == source and part.available)
     raise ValueError(
@@ -286,10 +288,11 @@ def _check_lengths(h5file: h5py.File, split: str,
 @names_file
 def plain_sources(h5file: h5py.File,
                   wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the arrays of the root group that have one length, in
-    alphabetical order; of a file that does not name splits.
+    """Return the sources of a file that does not name splits: the arrays of
+    one length in the root group, in alphabetical order.
 
-    `wanted`: the length is that of the first of these, if there are some.
+    `wanted`: names of arrays; of several lengths, the length of one of these
+        is taken.
     """
     if 'split' in h5file.attrs:
         raise ValueError(
@@ -298,7 +301,7 @@ def plain_sources(h5file: h5py.File,
             f'{all_splits(h5file)} as which_sets')
     lengths: dict[int, list[str]] = {}
     names = list(h5file)
-    # As h5py gives them.
+    # Names that h5py cannot decode.
     strange = [name for name in names if isinstance(name, bytes)]
     if strange:
         raise ValueError(
@@ -327,8 +330,10 @@ def plain_sources(h5file: h5py.File,
 def given_rows(h5file: h5py.File, splits: Mapping[str, Any],
                which_sets: Sequence[str],
                sources: Sequence[str]) -> list[RowsOf]:
-    """Return the rows of each source, for splits that the file does not name;
-    all rows for no splits."""
+    """Return the rows of each source, for splits that the user defines.
+
+    `which_sets`: the splits to use; empty for all rows.
+    """
     lengths = [len(h5file[source]) for source in sources]
     return [RowsOf(order_of_splits(splits, which_sets or None, length),
                    length) for length in lengths]
@@ -344,9 +349,9 @@ class Summary(NamedTuple):
 @names_file
 def target_columns(h5file: h5py.File,
                    sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the sources with one target an example, of the shape (n, 1).
+    """Return the sources of the shape (n, 1) that hold targets.
 
-    They are called 'targets', or their second axis 'index'.
+    They are named 'targets', or their second axis is labelled 'index'.
     """
     nodes = {source: h5file[source] for source in sources}
     return tuple(
@@ -368,7 +373,7 @@ def summarize(h5file: h5py.File, sources: Sequence[str],
             continue
         is_ragged = node.dtype.hasobject
         vlen = h5py.check_vlen_dtype(node.dtype)
-        # Text and bytes are elements of objects, not of a type of NumPy.
+        # Text and bytes of variable length have no type of NumPy.
         dtype = vlen if isinstance(vlen, numpy.dtype) else node.dtype
         types[source] = SourceType(
             dtype.newbyteorder('='), () if source in flat

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Default(str):
-    """A default that differs from the same name given by the caller."""
+    """A default that can be told from the same name passed by the caller."""
 
     __slots__ = ()
 
@@ -78,11 +78,11 @@ class PytablesDataset(Dataset):
 
     Notes
     -----
-    Requests are slices and lists (or arrays) of integers. What comes back
-    is the caller's own. PyTables is not safe for threads.
+    Requests are slices and lists (or arrays) of integers. Returned arrays
+    belong to the caller. PyTables must not be used by several threads.
     """
 
-    #: The group of nodes; pickles made before there was one have the root.
+    #: The group of nodes; the root in old pickles, which do not name it.
     data_node = '/'
     takes_requests = True
     unsaved_arguments = ('path',)
@@ -228,7 +228,7 @@ def _no_such_node(h5file: tables.File, group: str, name: str) -> str:
 
 def _pick(node: tables.Node, rows: NDArray[numpy.intp],
           ) -> NDArray[Any] | list[NDArray[Any]]:
-    """Read rows in any order, also repeated ones, which PyTables cannot."""
+    """Read rows in any order and with repetitions, unlike PyTables."""
     import tables
 
     if isinstance(node, tables.VLArray):
